@@ -1,0 +1,96 @@
+"""What the screen says to the engine (commands) and the engine to the screen (events)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from rlplay.trace.codec import Codec
+from rlplay.trace.records import AnyRecord
+
+Until = Literal["token", "phase", "step", "update", "forever"]
+
+
+class Command(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
+    """Base of what the screen asks for."""
+
+
+class Advance(Command, frozen=True):
+    """Go on until the next token, phase, optimizer step or update, `count` times; "forever" until paused.
+
+    "phase" ends a phase that has begun, "update" an update that has begun.
+    """
+
+    until: Until
+    count: int = 1
+
+
+class Pause(Command, frozen=True):
+    """Stop at the next point (while sampling: the next token)."""
+
+
+class Set(Command, frozen=True):
+    """Change one setting; it holds from the next phase that reads it. Refused with a Notice if not allowed."""
+
+    name: str
+    value: Any
+
+
+class Rewind(Command, frozen=True):
+    """Go back to the state after update `update` (0: the start); an update in progress is given up."""
+
+    update: int
+
+
+class Stop(Command, frozen=True):
+    """Save a snapshot if an update has ended since the last, close the run file and exit."""
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
+    """Base of what the engine reports."""
+
+
+class Loading(Event, frozen=True):
+    """Start-up progress; `fraction` from 0 to 1."""
+
+    what: str
+    fraction: float
+
+
+class Recorded(Event, frozen=True):
+    """A record, already committed to the run file (a `Sampled` that is not done yet is not kept)."""
+
+    record: AnyRecord
+
+
+class Status(Event, frozen=True):
+    """Where the engine stands; sent whenever it changes. `phase` is the phase that comes next or is under way."""
+
+    running: bool
+    update: int  # updates finished
+    phase: Literal["sample", "score", "credit", "update", "after"]
+    settings: dict[str, Any]
+    rewindable: list[int]  # updates that a Rewind reaches, cheaply or by replaying from the nearest snapshot
+    finished: bool = False  # max_updates reached
+
+
+class LogLine(Event, frozen=True):
+    """One line for the log panel."""
+
+    level: Literal["debug", "info", "warning", "error"]
+    text: str
+
+
+class Failed(Event, frozen=True):
+    """The engine cannot go on: what happened, where, what to do; `detail` is the traceback."""
+
+    text: str
+    detail: str = ""
+
+
+AnyCommand = Advance | Pause | Set | Rewind | Stop
+AnyEvent = Loading | Recorded | Status | LogLine | Failed
+
+COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)
+EVENTS: Codec[AnyEvent] = Codec(AnyEvent)

@@ -1,0 +1,30 @@
+"""A scenario file: what is learned, with which settings, and the script that plays it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One scenario. `task` names a bundled task, or `dataset` and `reward` point at the user's own.
+
+    `script` is a list of mappings with one key each, a verb of `verbs.py`, as in `- update: 3`.
+    """
+
+    name: str
+    title: str
+    question: str
+    summary: str = ""
+    model: str = "pocket"
+    task: str | None = None
+    dataset: str | None = None
+    reward: list[str] = []  # FILE.py:FUNCTION each
+    prompts: list[str] | None = None  # only these training prompts, in this order, every update
+    settings: dict[str, Any] = {}
+    seed: int = 0
+    max_updates: int = 50
+    eval_every: int = 5  # held-out evaluation every so many updates; 0: never
+    eval_prompts: int = 64
+    script: list[dict[str, Any]] = []

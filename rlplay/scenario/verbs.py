@@ -1,0 +1,69 @@
+"""Everything a user can do, once: keys, palette, footer, help, scenario scripts and the headless runner read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One action. `keys` are Textual key names; verbs without keys are reached from the palette or a script.
+
+    `where` says who carries it out: the engine (a headless run does it too), the screen (a headless run passes
+    over it) or the script itself. `argument` describes what a script writes after it; empty for none.
+    """
+
+    name: str
+    title: str
+    keys: tuple[str, ...]
+    group: Literal["engine", "look", "panels", "script", "program"]
+    where: Literal["engine", "screen", "script"]
+    help: str
+    argument: str = ""
+    footer: bool = False
+
+
+VERBS: dict[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb("run", "run/pause", ("space",), "engine", "engine",
+             "Run freely; again to pause. In a script: run that many updates.", "number of updates", True),
+        Verb("token", "token", ("full_stop",), "engine", "engine",
+             "Sample the next token of every completion.", "number of tokens", True),
+        Verb("phase", "phase", ("n",), "engine", "engine",
+             "Finish the phase: sample, score, credit, update, after.", "number of phases", True),
+        Verb("step", "step", ("s",), "engine", "engine",
+             "Take one optimizer step.", "number of steps", True),
+        Verb("update", "update", ("u",), "engine", "engine",
+             "Finish the update.", "number of updates", True),
+        Verb("undo", "undo", ("z",), "engine", "engine",
+             "Go back by one update: weights, optimizer and random numbers.", "", True),
+        Verb("rewind", "rewind", (), "engine", "engine",
+             "Go back to the state after an update; 0 is the start.", "update"),
+        Verb("set", "set", (), "engine", "engine",
+             "Change settings; live, no restart.", "mapping of settings"),
+        Verb("lens", "colour", ("c",), "look", "screen",
+             "Colour the tokens by the next statistic.", "lens name, or auto", True),
+        Verb("lens_back", "colour back", ("C",), "look", "screen", "Colour the tokens by the previous statistic."),
+        Verb("focus", "focus", (), "look", "screen",
+             "Put the cursor on a token.", "mapping with completion and token"),
+        Verb("older", "older update", ("left_square_bracket",), "look", "screen",
+             "Look at the update before; the engine goes on."),
+        Verb("newer", "newer update", ("right_square_bracket",), "look", "screen", "Look at the update after."),
+        Verb("live", "back to live", ("v",), "look", "screen", "Look at what the engine is doing now."),
+        Verb("signs", "marks", ("m",), "look", "screen",
+             "Show white space, special tokens and each token's value as a number."),
+        Verb("knobs", "knobs", ("k",), "panels", "screen", "Every setting of the run: see and change it.", "", True),
+        Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings."),
+        Verb("help", "help", ("question_mark", "f1"), "panels", "screen",
+             "What the focused panel shows, with its formula.", "", True),
+        Verb("tour", "next lesson step", ("t",), "script", "screen", "Play the scenario's script to its next step."),
+        Verb("say", "say", (), "script", "script", "Tell the user something.", "text"),
+        Verb("ask", "ask", (), "script", "script",
+             "Ask, wait for a prediction, then reveal.", "mapping with question, choices, answer, because"),
+        Verb("expect", "expect", (), "script", "script",
+             "Check a claim against what happened.", "mapping, see expect.py"),
+        Verb("quit", "quit", ("q",), "program", "screen", "Leave; the run stays on disk.", "", True),
+    )
+}  # fmt: skip

@@ -1,0 +1,6 @@
+"""What happened: immutable records, what they mean, and the file that keeps them.
+
+May import numpy, msgspec and sqlite3; never torch or Textual, so a run can be replayed anywhere.
+Start with `records.py` (what the engine says), then `update.py` (one update assembled from its records),
+`lenses.py` (every per-token statistic) and `metrics.py` (every per-update number).
+"""

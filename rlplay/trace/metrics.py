@@ -1,0 +1,79 @@
+"""Every per-update number, once, under the name TRL logs it by: curves, help, exports and expectations read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One scalar per update. A name ending in `/*` stands for a family, such as one mean per reward function."""
+
+    name: str
+    title: str
+    formula: str
+    unit: str
+    reading: str
+
+
+_ROWS = (
+    Metric("reward", "Reward", "mean over completions of the weighted sum of the reward functions", "",
+           "What is maximised. Rising is the point, unless the reward is wrong: then watch the gold score."),
+    Metric("reward_std", "Reward std", "standard deviation of the reward over the whole batch, ddof = 1", "",
+           "Spread over the batch, not within groups. At 0 there is nothing to learn from."),
+    Metric("frac_reward_zero_std", "Groups without signal", "share of groups whose rewards are all equal", "",
+           "These groups have advantage 0 and teach nothing: too easy, too hard, or too few generations."),
+    Metric("rewards/*/mean", "Reward part, mean", "mean of one reward function, before its weight", "",
+           "One part of the reward; parts that pull apart show up here."),
+    Metric("rewards/*/std", "Reward part, std", "standard deviation of one reward function, ddof = 1", "", ""),
+    Metric("gold/*/mean", "Gold score", "mean of a score that is tracked but never trained on", "",
+           "If the reward rises while this falls, the policy is gaming the reward."),
+    Metric("completions/mean_length", "Length", "mean number of sampled tokens, the end token included", "tokens",
+           "Nobody rewards length here; when it rises, longer answers earned more."),
+    Metric("completions/min_length", "Shortest", "shortest completion", "tokens", ""),
+    Metric("completions/max_length", "Longest", "longest completion", "tokens", ""),
+    Metric("completions/clipped_ratio", "Truncated", "share of completions cut at max_completion_length", "",
+           "Cut answers often miss their reward: raise max_completion_length or shorten the answers."),
+    Metric("entropy", "Entropy", "mean over tokens of the entropy of the next-token distribution", "nats",
+           "How much the policy still explores. Falling to 0 early means it has stopped searching."),
+    Metric("kl", "KL to reference", "mean over tokens of the trained KL estimate between policy and reference", "nats",
+           "Distance from the frozen reference; what beta holds back. Near 0 at the start, by construction."),
+    Metric("kl_old", "KL old to new", "mean over re-evaluated tokens of w − log w − 1, w = new/old probability (k3)",
+           "nats", "How far one update moved the policy. Not the KL to the reference."),
+    Metric("loss", "Loss", "mean of the optimizer steps' losses", "",
+           "Not a measure of progress: with one step per batch it is near 0 whatever happens. Read the reward."),
+    Metric("policy_loss", "Policy loss", "the loss without its KL and value terms", "", ""),
+    Metric("value_loss", "Value loss", "½ mean max((v−R)², (clip(v)−R)²)", "", "The critic's error."),
+    Metric("explained_variance", "Explained variance", "1 − Var(R − V) / Var(R)", "",
+           "1: the critic predicts the return; 0: no better than a constant."),
+    Metric("grad_norm", "Gradient norm", "norm of the whole gradient before clipping, mean over optimizer steps", "",
+           "Spikes warn of an unstable step."),
+    Metric("learning_rate", "Learning rate", "of the last optimizer step", "", ""),
+    Metric("clip_ratio/low_mean", "Clipped low", "share of tokens with A < 0 and ratio < 1 − ε", "",
+           "Their gradient is zero. 0 with one optimizer step per batch: nothing has moved yet."),
+    Metric("clip_ratio/high_mean", "Clipped high", "share of tokens with A > 0 and ratio > 1 + ε", "",
+           "Their gradient is zero. 0 with one optimizer step per batch: nothing has moved yet."),
+    Metric("clip_ratio/region_mean", "Clipped", "share of tokens whose gradient is really zero (low + high)", "",
+           "Sign-aware, as TRL logs it. Steadily above 0.3: too many steps per batch or too large a rate."),
+    Metric("ratio_outside", "Outside the band", "share of tokens with ratio outside [1 − ε, 1 + ε]", "",
+           "Larger than the clipped share: tokens outside on the harmless side still pull."),
+    Metric("ratio_max", "Largest ratio", "largest importance ratio in the update", "",
+           "Clipping bounds the gradient, not the ratio."),
+    Metric("num_tokens", "Tokens", "completion tokens sampled so far in the run", "tokens", ""),
+    Metric("eval_reward", "Held-out reward", "mean reward on prompts that are never trained on", "",
+           "Learning that carries over shows here too."),
+    Metric("eval_rewards/*/mean", "Held-out reward part", "one reward function on held-out prompts", "", ""),
+    Metric("eval_gold/*/mean", "Held-out gold score", "a gold score on held-out prompts", "", ""),
+    Metric("eval_completions/mean_length", "Held-out length", "mean number of tokens, held out", "tokens", ""),
+)  # fmt: skip
+
+METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+
+
+def describe(name: str) -> Metric | None:
+    """The registry row of a logged name; `rewards/correct/mean` finds `rewards/*/mean`. None if there is none."""
+    if name in METRICS:
+        return METRICS[name]
+    head, _, rest = name.partition("/")
+    _, _, tail = rest.rpartition("/")
+    return METRICS.get(f"{head}/*/{tail}")

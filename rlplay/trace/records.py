@@ -1,0 +1,158 @@
+"""The records a training loop yields: frozen, columnar, one type for each point worth looking at.
+
+Layout. A batch has G prompts and N completions; completion i answers prompt `group[i]`. Statistics of tokens are
+*flat*: one array over the T completion tokens of the whole batch, completion i at `offsets[i]:offsets[i + 1]`.
+No padding exists anywhere. `None` means "not computed", never zero. Log-probabilities are natural logarithms at
+the sampling temperature. Field names follow TRL and prime-rl where those have one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower):
+    """Base of all records; `update` counts from 1 (0: before the first update)."""
+
+    update: int
+
+
+class Started(Record, frozen=True, kw_only=True):
+    """A run began, or went on after a resume: everything needed to begin it again."""
+
+    run_id: str
+    scenario: str  # the name
+    scenario_text: str  # the YAML in full
+    title: str
+    settings: dict[str, Any]
+    seed: int
+    model: str  # "pocket", a path or a hub name
+    parameters: int
+    device: str
+    dtype: str
+    threads: int
+    versions: dict[str, str]
+
+
+class Sampled(Record, frozen=True, kw_only=True):
+    """Phase 1: completions sampled so far; sent again and again while `done` is false, each replacing the last."""
+
+    done: bool
+    position: int  # decoded positions so far
+    temperature: float
+    prompts: list[str]  # [G] what the user turn says, for headings
+    prompt_ids: Array  # int32, flat over the prompts' tokens, template included
+    prompt_offsets: Array  # int64 [G + 1]
+    prompt_texts: list[str]  # one string per prompt token
+    columns: list[dict[str, Any]]  # [G] the dataset's other columns
+    group: Array  # int32 [N]
+    offsets: Array  # int64 [N + 1]
+    token_ids: Array  # int32 [T]
+    texts: list[str]  # [T]; joined they give the decoded text, "" where a character is not complete yet
+    mask: Array  # uint8 [T]; 1 = sampled by the policy, 0 = written by an environment
+    old_logprobs: Array  # float32 [T] under the policy that sampled
+    entropy: Array  # float32 [T] of its whole next-token distribution, nats
+    top_ids: Array  # int32 [T, K] likeliest candidates, best first
+    top_logprobs: Array  # float32 [T, K]
+    truncated: Array  # uint8 [N]; 1 = ran into max_completion_length (or is still being sampled)
+    pieces: dict[int, str]  # text of every id in top_ids and token_ids, alone
+
+
+class Scored(Record, frozen=True, kw_only=True):
+    """Phase 2: rewards. `rewards` is what is trained on: the weighted sum of `parts`."""
+
+    rewards: Array  # float32 [N]
+    parts: dict[str, Array]  # float32 [N] each; NaN where the function answered None
+    weights: dict[str, float]
+    gold: dict[str, Array]  # scores tracked beside the reward, never trained on
+
+
+class Credited(Record, frozen=True, kw_only=True):
+    """Phase 3: how much of the outcome each token is given."""
+
+    token_rewards: Array  # float32 [T] the reward stream, a KL penalty included where `beta` is in the reward
+    returns: Array  # float32 [T]
+    baseline: Array  # float32 [T] what was subtracted
+    advantages: Array  # float32 [T] as the objective uses them
+    values: Array | None  # float32 [T] the value head's prediction before each token
+    ref_logprobs: Array | None  # float32 [T] under the frozen reference
+    ref_top_logprobs: Array | None  # float32 [T, K] the reference's log-probability of the same candidates
+    group_mean: Array  # float32 [G] reward
+    group_std: Array  # float32 [G], ddof = 1
+
+
+class Stepped(Record, frozen=True, kw_only=True):
+    """Phase 4, one optimizer step. Token arrays cover the completions `rows`, in that order, flat."""
+
+    step: int  # from 0 within the update
+    epoch: int
+    epochs: int
+    minibatch: int
+    minibatches: int
+    rows: Array  # int32 [R]
+    logprobs: Array  # float32, before this step's change of the weights
+    importance_ratio: Array  # float32
+    clip_state: Array  # int8: 0 inside, +1 clipped high, -1 clipped low (the surrogate's gradient is really zero)
+    dloss_dlogp: Array  # float32, exact derivative of the loss by each token's log-probability
+    kl: Array | None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
+    values: Array | None  # float32, the value head now
+    metrics: dict[str, float]
+
+
+class Finished(Record, frozen=True, kw_only=True):
+    """Phase 5: the same tokens under the new policy, for the completions `rows`, and the update's numbers."""
+
+    rows: Array  # int32 [R]
+    logprobs: Array  # float32, flat over rows
+    top_logprobs: Array  # float32 [., K] new log-probability of the same candidates
+    metrics: dict[str, float]
+    timings: dict[str, float]  # seconds by phase
+    seconds: float
+
+
+class Evaluated(Record, frozen=True, kw_only=True):
+    """Held-out prompts answered by the policy after `update`; nothing is trained on them."""
+
+    metrics: dict[str, float]
+    prompts: list[str]
+    completions: list[str]
+    rewards: Array  # float32 [N]
+    seconds: float
+
+
+class Changed(Record, frozen=True, kw_only=True):
+    """A setting was changed; it holds from update `update` on."""
+
+    name: str
+    value: Any
+    previous: Any
+
+
+class Rewound(Record, frozen=True, kw_only=True):
+    """The run went back to the state after update `update`; later updates belong to an abandoned branch."""
+
+    abandoned: int  # the update the run had reached
+
+
+class Notice(Record, frozen=True, kw_only=True):
+    """Something the user should know: level "info", "warning" or "error"."""
+
+    level: str
+    text: str  # what happened, where, what to do: one or two lines
+    detail: str = ""
+
+
+AnyRecord = Started | Sampled | Scored | Credited | Stepped | Finished | Evaluated | Changed | Rewound | Notice
+
+
+def spans(offsets: Array, rows: Array) -> Array:
+    """Indices of the flat token arrays that belong to the completions `rows`, in that order: int64 [sum of lengths]."""
+    if len(rows) == 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.concatenate([np.arange(offsets[row], offsets[row + 1], dtype=np.int64) for row in rows])

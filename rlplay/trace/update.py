@@ -1,0 +1,102 @@
+"""One update of a run, assembled from its records; the screen, the exporters and the replayer read this."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
+
+Phase = Literal["sample", "score", "credit", "update", "after"]
+PHASES: tuple[Phase, ...] = ("sample", "score", "credit", "update", "after")
+
+
+class Update:
+    """Everything known so far about update `number`; later records fill in what is still None."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.sampled: Sampled | None = None
+        self.scored: Scored | None = None
+        self.credited: Credited | None = None
+        self.steps: list[Stepped] = []
+        self.finished: Finished | None = None
+
+    def add(self, record: AnyRecord) -> None:
+        """Take a record of this update; records of other kinds are ignored."""
+        match record:
+            case Sampled():
+                self.sampled = record
+            case Scored():
+                self.scored = record
+            case Credited():
+                self.credited = record
+            case Stepped():
+                self.steps = [s for s in self.steps if s.step < record.step] + [record]
+            case Finished():
+                self.finished = record
+            case _:
+                pass
+
+    @property
+    def phase(self) -> Phase:
+        """The last phase that has left a record."""
+        if self.finished is not None:
+            return "after"
+        if self.steps:
+            return "update"
+        if self.credited is not None:
+            return "credit"
+        return "score" if self.scored is not None else "sample"
+
+    @property
+    def tokens(self) -> int:
+        """T, the number of completion tokens."""
+        return 0 if self.sampled is None else len(self.sampled.token_ids)
+
+    @property
+    def completions(self) -> int:
+        """N, the number of completions."""
+        return 0 if self.sampled is None else len(self.sampled.group)
+
+    def scatter(self, rows: Array, values: Array) -> Array:
+        """Flat values over the completions `rows` laid out over all T tokens; NaN elsewhere. float32 [T, ...]."""
+        assert self.sampled is not None
+        out = np.full((self.tokens, *values.shape[1:]), np.nan, dtype=np.float32)
+        out[spans(self.sampled.offsets, rows)] = values
+        return out
+
+    def latest_step(self, field: str) -> Array | None:
+        """A `Stepped` array over all T tokens, each from the last optimizer step that saw it; None if none did."""
+        out: Array | None = None
+        for step in self.steps:
+            values = getattr(step, field)
+            if values is None:
+                continue
+            fresh = self.scatter(step.rows, values)
+            out = fresh if out is None else np.where(np.isnan(fresh), out, fresh)
+        return out
+
+    def pull(self) -> Array | None:
+        """How hard the update pulled each token's log-probability up (+) or down (-): float32 [T].
+
+        The sum over the update's optimizer steps of -dL/dlogp, times the number of sampled tokens in the step,
+        so that a token of advantage 1 under a token-mean loss and ratio 1 shows 1.
+        """
+        if not self.steps or self.sampled is None:
+            return None
+        total = np.zeros(self.tokens, dtype=np.float32)
+        seen = np.zeros(self.tokens, dtype=bool)
+        for step in self.steps:
+            index = spans(self.sampled.offsets, step.rows)
+            count = int(self.sampled.mask[index].sum())
+            total[index] -= step.dloss_dlogp * count
+            seen[index] = True
+        return np.where(seen, total, np.nan).astype(np.float32)
+
+    def new_logprobs(self) -> Array | None:
+        """Log-probabilities under the policy after the update, float32 [T], NaN where not re-evaluated."""
+        if self.finished is None or self.sampled is None:
+            return None
+        return self.scatter(self.finished.rows, self.finished.logprobs)
