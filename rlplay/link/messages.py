@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rlplay.scenario.schema import Job
 from rlplay.trace.codec import Codec
 from rlplay.trace.records import AnyRecord
 
@@ -14,6 +15,12 @@ Until = Literal["token", "phase", "step", "update", "forever"]
 
 class Command(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
     """Base of what the screen asks for."""
+
+
+class Begin(Command, frozen=True):
+    """The first command: what to run."""
+
+    job: Job
 
 
 class Advance(Command, frozen=True):
@@ -89,7 +96,7 @@ class Failed(Event, frozen=True):
     detail: str = ""
 
 
-AnyCommand = Advance | Pause | Set | Rewind | Stop
+AnyCommand = Begin | Advance | Pause | Set | Rewind | Stop
 AnyEvent = Loading | Recorded | Status | LogLine | Failed
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)

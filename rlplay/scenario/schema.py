@@ -28,3 +28,13 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eval_every: int = 5  # held-out evaluation every so many updates; 0: never
     eval_prompts: int = 64
     script: list[dict[str, Any]] = []
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One run to do: a scenario (command-line changes already in it) and where and on what to run it."""
+
+    scenario: Scenario
+    run: str  # path of the run file
+    device: str = "auto"
+    threads: int | None = None  # CPU threads; None: all cores but one, so that the screen stays responsive
+    resume: bool = False  # go on from the run file's last snapshot
