@@ -1,0 +1,41 @@
+"""What the screen's parts tell each other; every message bubbles up to the app, which alone acts on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.message import Message
+
+
+class CursorMoved(Message):
+    """The cursor went to token `token` of completion `completion` (both from 0, as sampled)."""
+
+    def __init__(self, completion: int, token: int) -> None:
+        super().__init__()
+        self.completion = completion
+        self.token = token
+
+
+class UpdatePicked(Message):
+    """The user wants to look at update `number`: from the curves or a list."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class Perform(Message):
+    """Carry out the verb `name` of the registry, as a key or a script would, with a script's argument."""
+
+    def __init__(self, name: str, argument: Any = None) -> None:
+        super().__init__()
+        self.name = name
+        self.argument = argument
+
+
+class Answered(Message):
+    """The user predicted choice `choice` (from 0) of the question on the screen."""
+
+    def __init__(self, choice: int) -> None:
+        super().__init__()
+        self.choice = choice

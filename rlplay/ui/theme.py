@@ -1,0 +1,174 @@
+"""The two rlplay themes, and the colours that carry meaning, derived from whichever theme is on.
+
+Chrome is nearly colourless. Two scales mean something: blue is pushed up and orange pushed down (told apart by every
+common kind of colour blindness), teal is much of a quantity that has no sign.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from rich.style import Style
+from textual.color import Color
+from textual.theme import Theme
+
+from rlplay.trace.lenses import Lens
+from rlplay.trace.records import Array
+
+DARK = Theme(
+    name="rlplay-dark",
+    primary="#b79cf7",
+    secondary="#4fc1b0",
+    accent="#b79cf7",
+    foreground="#d5d9e0",
+    background="#0e1015",
+    surface="#12151b",
+    panel="#1b1f27",
+    boost="#1b1f27",
+    success="#4fc1b0",
+    warning="#e0b350",
+    error="#ef7d6c",
+    dark=True,
+    variables={
+        "border": "#303643",
+        "border-blurred": "#303643",
+        "text-muted": "#868e9b",
+        "scrollbar": "#2a2f3a",
+        "scrollbar-hover": "#414859",
+        "scrollbar-background": "#0e1015",
+        "scrollbar-background-hover": "#0e1015",
+        "scrollbar-background-active": "#0e1015",
+        "footer-key-foreground": "#b79cf7",
+        "scale-up": "#3f8fe8",
+        "scale-down": "#e8812e",
+        "scale-amount": "#2fa592",
+    },
+)
+
+LIGHT = Theme(
+    name="rlplay-light",
+    primary="#6b46c1",
+    secondary="#0f7c6e",
+    accent="#6b46c1",
+    foreground="#23272f",
+    background="#fbfaf8",
+    surface="#f5f3f0",
+    panel="#eceae5",
+    boost="#eceae5",
+    success="#0f7c6e",
+    warning="#946200",
+    error="#b3372a",
+    dark=False,
+    variables={
+        "border": "#cfcbc3",
+        "border-blurred": "#cfcbc3",
+        "text-muted": "#6d6a64",
+        "scrollbar": "#d8d4cc",
+        "scrollbar-hover": "#bdb8ae",
+        "scrollbar-background": "#fbfaf8",
+        "scrollbar-background-hover": "#fbfaf8",
+        "scrollbar-background-active": "#fbfaf8",
+        "footer-key-foreground": "#6b46c1",
+        "scale-up": "#4a92e6",
+        "scale-down": "#ee8a3c",
+        "scale-amount": "#3fb3a1",
+    },
+)
+
+THEMES = (DARK, LIGHT)
+STEPS = 4
+"""Shades on each side of the middle: few enough that they stay apart with 256 and with 16 colours."""
+
+_STRENGTHS = (0.0, 0.22, 0.42, 0.66, 0.95)
+_FALLBACK = {"scale-up": "#3f8fe8", "scale-down": "#e8812e", "scale-amount": "#2fa592"}
+_ANSI_SHADES = {"scale-up": ("cyan", "blue"), "scale-down": ("yellow", "red"), "scale-amount": ("cyan", "green")}
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Styles ready to draw with. A shade's index is its level: 0 neutral, `STEPS` the end of the scale."""
+
+    text: Style
+    strong: Style
+    muted: Style
+    faint: Style
+    accent: Style
+    key: Style
+    warning: Style
+    error: Style
+    good: Style
+    up: tuple[Style, ...]
+    down: tuple[Style, ...]
+    amount: tuple[Style, ...]
+    up_text: Style
+    down_text: Style
+    cursor: Style
+
+    def shade(self, level: int, diverging: bool) -> Style:
+        """The style of one token at `level`, as `levels` gives it."""
+        if not diverging:
+            return self.amount[level]
+        return self.up[level] if level >= 0 else self.down[-level]
+
+
+def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
+    """The palette of a theme from its CSS variables, for a terminal that shows so many `colours`."""
+    background = Color.parse(variables["background"])
+    foreground = Color.parse(variables["foreground"])
+
+    def ink(color: Color, **flags: bool) -> Style:
+        return Style(color=color.rich_color, **flags)
+
+    def mixed(share: float) -> Color:
+        return background.blend(foreground, share)
+
+    def scale(name: str, cue: dict[str, bool]) -> tuple[Style, ...]:
+        end = Color.parse(variables.get(name, _FALLBACK[name]))
+        shades = [Style()]
+        for level in range(1, STEPS + 1):
+            flags = cue if level >= STEPS // 2 else {}
+            if colours <= 16:
+                shades.append(Style(color="black", bgcolor=_ANSI_SHADES[name][level > STEPS // 2], **flags))
+            else:
+                ground = background.blend(end, _STRENGTHS[level])
+                shades.append(Style(color=_readable(ground, foreground).rich_color, bgcolor=ground.rich_color, **flags))
+        return tuple(shades)
+
+    accent = Color.parse(variables["primary"])
+    up, down = (Color.parse(variables.get(name, _FALLBACK[name])) for name in ("scale-up", "scale-down"))
+    toward = Color.parse("#ffffff" if background.brightness < 0.5 else "#000000")
+    return Palette(
+        text=ink(foreground),
+        strong=ink(foreground, bold=True),
+        muted=ink(mixed(0.58)),
+        faint=ink(mixed(0.22)),
+        accent=ink(accent),
+        key=ink(accent, bold=True),
+        warning=ink(Color.parse(variables["warning"])),
+        error=ink(Color.parse(variables["error"])),
+        good=ink(Color.parse(variables["success"])),
+        up=scale("scale-up", {"underline": True}),
+        down=scale("scale-down", {"strike": True}),
+        amount=scale("scale-amount", {"bold": True}),
+        up_text=ink(up.blend(toward, 0.25)),
+        down_text=ink(down.blend(toward, 0.25)),
+        cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),
+    )
+
+
+def levels(lens: Lens, values: Array) -> Array:
+    """The shade of each value on the lens's fixed scale: int8, −STEPS to STEPS (sequential: 0 to STEPS); NaN is 0."""
+    if lens.scale == "diverging":
+        middle = (lens.low + lens.high) / 2
+        unit = (values - middle) / (lens.high - middle)
+        low = -1.0
+    else:
+        unit, low = (values - lens.low) / (lens.high - lens.low), 0.0
+    unit = np.nan_to_num(np.clip(unit, low, 1.0), nan=0.0)
+    return np.where(np.abs(unit) < 0.02, 0, np.sign(unit) * np.ceil(np.abs(unit) * STEPS - 1e-6)).astype(np.int8)
+
+
+def _readable(ground: Color, preferred: Color) -> Color:
+    gap = abs(ground.brightness - preferred.brightness)
+    return preferred if gap > 0.4 else ground.get_contrast_text(1.0)
