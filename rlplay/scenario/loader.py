@@ -1,0 +1,213 @@
+"""Scenario files: found by name or path, read, checked, and changed from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from rlplay.scenario.presets import resolve
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.script import closest, parse_step
+from rlplay.scenario.settings import KNOBS
+
+_PACKAGED = Path(__file__).parent.parent / "scenarios"
+_CHECKOUT = Path(__file__).parent.parent.parent / "scenarios"
+_LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1}
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be played: one line with the file, the place and what to do."""
+
+
+def bundled() -> list[str]:
+    """Names of the scenarios that come with rlplay, sorted."""
+    return sorted(path.stem for path in _folder().glob("*.yaml"))
+
+
+def looks_like_path(name: str) -> bool:
+    """Whether `name` means a file rather than a bundled scenario."""
+    return name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name
+
+
+def load(name_or_path: str | Path) -> Scenario:
+    """The bundled scenario of that name, or the one in that file. Raises ScenarioError.
+
+    In a file, relative paths of `dataset`, `reward` and a local `model` count from the file's folder.
+    """
+    name = str(name_or_path)
+    if not looks_like_path(name):
+        if name not in bundled():
+            raise ScenarioError(f"there is no scenario {name!r}{closest(name, bundled())}")
+        return read(_folder() / f"{name}.yaml")
+    path = Path(name).expanduser()
+    if not path.is_file():
+        raise ScenarioError(f"{name}: no such file; bundled scenarios: {', '.join(bundled())}")
+    return _from_folder(read(path), path.parent)
+
+
+def source(name_or_path: str | Path) -> str:
+    """The text of a scenario's file, as `load` would read it."""
+    name = str(name_or_path)
+    path = Path(name).expanduser() if looks_like_path(name) else _folder() / f"{name}.yaml"
+    return path.read_text(encoding="utf-8")
+
+
+def read(path: Path) -> Scenario:
+    """The scenario in the file at `path`, all of it checked. Raises ScenarioError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        content = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ScenarioError(f"{path}{line}: not YAML: {error.problem}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ScenarioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
+    if not isinstance(node, yaml.MappingNode):
+        raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
+    for place, problem in _problems(node, content):
+        raise ScenarioError(f"{path}:{place}: {problem}")
+    script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
+    try:
+        return msgspec.convert({"name": path.stem, **content, "script": script}, Scenario)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+
+
+def with_changes(
+    scenario: Scenario,
+    *,
+    sets: Sequence[str] = (),
+    algorithm: str | None = None,
+    seed: int | None = None,
+    updates: int | None = None,
+    model: str | None = None,
+    dataset: str | None = None,
+    reward: Sequence[str] = (),
+) -> Scenario:
+    """`scenario` with what the command line says. Raises ScenarioError.
+
+    A dataset of one's own replaces the task and the script, which speaks of that task.
+    """
+    settings = dict(scenario.settings)
+    if algorithm is not None:
+        settings["algorithm"] = algorithm
+    for entry in sets:
+        name, equals, value = entry.partition("=")
+        if not equals:
+            raise ScenarioError(f"--set takes name=value, as in beta=0.1, and got {entry!r}")
+        settings[name.strip().replace("-", "_")] = value.strip()
+    if problem := _bad_settings(settings):
+        raise ScenarioError(problem)
+    changes: dict[str, Any] = {"settings": settings}
+    given = {"seed": seed, "max_updates": updates, "model": model}
+    changes |= {name: value for name, value in given.items() if value is not None}
+    if dataset is not None:
+        if not reward:
+            raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without it there is nothing to maximise")
+        words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
+        changes |= {**words, "summary": "", "dataset": dataset, "task": None, "prompts": None, "script": []}
+    if reward:
+        changes["reward"] = list(reward)
+    changed: Scenario = msgspec.structs.replace(scenario, **changes)
+    for name, least in _LEAST.items():
+        if getattr(changed, name) < least:
+            raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
+    return _present(changed)
+
+
+def _folder() -> Path:
+    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+
+
+def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong, with the line it stands on, in the order of the file."""
+    known = list(Scenario.__struct_fields__)
+    yield from _duplicates(node)
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name not in known:
+            yield line, f"unknown key {name!r}{closest(name, known)}"
+        elif name == "settings":
+            if not isinstance(value, yaml.MappingNode):
+                yield line, "settings is a mapping, as in {beta: 0.1}"
+            elif problem := _bad_settings(content[name]):
+                yield _line_naming(value, problem, line), problem
+        elif name == "script":
+            if not isinstance(value, yaml.SequenceNode):
+                yield line, "script is a list of steps, as in '- update: 3'"
+            else:
+                yield from _bad_steps(value, content[name])
+        elif name in _LEAST and not (type(content[name]) is int and content[name] >= _LEAST[name]):
+            yield line, f"{name} takes a whole number, {_LEAST[name]} or more, and got {content[name]!r}"
+    for name in ("title", "question"):
+        if name not in content:
+            yield 1, f"a scenario needs a {name}"
+    if ("task" in content) == ("dataset" in content):
+        yield 1, "a scenario needs either a task or a dataset"
+
+
+def _duplicates(node: yaml.Node) -> Iterator[tuple[int, str]]:
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                yield key.start_mark.line + 1, f"{key.value!r} is given twice"
+            seen.add(key.value)
+            yield from _duplicates(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            yield from _duplicates(value)
+
+
+def _bad_settings(settings: dict[str, Any]) -> str | None:
+    if unknown := [str(name) for name in settings if name not in KNOBS]:
+        return f"unknown setting {unknown[0]!r}{closest(unknown[0], list(KNOBS))}"
+    try:
+        resolve(settings)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _line_naming(node: yaml.MappingNode, problem: str, default: int) -> int:
+    lines = [key.start_mark.line + 1 for key, _ in node.value if str(key.value) in problem.partition(";")[0]]
+    return lines[0] if lines else default
+
+
+def _bad_steps(node: yaml.SequenceNode, script: list[Any]) -> Iterator[tuple[int, str]]:
+    for number, (place, entry) in enumerate(zip(node.value, script, strict=True), start=1):
+        try:
+            parse_step({entry: None} if isinstance(entry, str) else entry)
+        except ValueError as error:
+            yield place.start_mark.line + 1, f"script step {number}: {error}"
+
+
+def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
+    def beside(name: str) -> str:
+        return str(folder / name) if (folder / name).exists() else name
+
+    rewards = []
+    for entry in scenario.reward:
+        file, colon, function = entry.rpartition(":")
+        rewards.append(f"{beside(file)}{colon}{function}")
+    changes: dict[str, Any] = {"reward": rewards, "model": beside(scenario.model)}
+    if scenario.dataset is not None:
+        changes["dataset"] = beside(scenario.dataset)
+    return _present(msgspec.structs.replace(scenario, **changes))
+
+
+def _present(scenario: Scenario) -> Scenario:
+    if scenario.dataset is not None and not Path(scenario.dataset).is_file():
+        raise ScenarioError(f"dataset {scenario.dataset}: no such file")
+    for entry in scenario.reward:
+        file, _, function = entry.rpartition(":")
+        if not file.endswith(".py") or not function.isidentifier():
+            raise ScenarioError(f"reward {entry!r}: write it as FILE.py:FUNCTION")
+        if not Path(file).is_file():
+            raise ScenarioError(f"reward {entry}: there is no file {file}")
+    return scenario

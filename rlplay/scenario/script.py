@@ -1,0 +1,180 @@
+"""Scenario scripts: a list of steps, each a mapping with one verb as its key.
+
+```yaml
+script:
+  - say: Every answer is a token sequence.      # a line of the teacher
+  - ask:                                        # predict first
+      question: What will happen to the length?
+      choices: [shorter, the same, longer]
+      answer: longer                            # one of the choices; shown once what follows has been checked
+      because: Working the steps out takes tokens, and it earns more.
+  - token: 3                                    # also phase, step, update, run; 1 where the number is left out
+  - set: {beta: 0.1, temperature: 0.8}
+  - undo:                                       # the same as rewinding by one update
+  - rewind: 0                                   # to the state after that update
+  - lens: credit                                # the look: lens, focus: {completion: 0, token: 2}, older, live …
+  - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
+```
+
+Every verb of `verbs.py` is allowed except those that need a person (`tour`, `quit`). `parse` turns a script into
+frozen steps, so that whoever plays it can match on types.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any, Literal, cast
+
+import msgspec
+
+from rlplay.scenario.expect import Expect, parse_expect
+from rlplay.scenario.settings import check
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.lenses import LENSES
+
+Pace = Literal["token", "phase", "step", "update"]
+_PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
+_NEEDS_A_PERSON = ("tour", "quit")
+
+
+class Say(msgspec.Struct, frozen=True):
+    """Tell the user something."""
+
+    text: str
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Ask for a prediction; reveal `choices[answer]` and `because` after the next expectations, or at once."""
+
+    question: str
+    choices: list[str]
+    answer: int
+    because: str
+
+
+class Go(msgspec.Struct, frozen=True):
+    """Go on by `count` tokens, phases, optimizer steps or updates."""
+
+    until: Pace
+    count: int
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Change settings of the run."""
+
+    settings: dict[str, Any]
+
+
+class Rewind(msgspec.Struct, frozen=True):
+    """Go back to the state after `update`; None means by one update."""
+
+    update: int | None
+
+
+class Look(msgspec.Struct, frozen=True):
+    """A verb of the screen; a run without one passes over it."""
+
+    verb: str
+    argument: Any
+
+
+Step = Say | Ask | Go | Change | Rewind | Look | Expect
+
+
+def closest(word: str, known: list[str]) -> str:
+    """`; did you mean 'x'?`, or the known words when none is close."""
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+
+
+def parse(script: list[dict[str, Any]]) -> list[Step]:
+    """The steps of a script. Raises ValueError, one line that names the step by its number, from 1."""
+    steps = []
+    for number, entry in enumerate(script, start=1):
+        try:
+            steps.append(parse_step(entry))
+        except ValueError as error:
+            raise ValueError(f"script step {number}: {error}") from None
+    return steps
+
+
+def parse_step(entry: dict[str, Any]) -> Step:
+    """One step. Raises ValueError with one line that says what is wrong and what is allowed."""
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise ValueError("a step is a mapping with one verb, as in '- update: 3'")
+    ((verb, argument),) = entry.items()
+    allowed = [name for name in VERBS if name not in _NEEDS_A_PERSON]
+    if verb not in allowed:
+        raise ValueError(f"unknown verb {str(verb)!r}{closest(str(verb), allowed)}")
+    if verb in _PACES:
+        return Go(_PACES[verb], _count(verb, 1 if argument is None else argument, least=1))
+    return _READERS.get(verb, _look)(verb, argument)
+
+
+def _count(verb: str, argument: Any, least: int) -> int:
+    if type(argument) is not int or argument < least:
+        raise ValueError(f"{verb} takes a whole number, {least} or more, and got {argument!r}")
+    return argument
+
+
+def _text(verb: str, argument: Any) -> str:
+    if not isinstance(argument, str) or not argument.strip():
+        raise ValueError(f"{verb} takes some text, and got {argument!r}")
+    return " ".join(argument.split())
+
+
+def _undo(verb: str, argument: Any) -> Rewind:
+    _refuse(verb, argument)
+    return Rewind(None)
+
+
+def _refuse(verb: str, argument: Any) -> None:
+    if argument is not None:
+        raise ValueError(f"{verb} takes nothing, and got {argument!r}")
+
+
+def _ask(_verb: str, argument: Any) -> Ask:
+    keys = ("question", "choices", "answer", "because")
+    if not isinstance(argument, dict) or set(argument) != set(keys):
+        raise ValueError(f"ask takes a mapping with {', '.join(keys)}")
+    choices = argument["choices"]
+    if not isinstance(choices, list) or len(choices) < 2:
+        raise ValueError("ask needs two choices or more")
+    words = [_text("a choice of ask", choice if isinstance(choice, str) else str(choice)) for choice in choices]
+    answer = " ".join(str(argument["answer"]).split())
+    if answer not in words:
+        raise ValueError(f"the answer {answer!r} of ask is none of its choices: {', '.join(words)}")
+    return Ask(
+        _text("question", argument["question"]), words, words.index(answer), _text("because", argument["because"])
+    )
+
+
+def _change(_verb: str, argument: Any) -> Change:
+    if not isinstance(argument, dict) or not argument:
+        raise ValueError("set takes a mapping of settings, as in {beta: 0.1}")
+    return Change({str(name): check(str(name), value) for name, value in argument.items()})
+
+
+def _look(verb: str, argument: Any) -> Look:
+    if verb == "lens" and argument is not None:
+        names = ["auto", *LENSES]
+        if argument not in names:
+            raise ValueError(f"unknown lens {argument!r}{closest(str(argument), names)}")
+    elif verb == "focus":
+        fits = isinstance(argument, dict) and bool(argument) and set(argument) <= {"completion", "token"}
+        if not fits or any(type(value) is not int for value in cast("dict[str, Any]", argument).values()):
+            raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
+    elif verb != "lens":
+        _refuse(verb, argument)
+    return Look(verb, argument)
+
+
+_READERS: dict[str, Callable[[str, Any], Step]] = {
+    "say": lambda verb, argument: Say(_text(verb, argument)),
+    "ask": _ask,
+    "set": _change,
+    "rewind": lambda verb, argument: Rewind(_count(verb, argument, least=0)),
+    "undo": _undo,
+    "expect": lambda _verb, argument: parse_expect(argument),
+}
