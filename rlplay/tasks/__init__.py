@@ -1,0 +1,37 @@
+"""What there is to learn: prompts, and the rewards that score answers to them.
+
+A task is data (`task.py`): examples to train on, examples held out, reward functions with TRL's signature, and
+gold scorers that are only watched. It knows nothing about models, so it imports the standard library, numpy and
+msgspec, and from rlplay at most `trace` and `scenario`; never torch, never the screen.
+
+Start with `arithmetic.py`, the smallest task; to add one, write such a file and a row in the table below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rlplay.tasks.arithmetic import arithmetic
+from rlplay.tasks.questions import questions
+from rlplay.tasks.task import Example, RewardFunction, Task, completion_text
+from rlplay.tasks.word_problems import word_problems
+
+__all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "task_names"]
+
+_TASKS: dict[str, Callable[[], Task]] = {
+    "arithmetic": arithmetic,
+    "word_problems": word_problems,
+    "questions": questions,
+}
+
+
+def task_names() -> list[str]:
+    """The names `load_task` knows, simplest first."""
+    return list(_TASKS)
+
+
+def load_task(name: str) -> Task:
+    """The task called `name`. Raises ValueError, naming the known tasks, for any other name."""
+    if name not in _TASKS:
+        raise ValueError(f"unknown task {name!r}: choose one of {', '.join(_TASKS)}")
+    return _TASKS[name]()

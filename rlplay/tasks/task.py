@@ -1,0 +1,56 @@
+"""What a task is: prompts with columns, and functions that score completions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+Message = dict[str, str]
+Completion = str | list[Message]
+RewardFunction = Callable[..., list[float | None]]
+"""TRL's signature, `f(prompts, completions, **columns)`: one score per completion, None where it does not apply.
+
+`columns` holds, for every key of `Example.columns`, a list as long as `completions`.
+"""
+
+
+class Example(msgspec.Struct, frozen=True):
+    """One prompt. A `str` is plain text; a list is chat messages with `role` and `content`.
+
+    `columns` is what the reward functions need to know about the prompt, such as the right answer.
+    """
+
+    prompt: str | list[Message]
+    columns: dict[str, Any]
+
+
+class Task(msgspec.Struct, frozen=True):
+    """Something to learn: prompts to train on, prompts kept aside, and the scores to choose from.
+
+    `rewards` may be trained on, each with the weight a scenario gives it. `gold` scorers are tracked beside
+    the reward and never trained on: they tell whether a rising reward means what it should.
+    """
+
+    name: str
+    summary: str
+    train: list[Example]
+    held_out: list[Example]
+    rewards: dict[str, RewardFunction]
+    gold: dict[str, RewardFunction]
+
+
+def chat(text: str) -> list[Message]:
+    """A conversation of one user message."""
+    return [{"role": "user", "content": text}]
+
+
+def completion_text(completion: Completion) -> str:
+    """What the model said: the completion itself, or the text of its assistant messages, one per line.
+
+    Messages of other roles (an environment's replies inside an episode) are not the model's words.
+    """
+    if isinstance(completion, str):
+        return completion
+    return "\n".join(message["content"] for message in completion if message["role"] == "assistant")
