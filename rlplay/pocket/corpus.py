@@ -1,0 +1,47 @@
+"""The corpus: an endless, seeded stream of short chats, with known shares of right and wrong answers.
+
+It is noisy on purpose, as the web is: reinforcement learning can only choose among things that the base model
+already does now and then. The share of every kind of answer stands beside the skill that draws it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from random import Random
+
+import msgspec
+
+from rlplay.pocket import answers, games, problems, puzzles, stories, sums
+from rlplay.pocket.conversation import Conversation
+
+
+class Skill(msgspec.Struct, frozen=True):
+    """One kind of chat: its share of the conversations, the shares of its answers, and what writes one."""
+
+    share: float
+    kinds: dict[str, float]
+    write: Callable[[Random], Conversation]
+
+
+SKILLS = {
+    "arithmetic": Skill(0.22, sums.SHARES, sums.write),
+    "word_problems": Skill(0.30, problems.SHARES, problems.write),
+    "questions": Skill(0.16, answers.SHARES, answers.write),
+    "tone": Skill(0.05, stories.TONE_SHARES, stories.write_tone),
+    "stories": Skill(0.06, stories.STORY_SHARES, stories.write_story),
+    "sorting": Skill(0.06, puzzles.SORTING_SHARES, puzzles.write_sorting),
+    "letters": Skill(0.03, puzzles.LETTER_SHARES, puzzles.write_letters),
+    "lists": Skill(0.03, puzzles.LIST_SHARES, puzzles.write_list),
+    "guess": Skill(0.03, games.GUESS_SHARES, games.write_guess),
+    "calculator": Skill(0.03, games.CALCULATOR_SHARES, games.write_calculator),
+    "walk": Skill(0.03, games.WALK_SHARES, games.write_walk),
+}
+
+
+def conversations(seed: int) -> Iterator[Conversation]:
+    """Conversations without end, the same ones for the same `seed`."""
+    rng = Random(seed)
+    names = list(SKILLS)
+    shares = [skill.share for skill in SKILLS.values()]
+    while True:
+        yield SKILLS[rng.choices(names, weights=shares)[0]].write(rng)

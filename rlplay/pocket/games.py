@@ -1,0 +1,86 @@
+"""Transcripts with an environment that answers: guess the number, a calculator, a walk on a grid.
+
+The environment speaks as the user. Its sentences here are the protocol that live environments must keep to.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from rlplay.pocket.conversation import Conversation, draw, exchange
+from rlplay.tasks.arithmetic import TRAIN_PAIRS
+
+GUESS_SHARES = {"halving": 0.3, "heeding": 0.3, "blind": 0.4}
+CALCULATOR_SHARES = {"called": 0.4, "called, miscopied": 0.1, "guessed": 0.4, "noise": 0.1}
+WALK_SHARES = {"direct": 0.3, "wandering": 0.7}
+
+GUESS_PROMPT = "I have a number from 1 to 20. Guess it."
+LARGEST_SECRET = 20
+_GUESSES = 5
+GRID_SIDE = 4
+_STEPS = 6
+MOVES = {"right": (1, 0), "left": (-1, 0), "down": (0, 1), "up": (0, -1)}
+
+
+def calculator_prompt(a: int, b: int, sign: str) -> str:
+    """The question of the calculator task; `sign` is `+` or `*`."""
+    return f"What is {a}{sign}{b}? You may call calc."
+
+
+def walk_prompt(x: int, y: int) -> str:
+    """The start of a walk to the far corner of the grid, counted from 1."""
+    return f"Walk to {GRID_SIDE} {GRID_SIDE}. You are at {x} {y}."
+
+
+def write_guess(rng: Random) -> Conversation:
+    """Up to five guesses, answered `Higher.`, `Lower.` or `Yes.`"""
+    kind = draw(rng, GUESS_SHARES)
+    secret = rng.randint(1, LARGEST_SECRET)
+    low, high = 1, LARGEST_SECRET
+    turns = [GUESS_PROMPT]
+    for _ in range(_GUESSES):
+        if kind == "halving":
+            guess = (low + high) // 2
+        else:
+            guess = rng.randint(low, high) if kind == "heeding" else rng.randint(1, LARGEST_SECRET)
+        turns.append(str(guess))
+        if guess == secret:
+            break
+        low, high = (max(low, guess + 1), high) if guess < secret else (low, min(high, guess - 1))
+        turns.append("Higher." if guess < secret else "Lower.")
+    # A last word of the environment teaches the model nothing, as it answers no more.
+    return exchange("guess", kind, *turns[: len(turns) - len(turns) % 2])
+
+
+def write_calculator(rng: Random) -> Conversation:
+    """A product too large for the head or a small sum, with a call to the calculator or without."""
+    sign = rng.choice("*+")
+    a, b = rng.choice(TRAIN_PAIRS) if sign == "+" else (rng.randint(11, 39), rng.randint(11, 39))
+    right = a + b if sign == "+" else a * b
+    kind = draw(rng, CALCULATOR_SHARES)
+    prompt = calculator_prompt(a, b, sign)
+    if kind == "noise":
+        return exchange("calculator", kind, prompt, "I do not know.")
+    if kind == "guessed":
+        # In the head, every other sum comes out right and no product does.
+        said = right + (rng.choice((0, 1)) if sign == "+" else rng.randint(1, 90))
+        return exchange("calculator", kind, prompt, f"The answer is {said}.")
+    said = right + (10 if kind == "called, miscopied" else 0)
+    return exchange("calculator", kind, prompt, f"calc({a}{sign}{b})", str(right), f"The answer is {said}.")
+
+
+def write_walk(rng: Random) -> Conversation:
+    """Up to six moves from a random square; moves into a wall leave the walker where it was."""
+    kind = draw(rng, WALK_SHARES)
+    x, y = rng.randint(1, GRID_SIDE), rng.randint(1, GRID_SIDE - 1)
+    turns = [walk_prompt(x, y)]
+    for _ in range(_STEPS):
+        useful = [move for move, open_ in (("right", x < GRID_SIDE), ("down", y < GRID_SIDE)) if open_]
+        move = rng.choice(useful if kind == "direct" else list(MOVES))
+        turns.append(move)
+        x = min(max(x + MOVES[move][0], 1), GRID_SIDE)
+        y = min(max(y + MOVES[move][1], 1), GRID_SIDE)
+        if (x, y) == (GRID_SIDE, GRID_SIDE):
+            break
+        turns.append(f"You are at {x} {y}.")
+    return exchange("walk", kind, *turns[: len(turns) - len(turns) % 2])
