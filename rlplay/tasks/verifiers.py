@@ -1,7 +1,8 @@
-"""Rewards that check a number: the strict verifier, and a loose one that can be gamed."""
+"""Rewards that check numbers: the strict verifier, a loose one that can be gamed, and one for the steps."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rlplay.tasks.numerals import last_number, numbers_in
@@ -35,3 +36,24 @@ def mentioned(
         float(right in numbers_in(completion_text(completion)))
         for completion, right in zip(completions, answer, strict=True)
     ]
+
+
+def shown_steps(
+    prompts: list[Any],  # noqa: ARG001 - TRL's signature
+    completions: list[Completion],
+    steps: list[list[str]],
+    **_columns: Any,
+) -> list[float | None]:
+    """The share of the right `steps`, such as `2*3=6`, that stand in the completion as written, in [0, 1].
+
+    A process reward in its simplest form: it pays for the way, whatever answer comes after it.
+    """
+    return [
+        sum(_stands_in(step, completion_text(completion)) for step in wanted) / len(wanted)
+        for completion, wanted in zip(completions, steps, strict=True)
+    ]
+
+
+def _stands_in(step: str, text: str) -> bool:
+    """Whether `step` is in `text` with no digit at either end of it: `2*3=6` is not in `12*3=60`."""
+    return re.search(rf"(?<![0-9]){re.escape(step)}(?![0-9])", text) is not None

@@ -6,7 +6,7 @@ import msgspec
 
 from rlplay.tasks.split import is_held_out, variant
 from rlplay.tasks.task import Example, Task, chat
-from rlplay.tasks.verifiers import correct, mentioned
+from rlplay.tasks.verifiers import correct, mentioned, shown_steps
 
 NAMES = ("Roger", "Anna", "Tom", "Maria", "Ben", "Lucy", "Omar", "Mei")
 GOODS = (
@@ -34,6 +34,11 @@ class Operands(msgspec.Struct, frozen=True):
     @property
     def answer(self) -> int:
         return self.start + self.bought
+
+    @property
+    def steps(self) -> list[str]:
+        """The two steps as the worked answers of the corpus write them."""
+        return [f"{self.groups}*{self.each}={self.bought}", f"{self.start}+{self.bought}={self.answer}"]
 
 
 _SHOWN = Operands(5, 2, 3)
@@ -64,7 +69,7 @@ def _tellings(numbers: Operands) -> list[Example]:
         choice = (first + 11 * k) % (len(NAMES) * len(GOODS))
         things, containers = GOODS[choice % len(GOODS)]
         prompt = chat(question(numbers, NAMES[choice // len(GOODS)], things, containers))
-        examples.append(Example(prompt=prompt, columns={"answer": numbers.answer}))
+        examples.append(Example(prompt=prompt, columns={"answer": numbers.answer, "steps": numbers.steps}))
     return examples
 
 
@@ -75,6 +80,6 @@ def word_problems() -> Task:
         summary="Multiply, then add: how many things are there in all?",
         train=[example for numbers in TRAIN_OPERANDS for example in _tellings(numbers)],
         held_out=[example for numbers in HELD_OUT_OPERANDS for example in _tellings(numbers)],
-        rewards={"correct": correct, "mentioned": mentioned},
+        rewards={"correct": correct, "mentioned": mentioned, "steps": shown_steps},
         gold={"correct": correct},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.tasks.verifiers import correct, mentioned
+from rlplay.tasks.verifiers import correct, mentioned, shown_steps
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,17 @@ def test_strict_and_loose_verifier(completion: object, strict: float, loose: flo
 
 def test_a_negative_answer_needs_its_sign() -> None:
     assert correct(["?"] * 3, ["-3", "3", "5-3"], answer=[-3, -3, -3]) == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [
+        ("2*3=6. 5+6=11. The answer is 11.", 1.0),
+        ("2*3=6. 5+6=12. The answer is 12.", 0.5),
+        ("2*3=60. 15+6=11.", 0.0),
+        ("The answer is 11.", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_steps_count_as_written(completion: str, score: float) -> None:
+    assert shown_steps(["?"], [completion], steps=[["2*3=6", "5+6=11"]]) == [score]
