@@ -1,0 +1,82 @@
+"""A drawn plot as text: where its horizontal axis lies, its labels, and the cursor laid over it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from textual.content import Content, Span
+
+AXIS, CURSOR, NOTE = "$text-muted", "on $foreground 25%", "$warning"
+
+Cell = tuple[str, str]
+"""A character and its style; colours are theme names such as "$primary", looked up when the text is shown."""
+
+
+class Size(NamedTuple):
+    """Cells of a whole plot, axes included."""
+
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Lines `width` cells long, of which the cells `left` to `right` show the values `first` to `last`."""
+
+    width: int
+    left: int
+    right: int
+    first: float
+    last: float
+
+    def column(self, x: float) -> int:
+        """The cell that shows `x`."""
+        share = (x - self.first) / max(self.last - self.first, 1e-9)
+        return self.left + round(min(max(share, 0.0), 1.0) * (self.right - self.left))
+
+    def x(self, column: int) -> float:
+        """What the cell `column` shows."""
+        share = (column - self.left) / max(self.right - self.left, 1)
+        return self.first + min(max(share, 0.0), 1.0) * (self.last - self.first)
+
+    def axis(self, first: str, last: str, notes: Iterable[tuple[int, str, str]]) -> Content:
+        """The line below the plot: both ends, and `notes` as (cell, text, style) over them."""
+        cells = [(" ", AXIS)] * self.width
+        for column, text, style in ((self.left, first, AXIS), (self.right + 1 - len(last), last, AXIS), *notes):
+            for at, character in enumerate(text, column):
+                if 0 <= at < self.width:
+                    cells[at] = (character, style)
+        return joined(cells)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished plot."""
+
+    content: Content
+    frame: Frame
+
+    def with_cursor(self, x: float, note: str = "") -> Content:
+        """The picture with the column of `x` lit and, if there is one, `note` in place of the horizontal axis."""
+        stride = self.frame.width + 1
+        starts = range(self.frame.column(x), len(self.content.plain), stride)
+        lit = self.content.add_spans([Span(start, start + 1, CURSOR) for start in starts])
+        if not note:
+            return lit
+        return Content.assemble(lit[: (len(starts) - 1) * stride], (note[: self.frame.width], NOTE))
+
+
+def joined(cells: Iterable[Cell]) -> Content:
+    """One line from its cells."""
+    runs = groupby(cells, key=lambda cell: cell[1])
+    return Content.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
+
+
+def number(value: float) -> str:
+    """At most three digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5."""
+    short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.3g}")
+    return "−" + short[1:] if short.startswith("-") else short

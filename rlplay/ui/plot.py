@@ -1,0 +1,147 @@
+"""Curves as text: plotext sets the dots, this module the scales, the gaps, the band and the labels.
+
+For the UI's thread only: plotext draws on one global figure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import plotext
+from textual.content import Content, Span
+
+from rlplay.trace.records import Array
+from rlplay.ui.picture import AXIS, NOTE, Frame, Picture, Size, number
+
+MISSING, BAND = "$error", "on $primary 20%"
+_PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
+_NICE = np.array([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One series. A "right" curve has its own scale, written on the right; `band` is drawn as value ± band."""
+
+    updates: Sequence[int]
+    values: Sequence[float]
+    style: str
+    kind: Literal["line", "dotted", "points"] = "line"
+    side: Literal["left", "right"] = "left"
+    band: Sequence[float] | None = None
+
+
+def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool = False) -> Picture:
+    """The series over updates; `marks` are the updates at which something was changed.
+
+    A value that is no number, or not positive on a log scale, leaves a gap and a × on the axis.
+    """
+    scales = [_scale([c for c in series if c.side == side], log) for side in ("left", "right")]
+    labels = [[number(high), number(low)] if high > low else ["", ""] for low, high in scales]
+    gutters = [max(map(len, pair)) + 1 if any(pair) else 0 for pair in labels]
+    width, height = max(size.width - sum(gutters), 2), max(size.height - 1, 2)
+    first, last = min(min(c.updates) for c in series), max(max(c.updates) for c in series)
+    frame = Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
+    notes = [(frame.column(update), "◆", NOTE) for update in marks if first <= update <= last]
+    bands: list[Span] = []
+    _clear(frame, height)
+    for index, curve in enumerate(series):
+        scale = scales[curve.side == "right"]
+        x, y = np.asarray(curve.updates, dtype=float), np.asarray(curve.values, dtype=float)
+        unit = _unit(y, scale, log)
+        good = np.isfinite(unit)
+        notes += [(frame.column(gap), "×", MISSING) for gap in x[~good]]
+        for stretch in np.split(np.arange(len(x)), np.flatnonzero(~good)):
+            run = stretch[good[stretch]]
+            if len(run):
+                _draw(x[run], unit[run], curve.kind, index + 1, width)
+        if curve.band is not None and good.any():
+            edges = [np.clip(_unit(y + sign * np.asarray(curve.band), scale, log), 0, 1)[good] for sign in (1, -1)]
+            bands += _band(frame, x[good], edges, height)
+    rows = _rows(plotext.build(), [curve.style for curve in series])
+    left, right = ([top, *[""] * (height - 2), bottom] for top, bottom in labels)
+    # Two scales take the colours of their curves; one is as quiet as the other axis.
+    inks = [c.style for c in series] if all(gutters) else [AXIS, AXIS]
+    lines = [
+        Content.assemble(
+            (f"{a:>{gutters[0] - 1}} " if gutters[0] else "", inks[0]), row, (b.rjust(gutters[1]), inks[-1])
+        )
+        for a, row, b in zip(left, rows, right, strict=True)
+    ]
+    axis = frame.axis(str(first), str(last) if last > first else "", notes)
+    return Picture(Content("\n").join([*lines, axis]).add_spans(bands), frame)
+
+
+def _clear(frame: Frame, height: int) -> None:
+    plotext.clear_figure()
+    plotext.limit_size(False, False)
+    plotext.plotsize(frame.right - frame.left + 1, height)
+    plotext.frame(False)
+    plotext.canvas_color("default")
+    plotext.xticks([])
+    plotext.yticks([])
+    plotext.xlim(frame.first, frame.last)
+    plotext.ylim(0, 1)
+
+
+def _draw(x: Array, y: Array, kind: str, colour: int, width: int) -> None:
+    if kind == "points" or len(x) == 1:
+        plotext.scatter(x.tolist(), y.tolist(), marker="•", color=colour)
+    elif kind == "dotted":
+        grid = np.arange(x[0], x[-1], max((x[-1] - x[0]) / width, 1e-9))
+        plotext.scatter(grid.tolist(), np.interp(grid, x, y).tolist(), marker="braille", color=colour)
+    else:
+        if len(x) > 8 * width:
+            # Two points a dot column, its lowest and its highest, look the same and cost a fraction.
+            parts = np.array_split(np.arange(len(x)), 2 * width)
+            keep = np.unique([i for part in parts for i in (part[y[part].argmin()], part[y[part].argmax()])])
+            x, y = x[keep], y[keep]
+        plotext.plot(x.tolist(), y.tolist(), marker="braille", color=colour)
+
+
+def _band(frame: Frame, x: Array, edges: Sequence[Array], height: int) -> list[Span]:
+    spans = []
+    for column in range(frame.column(x[0]), frame.column(x[-1]) + 1):
+        top, bottom = (round((1 - np.interp(frame.x(column), x, edge)) * (height - 1)) for edge in edges)
+        starts = range(top * (frame.width + 1) + column, (bottom + 1) * (frame.width + 1), frame.width + 1)
+        spans += [Span(start, start + 1, BAND) for start in starts]
+    return spans
+
+
+def _rows(ansi: str, styles: Sequence[str]) -> list[Content]:
+    """plotext's lines, with `styles[i - 1]` for its colour number i."""
+    return [
+        Content.assemble(
+            *((text, styles[int(code) - 1] if code not in ("", "0") else "") for code, text in _PIECE.findall(line))
+        )
+        for line in ansi.rstrip("\n").replace("\x1b[0m\n", "\n").removesuffix("\x1b[0m").split("\n")
+    ]
+
+
+def _scale(series: Sequence[Curve], log: bool) -> tuple[float, float]:
+    """The ends of the axis: zero and a round number, or powers of ten. A band is cut where the axis ends."""
+    values = np.concatenate([np.asarray(c.values, dtype=float) for c in series] or [np.zeros(0)])
+    values = values[np.isfinite(values) & ((values > 0) | (not log))]
+    if not len(values):
+        return 0.0, 0.0
+    low, high = float(values.min()), float(values.max())
+    if log:
+        return 10.0 ** math.floor(math.log10(low)), 10.0 ** (math.floor(math.log10(high)) + 1)
+    return -_nice(-low) if low < 0 else 0.0, _nice(high) if high > 0 else 0.0
+
+
+def _nice(value: float) -> float:
+    power = 10.0 ** math.floor(math.log10(value))
+    return float(min(nice for nice in _NICE if nice * power >= value * (1 - 1e-9)) * power)
+
+
+def _unit(values: Array, scale: tuple[float, float], log: bool) -> Array:
+    low, high = scale
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(
+            np.log(values / low) / np.log(high / low) if log and low else (values - low) / (high - low or 1.0)
+        )

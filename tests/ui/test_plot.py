@@ -1,0 +1,149 @@
+"""The plot adapter: what is drawn where, what happens to numbers that are none, and how long it takes."""
+
+import time
+
+import numpy as np
+import pytest
+
+from rlplay.ui.bars import Look, histogram
+from rlplay.ui.picture import Frame, Size, number
+from rlplay.ui.plot import Curve, curves
+
+SIZE = Size(38, 8)
+
+
+def lines(picture) -> list[str]:
+    return picture.content.plain.split("\n")
+
+
+def test_every_line_is_as_wide_as_asked():
+    for size in (SIZE, Size(60, 15), Size(12, 4)):
+        rows = lines(curves([Curve(range(1, 30), np.linspace(0, 22, 29), "$primary")], [], size))
+        assert len(rows) == size.height
+        assert {len(row) for row in rows} == {size.width}
+
+
+def test_a_rising_curve_ends_in_the_upper_right_corner_and_the_axis_names_its_ends():
+    rows = lines(curves([Curve(range(1, 41), np.linspace(0, 1, 40), "$primary")], [], SIZE))
+    assert rows[0].startswith("1 ")
+    assert rows[0].rstrip()[-1] != "1", "dots, not only the label"
+    assert rows[-2].startswith("0 ")
+    assert rows[-1].split() == ["1", "40"]
+    assert rows[0][2:20].strip() == ""
+
+
+def test_colours_are_names_of_the_theme_so_that_a_theme_change_needs_no_drawing():
+    first, second = Curve([1, 2, 3], [1, 2, 3], "$primary"), Curve([1, 2, 3], [3, 2, 1], "$secondary")
+    styles = {str(span.style) for span in curves([first, second], [], SIZE).content.spans}
+    assert {"$primary", "$secondary"} <= styles
+    assert "\x1b" not in curves([first, second], [], SIZE).content.plain
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_a_value_that_is_no_number_leaves_a_gap_and_a_mark(bad):
+    rows = lines(curves([Curve([1, 2, 3, 4, 5], [0.5, 0.5, bad, 0.5, 0.5], "$primary")], [], Size(22, 6)))
+    middle = rows[-1].index("×")
+    assert all(row[middle] in " ⠀" for row in rows[:-1])
+    assert rows[-1].split() == ["1", "×", "5"]
+
+
+def test_nothing_but_bad_numbers_still_draws():
+    assert lines(curves([Curve([1, 2], [float("nan"), float("inf")], "$primary")], [], SIZE))[-1].count("×") == 2
+
+
+def test_a_log_scale_has_powers_of_ten_and_marks_what_it_cannot_show():
+    rows = lines(curves([Curve([1, 2, 3], [0.0, 0.02, 0.5], "$primary")], [], SIZE, log=True))
+    assert rows[0].split()[0] == "1"
+    assert rows[-2].split()[0] == "0.01"
+    assert "×" in rows[-1]
+
+
+def test_negative_values_get_an_axis_below_zero():
+    rows = lines(curves([Curve([1, 2, 3], [-0.2, 0.1, -0.05], "$primary")], [], SIZE))
+    assert rows[-2].startswith("−0.2 ")
+
+
+def test_one_value_is_a_dot():
+    assert sum(row.count("•") for row in lines(curves([Curve([1], [0.3], "$primary")], [], SIZE))) == 1
+
+
+def test_marks_stand_on_the_axis_where_the_cursor_finds_them():
+    picture = curves([Curve(range(1, 22), np.ones(21), "$primary")], [11, 99], SIZE)
+    assert lines(picture)[-1].index("◆") == picture.frame.column(11)
+    lit = picture.with_cursor(11, "epsilon 0.2 → 0.1")
+    assert lit.plain.split("\n")[-1] == "epsilon 0.2 → 0.1"
+    assert lit.plain.split("\n")[:-1] == lines(picture)[:-1]
+
+
+def test_the_cursor_lights_one_cell_of_every_line():
+    picture = curves([Curve(range(1, 22), np.ones(21), "$primary")], [], SIZE)
+    added = picture.with_cursor(5).spans[len(picture.content.spans) :]
+    assert [span.start % (SIZE.width + 1) for span in added] == [picture.frame.column(5)] * SIZE.height
+
+
+def test_the_band_shades_the_cells_between_its_edges():
+    flat = Curve([1, 2, 3], [0.5, 0.5, 1.0], "$primary", band=[0.1, 0.1, 0.0])
+    shaded = [span for span in curves([flat], [], Size(33, 11)).content.spans if str(span.style).startswith("on")]
+    column = [span.start // 34 for span in shaded if span.start % 34 == 5]
+    assert column == [4, 5]
+
+
+def test_a_frame_maps_columns_back_to_updates():
+    frame = Frame(width=40, left=4, right=35, first=1, last=32)
+    assert all(round(frame.x(frame.column(update))) == update for update in range(1, 33))
+
+
+def test_a_histogram_counts_what_lies_beyond_at_its_edges():
+    values = np.array([0.1, 1.0, 1.0, 1.0, 9.0])
+    rows = lines(histogram(values, values[:0], (0.8, 1.2), Size(21, 5), Look((0.5, 1.5), "a", "b", log=False)))
+    assert rows[-1].startswith("≤0.5")
+    assert rows[-1].endswith("≥1.5")
+    assert rows[0].strip("│ ") == "█"
+    assert rows[-2][0] != " "
+    assert rows[-2][-1] != " "
+
+
+def test_clipped_ratios_stand_in_front_of_the_others():
+    values = np.concatenate([np.full(50, 1.3), np.full(9, 0.9)])
+    content = histogram(
+        values, values[:25], (0.8, 1.2), Size(30, 9), Look((0.5, 1.5), "whole", "front", log=False)
+    ).content
+    painted = {str(span.style): content.plain[span.start : span.end] for span in content.spans}
+    assert "front" in painted
+    assert any(style.startswith("front on whole") or style == "whole" for style in painted)
+
+
+def test_a_log_histogram_lifts_the_small_bars():
+    values = np.concatenate([np.full(1000, 1.0), np.full(3, 1.3)])
+    heights = {}
+    for log in (False, True):
+        rows = lines(histogram(values, values[:0], (), Size(31, 9), Look((0.5, 1.5), "a", "b", log)))
+        heights[log] = sum(row[24] != " " for row in rows[:-1])
+    assert heights[True] > heights[False] == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.013149, "0.0131"), (25.0, "25"), (0.00004, "4e-5"), (-1.5, "−1.5"), (1234567, "1.23e6"), (float("nan"), "nan")],
+)
+def test_numbers_are_short(value, text):
+    assert number(value) == text
+
+
+def test_a_panel_is_drawn_in_a_few_milliseconds_of_processor_time():
+    updates = list(range(1, 101))
+    series = [Curve(updates, np.sin(np.array(updates) / 9) + 1, "$primary", band=np.full(100, 0.2)),
+              Curve(updates, np.cos(np.array(updates) / 9) + 1, "$secondary", "dotted")]  # fmt: skip
+    spent = []
+    for _ in range(7):
+        start = time.process_time()
+        curves(series, [50], SIZE)
+        spent.append(time.process_time() - start)
+    assert sorted(spent)[3] < 0.03
+
+
+def test_ten_thousand_updates_cost_little_more_than_a_hundred():
+    long = Curve(range(1, 10_001), np.random.default_rng(0).random(10_000), "$primary")
+    start = time.process_time()
+    curves([long], [], SIZE)
+    assert time.process_time() - start < 0.2
