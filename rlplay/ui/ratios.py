@@ -1,0 +1,58 @@
+"""The importance ratios of the last optimizer step as a histogram, with the clip bounds and what is clipped."""
+
+from __future__ import annotations
+
+import numpy as np
+from textual.content import Content
+
+from rlplay.trace.records import Array, Sampled, Stepped, spans
+from rlplay.ui.bars import Look, histogram
+from rlplay.ui.picture import Picture, Size
+from rlplay.ui.views import FIRST, Source
+
+ONE_STEP = "One step per batch: the ratio is 1 by construction and nothing is clipped."
+
+
+class Ratios:
+    """A view of one optimizer step, not of the run: it has no cursor of its own."""
+
+    title = "Ratio · clip"
+    metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
+
+    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+        """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
+        step = _last(source)
+        if step is None or source.live is None or source.live.sampled is None:
+            return "no optimizer step yet · s takes one"
+        if step.epochs * step.minibatches == 1:
+            return ONE_STEP
+        kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
+        ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
+        low, high = (float(source.settings.get(name) or source.settings.get("epsilon", 0.2))
+                     for name in ("epsilon", "epsilon_high"))  # fmt: skip
+        limits = (max(0.0, 1 - 2.5 * low), 1 + 2.5 * high)
+        bounds = (1 - low, 1 + high) if source.settings.get("surrogate", "ppo") == "ppo" else ()
+        return histogram(ratio, ratio[clipped], bounds, size, Look(limits, FIRST, "$warning", not log))
+
+    def titles(self, source: Source, _cursor: int | None, log: bool) -> tuple[Content, Content]:
+        """The share of tokens whose gradient is zero above; its two halves and the unsigned share below."""
+        step = _last(source)
+        if step is None or step.epochs * step.minibatches == 1:
+            return Content(self.title), Content("")
+        whole, high, low, outside = (percent(step.metrics.get(name)) for name in self.metrics[:4])
+        count = step.epochs * step.minibatches
+        head = Content.assemble(f"Ratio at step {step.step + 1}/{count} · clipped ", (f"{whole} %", "bold $foreground"))
+        return head, Content(f"{'' if log else 'log n · '}↑{high} ↓{low} · outside {outside} %")
+
+
+def percent(share: float | None) -> str:
+    """A share in percent, without the sign, to one digit after the point; a dash if it is not known."""
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _last(source: Source) -> Stepped | None:
+    return source.live.steps[-1] if source.live is not None and source.live.steps else None
+
+
+def _sampled(batch: Sampled, step: Stepped) -> Array:
+    return np.asarray(batch.mask[spans(batch.offsets, step.rows)] == 1)

@@ -1,0 +1,135 @@
+"""What a curve panel can show: which metrics, drawn how, with what above and below the plot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from textual.content import Content
+
+from rlplay.trace.metrics import describe
+from rlplay.trace.update import Update
+from rlplay.ui.picture import Picture, Size, number
+from rlplay.ui.plot import Curve, curves
+
+if TYPE_CHECKING:
+    from rlplay.trace.history import History
+
+FIRST, SECOND = "$primary", "$secondary"
+_GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Everything a panel may draw from: the run so far, the update looked at and the settings."""
+
+    history: History
+    live: Update | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class View(Protocol):
+    """One thing a panel can show."""
+
+    @property
+    def title(self) -> str:
+        """Its name, for an empty panel."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics it shows, for help and for the cursor."""
+
+    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+        """The plot, or a sentence saying why there is none."""
+
+    def titles(self, source: Source, cursor: int | None, log: bool, /) -> tuple[Content, Content]:
+        """What stands in the upper and the lower border: names and values, at the cursor or the latest."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One metric as drawn in a view."""
+
+    metric: str
+    label: str = ""
+    kind: Literal["line", "dotted", "points"] = "line"
+    side: Literal["left", "right"] = "left"
+    band: str = ""
+    estimator: str = ""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """One or two metrics over the updates; the first is named above the plot, the second below."""
+
+    title: str
+    traces: tuple[Trace, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(name for trace in self.traces for name in (trace.metric, trace.band) if name)
+
+    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+        series = []
+        for trace, style in zip(self.traces, (FIRST, SECOND), strict=False):
+            updates, values = source.history.series(trace.metric)
+            if len(updates):
+                band = _aligned(updates, *source.history.series(trace.band)) if trace.band else None
+                series.append(Curve(updates, values, style, trace.kind, trace.side, band))
+        if not series:
+            return "no update yet · u runs one"
+        return curves(series, [update for update, _ in source.history.marks], size, log)
+
+    def titles(self, source: Source, cursor: int | None, log: bool) -> tuple[Content, Content]:
+        parts = [
+            self._legend(trace, style, source, cursor)
+            for trace, style in zip(self.traces, (FIRST, SECOND), strict=False)
+        ]
+        when = "" if cursor is None else f" at {cursor}"
+        return Content.assemble(f"{self.title} ", parts[0], when, " · log" if log else ""), Content("").join(parts[1:])
+
+    def _legend(self, trace: Trace, style: str, source: Source, cursor: int | None) -> Content:
+        glyph = f"{_GLYPHS[trace.kind]} " if len(self.traces) > 1 else ""
+        label = f"{trace.label} " if trace.label else ""
+        updates, values = source.history.series(trace.metric)
+        if cursor is not None:
+            at = dict(zip(updates, values, strict=True)).get(cursor)
+            return Content.assemble((glyph, style), label, ("–" if at is None else exact(at), "bold $foreground"))
+        row = describe(trace.metric)
+        unit = f" {row.unit}" if row is not None and row.unit and len(values) else ""
+        kind = f" · {source.settings.get(trace.estimator, trace.estimator)}" if trace.estimator else ""
+        latest = number(values[-1]) if len(values) else "–"
+        return Content.assemble((glyph, style), label, (latest, "bold $foreground"), unit, kind)
+
+
+def single(metric: str) -> Lines:
+    """A panel with one metric, titled as the registry titles it."""
+    row = describe(metric)
+    part = metric.split("/")[1] if row is not None and "*" in row.name else ""
+    title = metric if row is None else f"{row.title} {part}".strip()
+    return Lines(title, (Trace(metric),))
+
+
+REWARD = Lines("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward", "held out", "points")))
+KL = Lines(
+    "KL",
+    (
+        Trace("kl", "to reference", estimator="kl_estimator"),
+        Trace("kl_old", "to old policy", "dotted", estimator="k3"),
+    ),
+)
+LENGTH = Lines(
+    "Length",
+    (Trace("completions/mean_length"), Trace("entropy", "entropy", "dotted", "right")),
+)
+
+
+def exact(value: float) -> str:
+    """A value to five digits, as the cursor shows it."""
+    return f"{value:.5g}".replace("-", "−")
+
+
+def _aligned(updates: Sequence[int], others: Sequence[int], values: Sequence[float]) -> list[float]:
+    known = dict(zip(others, values, strict=True))
+    return [known.get(update, 0.0) for update in updates]

@@ -1,0 +1,191 @@
+"""Four small panels in a row: reward, KL, the importance ratio and length with entropy; any metric can take a place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from rlplay.trace.update import Update
+from rlplay.ui.picture import Picture, Size
+from rlplay.ui.ratios import Ratios
+from rlplay.ui.views import KL, LENGTH, REWARD, Source, View, single
+
+if TYPE_CHECKING:
+    from rlplay.trace.history import History
+
+OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
+EMPTY = "no update yet · u runs one"
+_COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
+
+
+class CurvePanel(Widget, can_focus=True):
+    """One plot: a curve or two over the updates, or the ratios of the last optimizer step."""
+
+    HELP = """\
+One number per update, drawn over the whole run.
+
+**left** and **right** move a cursor and show exact values in the title, in all panels at once.
+**up** and **down** show another metric here. **L** changes to a logarithmic scale and back.
+**escape** goes back to the latest values.
+
+◆ marks an update at which a setting was changed or the run went back: put the cursor on it to read which.
+× marks a value that was not a number. The shade around a mean is one standard deviation to each side.
+"""
+    DEFAULT_CSS = """
+    CurvePanel {
+        width: 1fr; height: 1fr; padding: 0 1; border: round $border;
+        border-title-color: $text-muted; border-subtitle-color: $text-muted; border-subtitle-align: left;
+        &:focus { border: round $accent; }
+        &.-words { content-align: center middle; text-align: center; color: $text-muted; }
+        &.-empty { hatch: right $foreground 8%; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", "cursor", show=False, id="curve.back"),
+        Binding("right", "move(1)", "cursor", show=False, id="curve.on"),
+        Binding("up,comma", "cycle(-1)", "metric", show=False, id="curve.previous"),
+        Binding("down,semicolon", "cycle(1)", "metric", show=False, id="curve.next"),
+        Binding("L", "scale", "log scale", show=False, id="curve.log"),
+        Binding("escape", "release", "latest", show=False, id="curve.latest"),
+    ]
+
+    class Moved(Message):
+        """The cursor was put on `update`; None: taken away."""
+
+        def __init__(self, update: int | None) -> None:
+            super().__init__()
+            self.update = update
+
+    def __init__(self, view: View) -> None:
+        super().__init__(classes="-words -empty")
+        self.border_title = Content(view.title)
+        self.view = view
+        self.log_scale = False
+        self.cursor: int | None = None
+        self.source: Source | None = None
+        self._drawn: tuple[Size, Picture | str] | None = None
+
+    @property
+    def help_metrics(self) -> tuple[str, ...]:
+        """The metrics shown, for the help screen."""
+        return self.view.metrics
+
+    def show(self, source: Source) -> None:
+        """Draw what is known now."""
+        self.source = source
+        self._redraw()
+
+    def point(self, cursor: int | None) -> None:
+        """Put the cursor on an update, or take it away."""
+        self.cursor = cursor
+        self._label()
+        self.refresh()
+
+    def render(self) -> Content:
+        size = Size(self.content_size.width, self.content_size.height)
+        if self._drawn is None or self._drawn[0] != size:
+            self._drawn = size, self._draw(size)
+        drawn = self._drawn[1]
+        if isinstance(drawn, str):
+            return Content(drawn)
+        if self.cursor is None or self.source is None or isinstance(self.view, Ratios):
+            return drawn.content
+        notes = [text for update, text in self.source.history.marks if update == self.cursor]
+        return drawn.with_cursor(self.cursor, " · ".join(notes))
+
+    def action_move(self, step: int) -> None:
+        """Move the cursor along the updates; past the last one it goes away."""
+        updates = self._updates()
+        if not updates:
+            return
+        if self.cursor is None:
+            self.post_message(self.Moved(updates[-1]))
+            return
+        beyond = [u for u in updates if (u - self.cursor) * step > 0]
+        near = (min(beyond) if step > 0 else max(beyond)) if beyond else None
+        if near is not None or step > 0:
+            self.post_message(self.Moved(near))
+
+    def action_cycle(self, step: int) -> None:
+        """Show the next of the four overviews and of all metrics recorded."""
+        names = self.source.history.names() if self.source is not None else []
+        views: list[View] = [*OVERVIEW, *(single(name) for name in names)]
+        self.view = views[(views.index(self.view) + step) % len(views)] if self.view in views else views[0]
+        self._redraw()
+
+    def action_scale(self) -> None:
+        """Change between a linear and a logarithmic scale."""
+        self.log_scale = not self.log_scale
+        self._redraw()
+
+    def action_release(self) -> None:
+        """Take the cursor away: titles show the latest values."""
+        self.post_message(self.Moved(None))
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse is."""
+        updates = self._updates()
+        drawn = self._drawn[1] if self._drawn is not None else None
+        offset = event.get_content_offset(self)
+        if offset is not None and updates and isinstance(drawn, Picture) and not isinstance(self.view, Ratios):
+            x = drawn.frame.x(offset.x)
+            self.post_message(self.Moved(min(updates, key=lambda update: abs(update - x))))
+
+    def _updates(self) -> list[int]:
+        if self.source is None:
+            return []
+        names = ("reward",) if isinstance(self.view, Ratios) else self.view.metrics
+        return sorted({update for name in names for update in self.source.history.series(name)[0]})
+
+    def _draw(self, size: Size) -> Picture | str:
+        self.set_class(self.source is None, "-empty")
+        drawn = EMPTY if self.source is None else self.view.draw(self.source, size, self.log_scale)
+        self.set_class(isinstance(drawn, str), "-words")
+        return drawn
+
+    def _redraw(self) -> None:
+        self._drawn = None
+        self._label()
+        self.refresh()
+
+    def _label(self) -> None:
+        if self.source is not None:
+            self.border_title, self.border_subtitle = self.view.titles(self.source, self.cursor, self.log_scale)
+
+
+class CurvePanels(Horizontal):
+    """The row of panels: as many as fit beside each other; up and down bring the others into a panel's place."""
+
+    DEFAULT_CSS = "CurvePanels { height: 10; CurvePanel.-beyond { display: none; } }"
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.panels = [CurvePanel(view) for view in OVERVIEW]
+
+    def compose(self) -> ComposeResult:
+        yield from self.panels
+
+    def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
+        """Draw the run so far and the update looked at."""
+        source = Source(history, live, settings)
+        with self.app.batch_update():
+            for panel in self.panels:
+                panel.show(source)
+
+    @on(CurvePanel.Moved)
+    def _point_all(self, event: CurvePanel.Moved) -> None:
+        event.stop()
+        for panel in self.panels:
+            panel.point(event.update)
+
+    def on_resize(self, event: events.Resize) -> None:
+        count = next(count for width, count in _COLUMNS if event.size.width >= width)
+        for index, panel in enumerate(self.panels):
+            panel.set_class(index >= count, "-beyond")
