@@ -9,28 +9,19 @@ from typing import Any
 import msgspec
 import yaml
 
+from rlplay.scenario.names import bundled, folder, looks_like_path
 from rlplay.scenario.presets import resolve
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import closest, parse_step
 from rlplay.scenario.settings import KNOBS
 
-_PACKAGED = Path(__file__).parent.parent / "scenarios"
-_CHECKOUT = Path(__file__).parent.parent.parent / "scenarios"
+__all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
+
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1}
 
 
 class ScenarioError(ValueError):
     """A scenario that cannot be played: one line with the file, the place and what to do."""
-
-
-def bundled() -> list[str]:
-    """Names of the scenarios that come with rlplay, sorted."""
-    return sorted(path.stem for path in _folder().glob("*.yaml"))
-
-
-def looks_like_path(name: str) -> bool:
-    """Whether `name` means a file rather than a bundled scenario."""
-    return name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name
 
 
 def load(name_or_path: str | Path) -> Scenario:
@@ -42,7 +33,7 @@ def load(name_or_path: str | Path) -> Scenario:
     if not looks_like_path(name):
         if name not in bundled():
             raise ScenarioError(f"there is no scenario {name!r}{closest(name, bundled())}")
-        return read(_folder() / f"{name}.yaml")
+        return read(folder() / f"{name}.yaml")
     path = Path(name).expanduser()
     if not path.is_file():
         raise ScenarioError(f"{name}: no such file; bundled scenarios: {', '.join(bundled())}")
@@ -52,7 +43,7 @@ def load(name_or_path: str | Path) -> Scenario:
 def source(name_or_path: str | Path) -> str:
     """The text of a scenario's file, as `load` would read it."""
     name = str(name_or_path)
-    path = Path(name).expanduser() if looks_like_path(name) else _folder() / f"{name}.yaml"
+    path = Path(name).expanduser() if looks_like_path(name) else folder() / f"{name}.yaml"
     return path.read_text(encoding="utf-8")
 
 
@@ -118,10 +109,6 @@ def with_changes(
         if getattr(changed, name) < least:
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
     return _present(changed)
-
-
-def _folder() -> Path:
-    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
 
 
 def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple[int, str]]:

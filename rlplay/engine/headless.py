@@ -1,0 +1,177 @@
+"""A script played without a screen: the same driver, its records turned into lines and a verdict.
+
+Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupted (the run is saved).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import msgspec
+
+from rlplay.engine.report import Report
+from rlplay.scenario.expect import Expect, Outcome, check, not_reached
+from rlplay.scenario.schema import Job
+from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, Step
+from rlplay.trace.history import History
+from rlplay.trace.records import AnyRecord, Evaluated, Finished, Notice, Rewound, Sampled
+from rlplay.trace.update import Update
+
+Sink = Callable[[AnyRecord], None]
+HOLDS, FAILS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class Engine(Protocol):
+    """What is needed of `rlplay.engine.driver.Driver`."""
+
+    def load(self, progress: Callable[[str, float], None]) -> None: ...
+    def advance(self, until: Any, count: int, interrupted: Callable[[], bool]) -> None: ...
+    def set(self, name: str, value: Any) -> None: ...
+    def rewind(self, update: int) -> None: ...
+    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]: ...
+    def close(self) -> None: ...
+
+
+class Player:
+    """Plays the steps of one script on one engine, at most `limit` training updates of it."""
+
+    def __init__(self, report: Report, limit: int | None) -> None:
+        self.report = report
+        self.limit = limit
+        self.stopped = threading.Event()
+        self.trained = 0
+        self.history = History()
+        self.current = Update(0)
+        self.last: Update | None = None
+        self.outcomes: list[Outcome] = []
+
+    def take(self, record: AnyRecord) -> None:
+        """The engine's sink: remember what expectations need, report what a reader wants."""
+        self.history.add(record)
+        match record:
+            case Sampled():
+                self.report.flush()
+                if record.update != self.current.number or self.current.finished is not None:
+                    self.current = Update(record.update)
+            case Finished():
+                self.trained += 1
+                self.report.finished(record)
+            case Evaluated():
+                self.report.evaluated(record)
+            case Rewound():
+                self.report.note(f"back to the state after update {record.update}")
+            case Notice():
+                self.report.note(f"{record.level}: {record.text}")
+            case _:
+                pass
+        self.current.add(record)
+        if isinstance(record, Finished):
+            self.last = self.current
+
+    def play(self, steps: Sequence[Step], engine: Engine) -> None:
+        """Play `steps` to the end, or until the limit or an interrupt; the rest is marked as not reached."""
+        asked: Ask | None = None
+        over = False
+        for step in steps:
+            over = over or self.stopped.is_set()
+            if isinstance(step, Expect):
+                self.expect(step, reached=not over)
+            elif not over:
+                if asked is not None and isinstance(step, (Say, Ask)):
+                    self.report.reveal(asked)
+                    asked = None
+                asked = step if isinstance(step, Ask) else asked
+                over = not self.act(step, engine)
+        if asked is not None and not over:
+            self.report.reveal(asked)
+        self.report.flush()
+
+    def act(self, step: Step, engine: Engine) -> bool:
+        """Carry out one step; False if the limit or an interrupt cut it short."""
+        match step:
+            case Say():
+                self.report.say(step.text)
+            case Ask():
+                self.report.ask(step)
+            case Go():
+                return self.go(step, engine)
+            case Change():
+                for name, value in step.settings.items():
+                    engine.set(name, value)
+            case Rewind():
+                engine.rewind(max(0, engine.status()[0] - 1) if step.update is None else step.update)
+            case Look() | Expect():
+                pass
+        return True
+
+    def go(self, step: Go, engine: Engine) -> bool:
+        """Advance by one step's count, within the limit."""
+        if step.until == "update":
+            left = step.count if self.limit is None else min(step.count, self.limit - self.trained)
+            if left > 0:
+                engine.advance("update", left, self.stopped.is_set)
+            return left == step.count and not self.stopped.is_set()
+        for _ in range(step.count):
+            if self.stopped.is_set() or (self.limit is not None and self.trained >= self.limit):
+                return False
+            engine.advance(step.until, 1, self.stopped.is_set)
+        return not self.stopped.is_set()
+
+    def expect(self, claim: Expect, reached: bool) -> None:
+        """Check one claim and report it."""
+        self.outcomes.append(check(claim, self.history, self.last) if reached else not_reached(claim))
+        self.report.outcome(self.outcomes[-1])
+
+
+def run(
+    job: Job,
+    steps: Sequence[Step],
+    updates: int | None,
+    report: Report,
+    engine: Callable[[Job, Sink], Engine],
+) -> int:
+    """Play `steps` (none: all of the run's updates) on a new engine and report; returns the exit status.
+
+    `updates` caps the training updates. All CPU cores are used unless the job says otherwise.
+    """
+    steps = steps or [Go("update", job.scenario.max_updates)]
+    if job.threads is None:
+        job = msgspec.structs.replace(job, threads=os.cpu_count())
+    player = Player(report, updates)
+    with _interrupts(player.stopped):
+        driver = engine(job, player.take)
+        try:
+            driver.load(report.loading)
+            player.play(steps, driver)
+        finally:
+            driver.close()
+    if player.stopped.is_set():
+        report.note(f"interrupted; what was done is saved in {job.run}")
+        return INTERRUPTED
+    passed = all(outcome.passed is not False for outcome in player.outcomes)
+    report.result(passed, player.outcomes, job.run)
+    return HOLDS if passed else FAILS
+
+
+@contextmanager
+def _interrupts(stopped: threading.Event) -> Iterator[None]:
+    """The first ctrl+c asks to stop at the next token; the second is Python's own."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ask_to_stop(_signal: int, _frame: object) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+        stopped.set()
+
+    before = signal.signal(signal.SIGINT, ask_to_stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,170 @@
+"""What a run without a screen prints: lines for a person, or one JSON object per update for a program."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from rlplay.scenario.expect import Outcome
+from rlplay.scenario.script import Ask
+from rlplay.trace.records import Evaluated, Finished
+
+_SHOWN = (
+    ("reward", "reward"),
+    ("completions/mean_length", "length"),
+    ("kl", "kl"),
+    ("entropy", "entropy"),
+    ("eval_reward", "held out"),
+)
+
+
+class Report:
+    """Gathers an update's numbers until nothing more can come, then writes them.
+
+    Held-out numbers join the update they follow; those from before the first update make an update 0.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self.out, self.err = out, err
+        self._update: int | None = None
+        self._metrics: dict[str, float] = {}
+        self._timings: dict[str, float] = {}
+        self._seconds = 0.0
+
+    def finished(self, record: Finished) -> None:
+        """An update has ended."""
+        self.flush()
+        self._update, self._seconds = record.update, record.seconds
+        self._metrics, self._timings = dict(record.metrics), dict(record.timings)
+
+    def evaluated(self, record: Evaluated) -> None:
+        """Held-out prompts have been answered."""
+        if self._update != record.update:
+            self.flush()
+            self._update, self._metrics, self._timings, self._seconds = record.update, {}, {}, 0.0
+        self._metrics |= record.metrics
+        self._timings["evaluate"] = record.seconds
+        self._seconds += record.seconds
+
+    def flush(self) -> None:
+        """Write the gathered update, if there is one."""
+        if self._update is not None:
+            self.update(self._update, self._metrics, self._seconds, self._timings)
+            self._update = None
+
+    def note(self, text: str) -> None:
+        """Something about the run itself, for standard error."""
+        self.flush()
+        self.err.write(f"rlplay: {text}\n")
+        self.err.flush()
+
+    def loading(self, what: str, fraction: float) -> None:
+        """Start-up progress."""
+        self.err.write(f"rlplay: {what} ({fraction:.0%})\n")
+        self.err.flush()
+
+    def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
+        """Write one update."""
+        raise NotImplementedError
+
+    def say(self, text: str) -> None:
+        """A line of the script's teacher."""
+
+    def ask(self, step: Ask) -> None:
+        """A question of the script."""
+
+    def reveal(self, step: Ask) -> None:
+        """The answer to a question asked before."""
+
+    def outcome(self, outcome: Outcome) -> None:
+        """A checked expectation."""
+
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:
+        """The end of the run."""
+        raise NotImplementedError
+
+
+class Lines(Report):
+    """For a person; on a terminal the updates rewrite one line."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        super().__init__(out, err)
+        self._rewrites = out.isatty()
+        self._open = False
+        unicode = (out.encoding or "").lower().replace("-", "").startswith("utf")
+        self._marks = {True: "✓", False: "✗", None: "·"} if unicode else {True: "ok", False: "FAILED", None: "-"}
+
+    def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
+        numbers = "  ".join(f"{title} {metrics[name]:.3f}" for name, title in _SHOWN if name in metrics)
+        line = f"update {number:>3}  {numbers}  {seconds:.1f} s"
+        if self._rewrites:
+            self.out.write(f"\r\x1b[K{line}")
+            self.out.flush()
+            self._open = True
+        else:
+            self._line(line)
+
+    def note(self, text: str) -> None:
+        self.flush()
+        self._close()
+        super().note(text)
+
+    def say(self, text: str) -> None:
+        self.flush()
+        self._line(f"\n{text}")
+
+    def ask(self, step: Ask) -> None:
+        self.flush()
+        self._line(f"\n? {step.question}  ({' / '.join(step.choices)})")
+
+    def reveal(self, step: Ask) -> None:
+        self.flush()
+        self._line(f"= {step.choices[step.answer]}. {step.because}")
+
+    def outcome(self, outcome: Outcome) -> None:
+        self.flush()
+        self._line(f"{self._marks[outcome.passed]} {outcome.text}\n  {outcome.sentence}")
+
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:
+        self.flush()
+        checked = [outcome for outcome in outcomes if outcome.passed is not None]
+        held = sum(outcome.passed is True for outcome in checked)
+        self._line(f"\n{held} of {len(checked)} expectations hold." if checked else "")
+        self._line(f"The run is in {run}; look at it with: rlplay replay {run}")
+
+    def _close(self) -> None:
+        if self._open:
+            self.out.write("\n")
+            self._open = False
+
+    def _line(self, text: str) -> None:
+        self._close()
+        self.out.write(f"{text}\n")
+        self.out.flush()
+
+
+class JsonLines(Report):
+    """For a program: one object per update, then one with the result; numbers that are not finite become null."""
+
+    def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
+        numbers = {"metrics": _finite(metrics), "seconds": seconds, "timings": _finite(timings)}
+        self._object({"type": "update", "update": number, **numbers})
+
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:
+        self.flush()
+        found = [{"text": o.text, "passed": o.passed, "value": _number(o.value)} for o in outcomes]
+        self._object({"type": "result", "passed": passed, "expectations": found, "run": run})
+
+    def _object(self, content: dict[str, Any]) -> None:
+        self.out.write(json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+        self.out.flush()
+
+
+def _number(value: float | None) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float | None]:
+    return {name: _number(value) for name, value in numbers.items()}

@@ -1,0 +1,23 @@
+"""Where the bundled scenarios are and what they are called; cheap, because shell completion asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGED = Path(__file__).parent.parent / "scenarios"
+_CHECKOUT = Path(__file__).parent.parent.parent / "scenarios"
+
+
+def folder() -> Path:
+    """The bundled scenarios: inside the installed package, or beside it in a checkout."""
+    return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
+
+
+def bundled() -> list[str]:
+    """Names of the scenarios that come with rlplay, sorted."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def looks_like_path(name: str) -> bool:
+    """Whether `name` means a file rather than a bundled scenario."""
+    return name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name
