@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kl_placement: Placement = "loss"
     kl_estimator: Estimator = "k3"
     beta: float = 0.0
+    use_bias_correction_kl: bool = True
     aggregation: Aggregation = "seq_mean_token_mean"
     num_iterations: int = 1
     num_minibatches: int = 1
@@ -103,6 +104,8 @@ KNOBS: dict[str, Knob] = {
         Knob("beta", "KL weight β", "objective", "Weight of the KL to the reference.",
              "0: free to drift, and to cheat. High: stays near the base model and learns little.",
              0.0, 10.0, 0.05),
+        Knob("use_bias_correction_kl", "KL bias correction", "objective", "Multiply the KL term by the ratio.",
+             "Keeps the KL gradient unbiased when completions are older than the policy."),
         Knob("aggregation", "Aggregation", "objective", "How token losses become one number.",
              "Decides whether long completions weigh more than short ones."),
         Knob("num_iterations", "Iterations", "update", "Passes over each batch of completions.",

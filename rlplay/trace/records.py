@@ -127,8 +127,9 @@ class Evaluated(Record, frozen=True, kw_only=True):
 
 
 class Changed(Record, frozen=True, kw_only=True):
-    """A setting was changed; it holds from update `update` on."""
+    """A setting was changed; it holds from `phase` of update `update` on."""
 
+    phase: str
     name: str
     value: Any
     previous: Any

@@ -1,0 +1,91 @@
+"""Phase 5, after: the same tokens under the new policy, and the update's numbers under TRL's names."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlplay.engine.axes import kl
+from rlplay.engine.batch import Batch
+from rlplay.engine.passes import score_tokens
+from rlplay.engine.state import State
+from rlplay.trace.records import Finished, Scored
+
+
+def after(batch: Batch, scored: Scored, state: State) -> Finished:
+    """Re-evaluate completions under the new policy and sum the update up; counts the update as finished.
+
+    Every completion when the user is stepping, only those of the first prompt (the group on screen) when running
+    free. The driver adds the timings.
+    """
+    shown = (batch.group == 0).nonzero().squeeze(-1)
+    rows = torch.arange(len(batch.group), device=shown.device) if state.look_closely else shown
+    lm, top_ids = state.lm, batch.top_ids[rows]
+    logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(rows), top_ids, batch.temperature)
+    metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | _policy_metrics(batch, state)
+    metrics["kl_old"] = _moved(batch, logprobs, rows, shown)
+    state.num_tokens += int(batch.lengths.sum())
+    metrics["num_tokens"] = float(state.num_tokens)
+    state.update = batch.update
+    return Finished(
+        update=batch.update,
+        rows=rows.cpu().numpy().astype(np.int32),
+        logprobs=batch.flat(logprobs, rows),
+        top_logprobs=batch.flat(top_logprobs, rows),
+        metrics=metrics,
+        timings={},
+        seconds=0.0,
+    )
+
+
+def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float]:
+    """Rewards and gold scores of a batch; `prefix` is "eval_" for held-out prompts."""
+    rewards = scored.rewards
+    metrics = {f"{prefix}reward": float(rewards.mean())}
+    for name, values in scored.parts.items():
+        known = values[~np.isnan(values)]
+        if len(known):
+            metrics[f"{prefix}rewards/{name}/mean"] = float(known.mean())
+            metrics[f"{prefix}rewards/{name}/std"] = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    for name, values in scored.gold.items():
+        metrics[f"{prefix}gold/{name}/mean"] = float(np.nanmean(values))
+    if not prefix:
+        metrics["reward_std"] = float(rewards.std(ddof=1)) if len(rewards) > 1 else 0.0
+        group = batch.group.cpu().numpy()
+        flat = [np.ptp(rewards[group == g]) == 0 for g in np.unique(group)]
+        metrics["frac_reward_zero_std"] = float(np.mean(flat))
+    return metrics
+
+
+def length_metrics(batch: Batch, prefix: str) -> dict[str, float]:
+    """Completion lengths, the end token included, and the share that was cut."""
+    lengths = batch.lengths.float()
+    return {
+        f"{prefix}completions/mean_length": lengths.mean().item(),
+        f"{prefix}completions/min_length": lengths.min().item(),
+        f"{prefix}completions/max_length": lengths.max().item(),
+        f"{prefix}completions/clipped_ratio": batch.truncated.float().mean().item(),
+    }
+
+
+def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
+    mask = batch.mask
+    names = {name for step in batch.step_metrics for name in step}
+    metrics = {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
+    metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
+    metrics["entropy"] = batch.entropy[mask].mean().item()
+    if "kl" not in metrics and batch.ref_logprobs is not None:
+        token_kl = kl.estimate(state.settings.kl_estimator, batch.old_logprobs, batch.ref_logprobs)
+        metrics["kl"] = token_kl[mask].mean().item()
+    if batch.values is not None and batch.returns is not None:
+        error, target = (batch.returns - batch.values)[mask], batch.returns[mask]
+        metrics["explained_variance"] = (1 - error.var() / target.var().clamp(min=1e-8)).item()
+    return metrics
+
+
+def _moved(batch: Batch, logprobs: Tensor, rows: Tensor, shown: Tensor) -> float:
+    """KL(old ‖ new), k3, over the first prompt's completions, whichever rows were re-evaluated."""
+    mine = torch.isin(rows, shown)
+    mask = batch.mask[rows] & mine[:, None]
+    return kl.estimate("k3", batch.old_logprobs[rows][mask], logprobs[mask]).mean().item()

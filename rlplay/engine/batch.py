@@ -1,0 +1,138 @@
+"""A batch of completions as tensors: padded on the right while computing, flat when recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlplay.engine.model import LanguageModel
+from rlplay.scenario.settings import Settings
+from rlplay.tasks.task import Example
+from rlplay.trace.records import Array, Sampled
+
+
+@dataclass
+class Prompts:
+    """G prompts, padded on the left. ids, mask: int64 [G, P]."""
+
+    examples: list[Example]
+    ids: Tensor
+    mask: Tensor
+
+    @classmethod
+    def of(cls, lm: LanguageModel, examples: list[Example]) -> Prompts:
+        """Tokenize and pad `examples`."""
+        rows = [lm.prompt_ids(example) for example in examples]
+        width = max(len(row) for row in rows)
+        ids = torch.full((len(rows), width), lm.pad_id, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for i, row in enumerate(rows):
+            ids[i, width - len(row) :] = torch.tensor(row, dtype=torch.long)
+            mask[i, width - len(row) :] = 1
+        return cls(examples, ids.to(lm.device), mask.to(lm.device))
+
+
+@dataclass
+class Tokens:
+    """What a forward pass needs: completions `ids` [R, L] of `lengths` [R], answering prompts `group` [R]."""
+
+    prompts: Prompts
+    group: Tensor
+    ids: Tensor
+    lengths: Tensor
+
+
+@dataclass
+class Batch:
+    """N completions of G prompts and what each phase adds. L is the longest completion, K the candidates kept.
+
+    All tensors of tokens are [N, L] with `mask` True on the sampled tokens, the token that ends a completion
+    included; values beyond a completion's length mean nothing.
+    """
+
+    update: int
+    prompts: Prompts
+    group: Tensor  # int64 [N]
+    ids: Tensor  # int64 [N, L]
+    lengths: Tensor  # int64 [N]
+    old_logprobs: Tensor  # [N, L]
+    entropy: Tensor  # [N, L]
+    top_ids: Tensor  # int64 [N, L, K]
+    top_logprobs: Tensor  # [N, L, K]
+    truncated: Tensor  # bool [N]
+    temperature: float
+    completions: list[str] = field(default_factory=list)  # decoded, as the reward functions see them
+    rewards: Tensor | None = None  # [N]
+    advantages: Tensor | None = None  # [N, L]
+    returns: Tensor | None = None  # [N, L]
+    values: Tensor | None = None  # [N, L] at rollout
+    ref_logprobs: Tensor | None = None  # [N, L]
+    metrics: dict[str, float] = field(default_factory=dict)
+    step_metrics: list[dict[str, float]] = field(default_factory=list)
+
+    @property
+    def mask(self) -> Tensor:
+        """bool [N, L], True on sampled tokens."""
+        return torch.arange(self.ids.shape[1], device=self.ids.device) < self.lengths[:, None]
+
+    @property
+    def offsets(self) -> Array:
+        """int64 [N + 1]: completion i is `offsets[i]:offsets[i + 1]` of a flat array."""
+        return np.concatenate([[0], np.cumsum(self.lengths.cpu().numpy())])
+
+    def tokens(self, rows: Tensor | None = None) -> Tokens:
+        """The completions `rows` (all by default), still L wide, for a forward pass."""
+        if rows is None:
+            return Tokens(self.prompts, self.group, self.ids, self.lengths)
+        return Tokens(self.prompts, self.group[rows], self.ids[rows], self.lengths[rows])
+
+    def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:
+        """Values [N or R, L, ...] of the completions `rows` (all by default) without padding, in order, as numpy."""
+        mask = self.mask if rows is None else self.mask[rows]
+        chosen = values.detach()[mask].cpu().numpy()
+        return chosen.astype(np.float32) if chosen.dtype.kind == "f" else chosen
+
+
+def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -> Sampled:
+    """The `Sampled` record of a batch, complete or still being sampled."""
+    prompts, mask = batch.prompts, batch.mask
+    prompt_rows = [row[keep.bool()].tolist() for row, keep in zip(prompts.ids, prompts.mask, strict=True)]
+    completion_rows = [row[:n].tolist() for row, n in zip(batch.ids, batch.lengths.tolist(), strict=True)]
+    top_ids = batch.top_ids[mask].cpu().numpy().astype(np.int32)
+    kept = np.unique(top_ids).tolist() + [i for row in completion_rows for i in row]
+    return Sampled(
+        update=batch.update,
+        done=done,
+        position=position,
+        temperature=batch.temperature,
+        prompts=[_heading(example) for example in prompts.examples],
+        prompt_ids=np.concatenate([np.array(row, dtype=np.int32) for row in prompt_rows]),
+        prompt_offsets=np.concatenate([[0], np.cumsum([len(row) for row in prompt_rows])]),
+        prompt_texts=[text for row in prompt_rows for text in lm.texts(row)],
+        columns=[example.columns for example in prompts.examples],
+        group=batch.group.cpu().numpy().astype(np.int32),
+        offsets=batch.offsets,
+        token_ids=np.array([i for row in completion_rows for i in row], dtype=np.int32),
+        texts=[text for row in completion_rows for text in lm.texts(row)],
+        mask=np.ones(int(mask.sum()), dtype=np.uint8),
+        old_logprobs=batch.flat(batch.old_logprobs),
+        entropy=batch.flat(batch.entropy),
+        top_ids=top_ids,
+        top_logprobs=batch.flat(batch.top_logprobs),
+        truncated=batch.truncated.cpu().numpy().astype(np.uint8),
+        pieces={i: lm.piece(i) for i in set(kept)},
+    )
+
+
+def _heading(example: Example) -> str:
+    if isinstance(example.prompt, str):
+        return example.prompt
+    return next((m["content"] for m in reversed(example.prompt) if m.get("role") == "user"), "")
+
+
+def candidates(lm: LanguageModel, settings: Settings) -> int:
+    """K: how many candidates are recorded per position, at most the whole vocabulary."""
+    return min(settings.candidates, lm.vocabulary)

@@ -1,0 +1,184 @@
+"""Drives the training loop: how far to go, what to record, how to go back.
+
+Stepping, running, pausing, rewinding and headless runs are all this one object. It commits every record to the run
+file before anybody is told of it, and takes a snapshot after every update.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlplay.engine.evaluate import Evaluating
+from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
+from rlplay.engine.loop import Moment, train
+from rlplay.engine.prepare import Progress, prepare
+from rlplay.engine.sample import Sampling
+from rlplay.engine.snapshots import SnapshotStore
+from rlplay.link.messages import Until
+from rlplay.scenario.schema import Job
+from rlplay.scenario.settings import Settings
+from rlplay.trace.records import AnyRecord, Credited, Finished, Rewound, Sampled, Scored, Stepped
+from rlplay.trace.runfile import RunReader, RunWriter
+
+_LOOK_EVERY = 0.1
+"""Seconds between looks at completions that are being sampled while running free."""
+
+
+class Driver:
+    """Advances one run. `sink` is told of every record, already committed, and of completions being sampled."""
+
+    def __init__(self, job: Job, sink: Callable[[AnyRecord], None]) -> None:
+        self._job = job
+        self._sink = sink
+        self._point: Point = (1, "sample")  # the phase under way, or about to begin
+        self._begun = False  # whether that phase has begun
+        self._timings: dict[str, float] = {}
+        self._looked = 0.0
+
+    def load(self, progress: Progress) -> None:
+        """Load model and task, open the run file, and go to the last snapshot if the job resumes a run.
+
+        Raises ValueError, one line, if the job names something that is not there or does not fit.
+        """
+        self._state, self._plan, started = prepare(self._job, progress)
+        path = Path(self._job.run)
+        if self._job.resume:
+            with closing(RunReader(path)) as reader:
+                started, changes = reader.started, reader.changes()
+                reached = max(reader.updates(), default=0)
+            self._writer = RunWriter.reopen(path)
+            self._knobs = Knobs(msgspec.convert(started.settings, Settings), changes)
+        else:
+            reached = 0
+            self._writer = RunWriter.create(path, started)
+            self._knobs = Knobs(self._state.settings, [])
+        self._store = SnapshotStore(self._writer, path)
+        self._sink(started)
+        if self._job.resume:
+            self._go_to(self._store.nearest(reached))
+            self._emit(Rewound(update=self._state.update, abandoned=reached))
+        self._moments: Iterator[Moment] = train(self._state, self._plan)
+        progress("ready", 1.0)
+
+    def advance(self, until: Until, count: int, interrupted: Callable[[], bool]) -> None:
+        """Go on to the end of `count` tokens, phases, optimizer steps or updates, or "forever" to max_updates.
+
+        `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error,
+        out of memory), the state goes back to the end of the last update and the exception goes on to the caller.
+        """
+        self._state.look_closely = until in ("token", "phase", "step") or (until == "update" and count == 1)
+        while count > 0:
+            try:
+                moment = self._next()
+            except BaseException:
+                self._go_to(self._state.update)
+                raise
+            self._tell(moment, closely=until == "token")
+            if self._ends(moment, until):
+                count -= 1
+            at_limit = isinstance(moment, Finished) and moment.update == self._plan.max_updates
+            if interrupted() or (until == "forever" and at_limit):
+                return
+
+    def set(self, name: str, value: Any) -> None:
+        """Change a setting from the next phase on. Raises ValueError, one line, if it is not allowed."""
+        point = next_point(self._point) if self._begun else self._point
+        self._emit(self._knobs.change(name, value, point))
+        if not self._begun:
+            self._state.settings = self._knobs.latest()
+
+    def rewind(self, update: int) -> None:
+        """Go back to the end of `update` (0: the start), settings included; an update under way is given up.
+
+        Raises ValueError if that update has not been reached.
+        """
+        reached = self._state.update
+        if not 0 <= update <= reached:
+            raise ValueError(f"cannot rewind to update {update}: this run has reached update {reached}")
+        self._go_to(update)
+        self._knobs.forget_after(update)
+        self._store.forget_after(update)
+        self._emit(Rewound(update=update, abandoned=reached))
+
+    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
+        """Updates finished, phase under way or next, settings, rewindable updates, whether max_updates is reached."""
+        done, (_, phase) = self._state.update, self._point
+        return done, phase, as_dict(self._knobs.latest()), list(range(done + 1)), done >= self._plan.max_updates
+
+    def close(self) -> None:
+        """Keep the state if it is not kept yet, and close the run file."""
+        self._store.keep(self._state, always=True)
+        self._writer.close()
+
+    def _next(self) -> Moment:
+        began = time.perf_counter()
+        moment = next(self._moments)
+        phase = "evaluate" if isinstance(moment, Evaluating) else self._point[1]
+        self._timings[phase] = self._timings.get(phase, 0.0) + time.perf_counter() - began
+        return moment
+
+    def _tell(self, moment: Moment, closely: bool) -> None:
+        """Keep count of the phases, and let the run file and the sink know what happened."""
+        if isinstance(moment, Evaluating):
+            return
+        self._begun = True
+        if isinstance(moment, Sampling):
+            now = time.monotonic()
+            if closely or now - self._looked >= _LOOK_EVERY:
+                self._looked = now
+                self._sink(moment.record())
+            return
+        if isinstance(moment, Finished):
+            self._store.keep(self._state)
+            timings, self._timings = self._timings, {}
+            moment = msgspec.structs.replace(moment, timings=timings, seconds=sum(timings.values()))
+        if _ends_phase(moment):
+            self._enter(next_point(self._point))
+        self._emit(moment)
+
+    def _enter(self, point: Point) -> None:
+        self._point, self._begun = point, False
+        self._state.settings = self._knobs.at(point)
+
+    def _emit(self, record: AnyRecord) -> None:
+        began = time.perf_counter()
+        self._writer.append(record)
+        self._timings["record"] = self._timings.get("record", 0.0) + time.perf_counter() - began
+        self._sink(record)
+
+    def _ends(self, moment: Moment, until: Until) -> bool:
+        match until:
+            case "token":
+                return not isinstance(moment, Evaluating)
+            case "phase":
+                return _ends_phase(moment)
+            case "step":
+                return isinstance(moment, Stepped)
+            case "update":
+                return isinstance(moment, Finished)
+            case _:
+                return False
+
+    def _go_to(self, update: int) -> None:
+        """Restore the nearest snapshot at or before `update` and repeat, silently, what came after it."""
+        self._state.settings = self._knobs.at((self._store.nearest(update) + 1, "sample"))
+        self._store.restore(self._state, update)
+        self._enter((self._state.update + 1, "sample"))
+        self._moments = train(self._state, self._plan)
+        self._state.look_closely = False
+        while self._state.update < update:
+            if _ends_phase(next(self._moments)):
+                self._enter(next_point(self._point))
+        self._timings = {}
+
+
+def _ends_phase(moment: Moment) -> bool:
+    if isinstance(moment, Stepped):
+        return moment.epoch + 1 == moment.epochs and moment.minibatch + 1 == moment.minibatches
+    return isinstance(moment, (Scored, Credited, Finished)) or (isinstance(moment, Sampled) and moment.done)

@@ -1,0 +1,49 @@
+"""Held-out evaluation: prompts that are never trained on, answered and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rlplay.engine.after import length_metrics, reward_metrics
+from rlplay.engine.batch import Batch, Prompts
+from rlplay.engine.sample import sample
+from rlplay.engine.score import score
+from rlplay.engine.state import Plan, State
+from rlplay.trace.records import Evaluated
+
+
+@dataclass(frozen=True)
+class Evaluating:
+    """A moment while held-out prompts are being answered: an occasion to stop, nothing to see."""
+
+
+def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
+    """Answer held-out prompts once each at the training temperature, a moment per position, then one record.
+
+    The same prompts and the same random numbers at every evaluation, so that evaluations compare.
+    """
+    examples = state.task.held_out[: plan.eval_prompts]
+    settings = state.settings
+    answers = sample(
+        state.lm, Prompts.of(state.lm, examples), generations=1, length=settings.max_completion_length,
+        temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
+    )  # fmt: skip
+    while True:
+        try:
+            next(answers)
+        except StopIteration as finished:
+            batch: Batch = finished.value
+            break
+        yield Evaluating()
+    batch.update = state.update
+    scored = score(batch, state)
+    yield Evaluated(
+        update=state.update,
+        metrics=reward_metrics(scored, batch, "eval_") | length_metrics(batch, "eval_"),
+        prompts=[str(example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"])
+                 for example in examples],
+        completions=batch.completions,
+        rewards=scored.rewards,
+        seconds=0.0,
+    )  # fmt: skip

@@ -1,0 +1,134 @@
+"""A causal language model ready to be trained: policy, frozen reference, tokenizer, device."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlplay.pocket import POCKET_PATH
+from rlplay.tasks.task import Example
+
+
+@dataclass
+class LanguageModel:
+    """The policy that is trained and the reference it started as, with what both need.
+
+    Both stay in eval mode: dropout would make two passes over the same tokens disagree, and the ratio would not
+    start at 1 (`numerics.md`, pitfall 5). `shared_prompts` says that a prompt's cache can serve all its completions.
+    """
+
+    policy: Any
+    reference: Any
+    tokenizer: Any
+    device: torch.device
+    end_ids: frozenset[int]
+    shared_prompts: bool = True
+    pieces: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def hidden_size(self) -> int:
+        """Width of the last hidden state, which the value head reads."""
+        return int(self.policy.config.get_text_config().hidden_size)
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of logits per position."""
+        return int(self.policy.get_output_embeddings().weight.shape[0])
+
+    @property
+    def pad_id(self) -> int:
+        """The id used for padding; any id does, since padding is always masked by position, never by id."""
+        pad = self.tokenizer.pad_token_id
+        return int(pad if pad is not None else min(self.end_ids, default=0))
+
+    def prompt_ids(self, example: Example) -> list[int]:
+        """Token ids of a prompt: messages through the chat template, plain text as it is."""
+        if isinstance(example.prompt, str):
+            return list(self.tokenizer(example.prompt)["input_ids"])
+        text = self.tokenizer.apply_chat_template(example.prompt, tokenize=False, add_generation_prompt=True)
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def decode(self, ids: list[int]) -> str:
+        """The text a reward function sees: special tokens left out."""
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
+
+    def piece(self, token_id: int) -> str:
+        """The text of one token alone, special tokens included."""
+        if token_id not in self.pieces:
+            self.pieces[token_id] = str(self.tokenizer.decode([token_id], skip_special_tokens=False))
+        return self.pieces[token_id]
+
+    def texts(self, ids: list[int]) -> list[str]:
+        """One string per token; joined they are the decoded text. A character cut in two shows at its last token."""
+        backend = getattr(self.tokenizer, "backend_tokenizer", None)
+        if backend is None:
+            return [self.piece(i) for i in ids]
+        from tokenizers.decoders import DecodeStream
+
+        stream = DecodeStream(skip_special_tokens=False)
+        return [stream.step(backend, i) or "" for i in ids]
+
+
+def choose_device(wanted: str) -> torch.device:
+    """`auto` is the accelerator that accelerate finds (CUDA, MPS, …), else the CPU.
+
+    Raises ValueError, one line, if the named device is not there.
+    """
+    from accelerate import PartialState
+
+    found = torch.device(PartialState(cpu=wanted == "cpu").device)
+    if wanted in ("auto", found.type, str(found)):
+        return found
+    raise ValueError(f"device {wanted!r} is not available here; use auto, cpu or {found.type}")
+
+
+def set_threads(threads: int | None) -> int:
+    """CPU threads for torch: `threads`, or all cores but one so that the screen is answered. Returns the number."""
+    chosen = threads or max(1, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1)
+    torch.set_num_threads(chosen)
+    return chosen
+
+
+def load_model(name: str, device: torch.device) -> LanguageModel:
+    """The bundled model for "pocket", else any causal language model that transformers can load, in float32.
+
+    Raises ValueError, one line, if there is no such model or it is not a causal language model.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    path = str(POCKET_PATH) if name == "pocket" else name
+    if name != "pocket" and _looks_like_path(name) and not Path(name).is_dir():
+        raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
+        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"model {name!r} could not be loaded: {reason}") from error
+    return wrap(policy, tokenizer, device)
+
+
+def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:
+    """A loaded model and its tokenizer as a LanguageModel; the reference is a frozen copy of the policy as it is."""
+    policy = policy.to(device).eval()
+    reference = copy.deepcopy(policy).requires_grad_(False)
+    ends = policy.generation_config.eos_token_id if policy.generation_config is not None else None
+    ends = ends if ends is not None else tokenizer.eos_token_id
+    end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
+    return LanguageModel(policy, reference, tokenizer, device, end_ids)
+
+
+def trainable(lm: LanguageModel, value_head: nn.Module) -> dict[str, Tensor]:
+    """Every tensor an update may change, by a stable name; tied weights once."""
+    named = {f"policy.{name}": p for name, p in lm.policy.named_parameters() if p.requires_grad}
+    return named | {f"value.{name}": p for name, p in value_head.named_parameters()}
+
+
+def _looks_like_path(name: str) -> bool:
+    return name.startswith((".", "/", "~")) or name.count("/") > 1

@@ -1,0 +1,170 @@
+"""Forward passes over prompts and completions, each prompt computed once for all its completions.
+
+A prompt's key-value cache is expanded to its completions (`reorder_cache`, which every cache of transformers has) and
+completions are sorted by length into chunks, so that little padding is computed. Models whose cache cannot be shared
+that way (`can_share_prompts`) take the plain padded pass: same numbers, slower.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.model import LanguageModel
+
+_CHUNKS = 3
+_WORTH_CHUNKING = 16
+
+
+@dataclass
+class Chunk:
+    """Some completions of a pass: `rows` int64 [R], `logits` [R, l, V] before each token, `hidden` [R, l, H]."""
+
+    rows: Tensor
+    logits: Tensor
+    hidden: Tensor | None
+
+
+def positions_of(mask: Tensor) -> Tensor:
+    """Position ids from an attention mask [B, T]: left padding does not count (`numerics.md`, pitfall 4)."""
+    return (mask.cumsum(-1) - 1).clamp(min=0)
+
+
+def expanded(cache: Any, rows: Tensor) -> Any:
+    """A copy of a prompt cache with batch row `rows[i]` at i; the original stays as it is, gradients flow to it."""
+    fresh = copy.copy(cache)
+    fresh.layers = [copy.copy(layer) for layer in cache.layers]
+    fresh.reorder_cache(rows)
+    return fresh
+
+
+def forward(lm: LanguageModel, model: Any, tokens: Tokens, hidden: bool = False) -> Iterator[Chunk]:
+    """Logits before every token of the completions, and the last hidden states if `hidden`.
+
+    The chunks cover all completions once, in no particular order, each as wide as its own longest completion.
+    """
+    if not lm.shared_prompts:
+        yield _plain(model, tokens, hidden)
+        return
+    used, group = torch.unique(tokens.group, return_inverse=True)
+    prompts = Prompts([], tokens.prompts.ids[used], tokens.prompts.mask[used])
+    out = model(
+        input_ids=prompts.ids,
+        attention_mask=prompts.mask,
+        position_ids=positions_of(prompts.mask),
+        use_cache=True,
+        logits_to_keep=1,
+        output_hidden_states=hidden,
+    )
+    lengths = tokens.lengths
+    order = torch.argsort(lengths, descending=True, stable=True)
+    pieces = _CHUNKS if len(order) >= _WORTH_CHUNKING and int(lengths.min()) < int(lengths.max()) else 1
+    for rows in order.chunk(pieces):
+        width = int(lengths[rows].max())
+        yield _completions(model, out, Tokens(prompts, group[rows], tokens.ids[rows, :width], lengths[rows]), rows)
+
+
+def _completions(model: Any, prompt: Any, tokens: Tokens, rows: Tensor) -> Chunk:
+    """One chunk after its prompts' pass `prompt`, whose cache is expanded to the chunk's rows."""
+    width, group = tokens.ids.shape[1], tokens.group
+    hidden = prompt.hidden_states is not None
+    logits = prompt.logits[group]
+    states = prompt.hidden_states[-1][group, -1:] if hidden else None
+    if width > 1:
+        prompt_mask = tokens.prompts.mask[group]
+        mask = torch.cat([prompt_mask, prompt_mask.new_ones(len(group), width - 1)], dim=1)
+        out = model(
+            input_ids=tokens.ids[:, : width - 1],
+            attention_mask=mask,
+            position_ids=positions_of(mask)[:, 1 - width :],
+            past_key_values=expanded(prompt.past_key_values, group),
+            use_cache=True,
+            output_hidden_states=hidden,
+        )
+        logits = torch.cat([logits, out.logits], dim=1)
+        states = torch.cat([states, out.hidden_states[-1]], dim=1) if states is not None else None
+    return Chunk(rows, logits, states)
+
+
+def _plain(model: Any, tokens: Tokens, hidden: bool) -> Chunk:
+    prompts, group = tokens.prompts, tokens.group
+    width, start = int(tokens.lengths.max()), prompts.ids.shape[1]
+    ids = tokens.ids[:, :width]
+    mask = torch.cat([prompts.mask[group], torch.ones_like(ids)], dim=1)
+    out = model(
+        input_ids=torch.cat([prompts.ids[group], ids], dim=1),
+        attention_mask=mask,
+        position_ids=positions_of(mask),
+        use_cache=False,
+        output_hidden_states=hidden,
+    )
+    states = out.hidden_states[-1][:, start - 1 : -1] if hidden else None
+    return Chunk(torch.arange(len(ids), device=ids.device), out.logits[:, start - 1 : -1], states)
+
+
+def logprobs_of(logits: Tensor, ids: Tensor, temperature: float) -> Tensor:
+    """log softmax(logits / temperature) at `ids`: logits [..., V], ids [...] or [..., K]; float32, shaped like ids."""
+    scaled = logits.float() / temperature
+    picked = scaled.gather(-1, ids if ids.dim() == logits.dim() else ids.unsqueeze(-1))
+    result = picked - scaled.logsumexp(-1, keepdim=True)
+    return result if ids.dim() == logits.dim() else result.squeeze(-1)
+
+
+def laid_out(chunks: list[tuple[Tensor, Tensor]], width: int) -> Tensor:
+    """Per-chunk values [(rows, [r, l, ...])] as one tensor [R, width, ...] in row order; padding is 0."""
+    padded = []
+    for _, values in chunks:
+        missing = width - values.shape[1]
+        padded.append(torch.cat([values, values.new_zeros(len(values), missing, *values.shape[2:])], dim=1))
+    back = torch.argsort(torch.cat([rows for rows, _ in chunks]))
+    return torch.cat(padded)[back]
+
+
+@torch.no_grad()
+def score_tokens(
+    lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """Log-probabilities under `model` of the tokens [R, L] and of the candidates `top_ids` [R, L, K]."""
+    own, others = [], []
+    for chunk in forward(lm, model, tokens):
+        width = chunk.logits.shape[1]
+        wanted = torch.cat([tokens.ids[chunk.rows, :width, None], top_ids[chunk.rows, :width]], dim=-1)
+        both = logprobs_of(chunk.logits, wanted, temperature)
+        own.append((chunk.rows, both[..., 0]))
+        others.append((chunk.rows, both[..., 1:]))
+    return laid_out(own, tokens.ids.shape[1]), laid_out(others, tokens.ids.shape[1])
+
+
+def can_share_prompts(lm: LanguageModel) -> bool:
+    """Whether the shared pass gives this model the plain pass's log-probabilities and gradients, on a forced batch."""
+    generator = torch.Generator().manual_seed(0)
+    prompt_ids = torch.randint(0, lm.vocabulary, (2, 5), generator=generator)
+    mask = torch.ones_like(prompt_ids)
+    mask[1, :2] = 0
+    ids = torch.randint(0, lm.vocabulary, (4, 4), generator=generator).to(lm.device)
+    tokens = Tokens(
+        Prompts([], prompt_ids.to(lm.device), mask.to(lm.device)),
+        torch.tensor([0, 0, 1, 1], device=lm.device),
+        ids,
+        torch.tensor([4, 2, 3, 4], device=lm.device),
+    )
+    weight = next(p for p in lm.policy.parameters() if p.dim() == 2)
+    results = []
+    for shared in (True, False):
+        lm.shared_prompts = shared
+        try:
+            parts = [(c.rows, logprobs_of(c.logits, ids[c.rows], 1.0)) for c in forward(lm, lm.policy, tokens)]
+            logprobs = laid_out(parts, 4) * (torch.arange(4, device=lm.device) < tokens.lengths[:, None])
+            (gradient,) = torch.autograd.grad(logprobs.sum(), weight)
+        except (AttributeError, TypeError, RuntimeError, ValueError, NotImplementedError, IndexError):
+            return False
+        results.append((logprobs.detach(), gradient))
+    (a, ga), (b, gb) = results
+    close = torch.allclose(a, b, atol=1e-4) and torch.allclose(ga, gb, rtol=1e-3, atol=1e-4 * float(gb.abs().max()))
+    return bool(close)

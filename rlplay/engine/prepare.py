@@ -1,0 +1,66 @@
+"""From a job to everything training needs: device, model, task, settings, plan."""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from collections.abc import Callable
+from importlib.metadata import version
+
+import msgspec
+import torch
+
+from rlplay import __version__
+from rlplay.engine.knobs import as_dict
+from rlplay.engine.model import choose_device, load_model, set_threads
+from rlplay.engine.passes import can_share_prompts
+from rlplay.engine.state import Plan, State
+from rlplay.scenario.presets import resolve
+from rlplay.scenario.schema import Job
+from rlplay.tasks.own import task_for
+from rlplay.trace.records import Started
+
+Progress = Callable[[str, float], None]
+
+
+def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
+    """Load what the job names. Raises ValueError, one line, if it is not there or does not fit together."""
+    scenario = job.scenario
+    settings = resolve(scenario.settings)
+    threads = set_threads(job.threads)
+    device = choose_device(job.device)
+    task = task_for(scenario)
+    progress(f"loading model {scenario.model}", 0.5)
+    lm = load_model(scenario.model, device)
+    progress("checking how prompts can be shared", 0.8)
+    lm.shared_prompts = can_share_prompts(lm)
+    state = State.fresh(lm, task, settings)
+    plan = Plan(
+        task=task,
+        train=task.train,
+        seed=scenario.seed,
+        max_updates=scenario.max_updates,
+        eval_every=scenario.eval_every if task.held_out else 0,
+        eval_prompts=scenario.eval_prompts,
+    )
+    started = Started(
+        update=0,
+        run_id=uuid.uuid4().hex,
+        scenario=scenario.name,
+        scenario_text=msgspec.yaml.encode(scenario).decode(),
+        title=scenario.title,
+        settings=as_dict(settings),
+        seed=scenario.seed,
+        model=scenario.model,
+        parameters=sum(p.numel() for p in lm.policy.parameters()),
+        device=str(device),
+        dtype="float32",
+        threads=threads,
+        versions={
+            "rlplay": __version__,
+            "torch": str(torch.__version__),
+            "transformers": version("transformers"),
+            "python": platform.python_version(),
+        },
+    )
+    return state, plan, started

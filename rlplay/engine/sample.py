@@ -1,0 +1,156 @@
+"""Phase 1, sampling: one token of every completion at a time, each position an occasion to look or to stop.
+
+Randomness is a function of (seed, update) alone: the prompts drawn and the uniform number behind every token. So an
+update sampled again after a rewind is the same update, whatever happened in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlplay.engine.batch import Batch, Prompts, sampled_record
+from rlplay.engine.model import LanguageModel
+from rlplay.engine.passes import positions_of
+from rlplay.tasks.task import Example
+from rlplay.trace.records import Sampled
+
+_DROP_SHARE = 8
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A moment while sampling; `record()` builds what has been sampled so far, only if somebody looks."""
+
+    record: Callable[[], Sampled]
+
+
+def draw_prompts(examples: list[Example], count: int, seed: int, update: int) -> list[Example]:
+    """`count` examples for this update, without repetition while there are enough."""
+    order = np.random.default_rng([seed, update]).permutation(len(examples))
+    return [examples[order[i % len(order)]] for i in range(count)]
+
+
+def uniforms(seed: int, update: int, rows: int, positions: int) -> Tensor:
+    """The random numbers in [0, 1) that choose the tokens of this update: float32 [rows, positions], on the CPU."""
+    stream = np.random.default_rng([seed, update, 1])
+    return torch.from_numpy(stream.random((rows, positions), dtype=np.float32))
+
+
+@torch.no_grad()
+def sample(
+    lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
+    seed: int, update: int,
+) -> Generator[Sampling, None, Batch]:  # fmt: skip
+    """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
+
+    Log-probabilities are those of the softmax of logits / temperature, in float32, which is also what is sampled
+    from (inverse of the cumulative distribution). `keep` candidates are recorded at each position.
+    """
+    group = torch.arange(len(prompts.ids), device=lm.device).repeat_interleave(generations)
+    draws = uniforms(seed, update, len(group), length).to(lm.device)
+    batch = _empty(prompts, group, length, keep, temperature, update, lm.device)
+    ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
+    decoder = _Decoder(lm, prompts, group)
+    active = torch.arange(len(group), device=lm.device)  # rows whose caches are kept
+    for position in range(length):
+        logprobs = (decoder.logits.float() / temperature).log_softmax(-1)
+        tokens = _choose(logprobs, draws[active, position])
+        going = batch.truncated[active]  # a finished row may still be computed until it is dropped
+        _write(batch, position, active[going], logprobs[going], tokens[going], keep)
+        batch.truncated[active] = going & ~torch.isin(tokens, ends)
+        yield Sampling(lambda p=position: sampled_record(lm, batch, False, p + 1))  # type: ignore[misc]
+        going = batch.truncated[active]
+        finished = len(active) - int(going.sum())
+        if finished == len(active) or position + 1 == length:
+            break
+        if finished * _DROP_SHARE >= len(active):
+            kept = going.nonzero().squeeze(-1)
+            decoder.keep(kept)
+            active, tokens = active[kept], tokens[kept]
+        decoder.step(tokens)
+    return _trimmed(lm, batch)
+
+
+class _Decoder:
+    """The model with its cache: `logits` [rows, V] for the next token of every row still kept."""
+
+    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor) -> None:
+        self._model = lm.policy
+        out = self._model(
+            input_ids=prompts.ids,
+            attention_mask=prompts.mask,
+            position_ids=positions_of(prompts.mask),
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        self._cache: Any = out.past_key_values
+        self._mask = prompts.mask[group]
+        self._cache.reorder_cache(group)
+        self.logits: Tensor = out.logits[group, -1]
+
+    def keep(self, rows: Tensor) -> None:
+        """Go on with these rows only."""
+        self._cache.reorder_cache(rows)
+        self._mask = self._mask[rows]
+
+    def step(self, tokens: Tensor) -> None:
+        """Append one token [rows] to every row."""
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
+        out = self._model(
+            input_ids=tokens[:, None],
+            attention_mask=self._mask,
+            position_ids=positions_of(self._mask)[:, -1:],
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        self.logits = out.logits[:, -1]
+
+
+def _choose(logprobs: Tensor, draws: Tensor) -> Tensor:
+    cumulative = logprobs.exp().cumsum(-1)
+    wanted = draws[:, None] * cumulative[:, -1:]
+    return torch.searchsorted(cumulative, wanted, right=True).squeeze(-1).clamp(max=logprobs.shape[-1] - 1)
+
+
+def _empty(
+    prompts: Prompts, group: Tensor, length: int, keep: int, temperature: float, update: int, device: torch.device
+) -> Batch:
+    shape = (len(group), length)
+    return Batch(
+        update=update,
+        prompts=prompts,
+        group=group,
+        ids=torch.zeros(shape, dtype=torch.long, device=device),
+        lengths=torch.zeros(len(group), dtype=torch.long, device=device),
+        old_logprobs=torch.zeros(shape, device=device),
+        entropy=torch.zeros(shape, device=device),
+        top_ids=torch.zeros((*shape, keep), dtype=torch.long, device=device),
+        top_logprobs=torch.zeros((*shape, keep), device=device),
+        truncated=torch.ones(len(group), dtype=torch.bool, device=device),
+        temperature=temperature,
+    )
+
+
+def _write(batch: Batch, position: int, rows: Tensor, logprobs: Tensor, tokens: Tensor, keep: int) -> None:
+    top = logprobs.topk(keep, dim=-1)
+    batch.ids[rows, position] = tokens
+    batch.old_logprobs[rows, position] = logprobs.gather(-1, tokens[:, None]).squeeze(-1)
+    batch.entropy[rows, position] = -(logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)
+    batch.top_ids[rows, position] = top.indices
+    batch.top_logprobs[rows, position] = top.values
+    batch.lengths[rows] = position + 1
+
+
+def _trimmed(lm: LanguageModel, batch: Batch) -> Batch:
+    width = int(batch.lengths.max())
+    for name in ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs"):
+        setattr(batch, name, getattr(batch, name)[:, :width].contiguous())
+    rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
+    batch.completions = [lm.decode(ids[:n]) for ids, n in rows]
+    return batch

@@ -1,0 +1,74 @@
+"""Phase 2, scoring: reward functions called the way TRL calls them, and their answers checked."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+from rlplay.engine.batch import Batch
+from rlplay.engine.state import Halt, State
+from rlplay.tasks.task import RewardFunction
+from rlplay.trace.records import Array, Scored
+
+
+def score(batch: Batch, state: State) -> Scored:
+    """Reward every completion; `batch.rewards` [N] is the weighted sum of the parts that answered.
+
+    Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
+    """
+    parts = {name: _call(name, f, batch) for name, f in state.task.rewards.items()}
+    gold = {name: _call(name, f, batch) for name, f in state.task.gold.items()}
+    wanted = state.settings.reward_weights
+    weights = {name: float(wanted.get(name, 0.0 if wanted else 1.0)) for name in parts}
+    total = np.zeros(len(batch.completions), dtype=np.float32)
+    for name, values in parts.items():
+        if weights[name]:
+            total += weights[name] * np.nan_to_num(values, nan=0.0)
+    batch.rewards = torch.from_numpy(total).to(batch.ids.device)
+    return Scored(update=batch.update, rewards=total, parts=parts, weights=weights, gold=gold)
+
+
+def _call(name: str, function: RewardFunction, batch: Batch) -> Array:
+    examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
+    chat = [not isinstance(example.prompt, str) for example in examples]
+    keys = {key for example in examples for key in example.columns}
+    given: dict[str, Any] = {key: [example.columns.get(key) for example in examples] for key in keys}
+    rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
+    given |= {
+        "prompts": [example.prompt for example in examples],
+        "completions": [
+            [{"role": "assistant", "content": text}] if messages else text
+            for text, messages in zip(batch.completions, chat, strict=True)
+        ],
+        "completion_ids": [ids[:n] for ids, n in rows],
+    }
+    try:
+        answers = function(**_accepted(function, given))
+    except Exception as error:
+        raise Halt(f"reward function {name!r} failed: {type(error).__name__}: {error}; mend it, then go on") from error
+    return _checked(name, answers, batch)
+
+
+def _accepted(function: RewardFunction, given: dict[str, Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return given
+    return {name: value for name, value in given.items() if name in parameters}
+
+
+def _checked(name: str, answers: Any, batch: Batch) -> Array:
+    if not isinstance(answers, (list, tuple, np.ndarray)) or len(answers) != len(batch.completions):
+        found = f"{len(answers)} scores" if hasattr(answers, "__len__") else type(answers).__name__
+        raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(batch.completions)} numbers")
+    try:
+        values = [math.nan if a is None else float(a) for a in answers]
+    except (TypeError, ValueError):
+        raise Halt(f"reward function {name!r} gave something that is not a number or None") from None
+    for i, (answer, value) in enumerate(zip(answers, values, strict=True)):
+        if answer is not None and not math.isfinite(value):
+            raise Halt(f"reward function {name!r} gave {value} for completion {i}: {batch.completions[i][:60]!r}")
+    return np.array(values, dtype=np.float32)

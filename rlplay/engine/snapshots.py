@@ -1,0 +1,135 @@
+"""Snapshots of the state on disk: safetensors, one file per update kept, within a budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from rlplay.engine.state import State, new_optimizer
+from rlplay.trace.runfile import RunWriter
+
+BUDGET = 2_000_000_000
+"""Bytes of disk that the snapshots of one run may take."""
+
+_RARELY = 10
+"""Updates between snapshots of a model so large that four of them exceed the budget."""
+
+_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+
+
+class SnapshotStore:
+    """The snapshots of one run: a file each, beside the run file, and a row in it. Update 0 needs none."""
+
+    def __init__(self, writer: RunWriter, run: Path) -> None:
+        self._writer = writer
+        self._folder = run.with_suffix(".snapshots")
+
+    def _kept(self) -> dict[int, int]:
+        return {snapshot.update: snapshot.bytes for snapshot in self._writer.snapshots()}
+
+    def keep(self, state: State, always: bool = False) -> None:
+        """Save the state after its last finished update, unless it is kept already; then thin out to the budget."""
+        kept = self._kept()
+        size = max(kept.values(), default=0)
+        rarely = 4 * size > BUDGET and state.update % _RARELY
+        if state.update == 0 or state.update in kept or (rarely and not always):
+            return
+        path = self._path(state.update)
+        self._writer.add_snapshot(state.update, path, save(state, path))
+        for update in to_drop(self._kept(), BUDGET):
+            self._drop(update)
+
+    def nearest(self, update: int) -> int:
+        """The latest kept update at or before `update`; 0 if there is none."""
+        return max((u for u in self._kept() if u <= update and self._path(u).exists()), default=0)
+
+    def restore(self, state: State, update: int) -> None:
+        """Put the state back to the nearest snapshot at or before `update`. Raises ValueError if it cannot be read."""
+        nearest = self.nearest(update)
+        if nearest:
+            restore(state, self._path(nearest), nearest)
+        else:
+            restart(state)
+
+    def forget_after(self, update: int) -> None:
+        """Delete the snapshots of an abandoned branch."""
+        for later in [u for u in self._kept() if u > update]:
+            self._drop(later)
+
+    def _drop(self, update: int) -> None:
+        self._writer.drop_snapshot(update)
+        self._path(update).unlink(missing_ok=True)
+
+    def _path(self, update: int) -> Path:
+        return self._folder / f"{update:06d}.safetensors"
+
+
+def save(state: State, path: Path) -> int:
+    """Write the state after `state.update` updates to `path`, whole or not at all; returns its size in bytes."""
+    tensors: dict[str, Tensor] = {name: p.detach() for name, p in state.parameters.items()}
+    for name, parameter in state.parameters.items():
+        for key, value in state.optimizer.state.get(parameter, {}).items():
+            tensors[f"{key}/{name}"] = value
+    tensors["num_tokens"] = torch.tensor(state.num_tokens)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    save_file({name: t.contiguous().cpu() for name, t in tensors.items()}, partial)
+    partial.replace(path)
+    return path.stat().st_size
+
+
+def restore(state: State, path: Path, update: int) -> None:
+    """Put the state back to what `save` wrote at `update`.
+
+    Raises ValueError, one line, if the file is damaged or belongs to another model.
+    """
+    try:
+        tensors = load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"snapshot {path} cannot be read ({error}); rewind to another update") from error
+    for name, parameter in state.parameters.items():
+        if name not in tensors or tensors[name].shape != parameter.shape:
+            raise ValueError(f"snapshot {path} belongs to another model ({name} does not fit); rewind elsewhere")
+    state.optimizer = new_optimizer(state.parameters, state.settings)
+    for name, parameter in state.parameters.items():
+        with torch.no_grad():
+            parameter.copy_(tensors[name])
+        moments = {key: tensors[f"{key}/{name}"] for key in _MOMENTS if f"{key}/{name}" in tensors}
+        if moments:
+            state.optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in moments.items()}
+    state.num_tokens = int(tensors["num_tokens"])
+    state.update = update
+
+
+def restart(state: State) -> None:
+    """Put the state back to before the first update: the policy as the reference, a fresh head and optimizer."""
+    with torch.no_grad():
+        for mine, original in zip(state.lm.policy.parameters(), state.lm.reference.parameters(), strict=True):
+            mine.copy_(original)
+        for parameter in state.value_head.parameters():
+            parameter.zero_()
+    state.optimizer = new_optimizer(state.parameters, state.settings)
+    state.update = state.num_tokens = 0
+
+
+def to_drop(sizes: dict[int, int], budget: int) -> list[int]:
+    """Which snapshots, {update: bytes}, to delete so that the rest fits: the newest stays, the past gets sparser.
+
+    Each time the one goes whose loss makes the smallest hole in proportion to its age.
+    """
+    kept, dropped = dict(sizes), []
+    while sum(kept.values()) > budget and len(kept) > 1:
+        updates = sorted(kept)
+        newest = updates[-1]
+        holes = [
+            ((after - before) / (newest - update + 1), update)
+            for before, update, after in zip([0, *updates], updates[:-1], updates[1:], strict=False)
+        ]
+        _, victim = min(holes)
+        dropped.append(victim)
+        del kept[victim]
+    return dropped

@@ -1,0 +1,58 @@
+"""Everything that training changes, and what it reads: the state of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from rlplay.engine.model import LanguageModel, trainable
+from rlplay.scenario.settings import Settings
+from rlplay.tasks.task import Example, Task
+
+
+class Halt(RuntimeError):
+    """Training must not go on: one line that says what is wrong. Raised before the weights are touched."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What does not change during a run."""
+
+    task: Task
+    train: list[Example]
+    seed: int
+    max_updates: int
+    eval_every: int
+    eval_prompts: int
+
+
+@dataclass
+class State:
+    """The state a snapshot holds: policy, value head, optimizer, counters. Randomness needs none (see `sample.py`)."""
+
+    lm: LanguageModel
+    task: Task
+    settings: Settings
+    value_head: nn.Linear
+    optimizer: torch.optim.Optimizer
+    update: int = 0  # updates finished
+    num_tokens: int = 0
+    look_closely: bool = True  # re-evaluate every completion after an update, not only the shown group's
+    parameters: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def fresh(cls, lm: LanguageModel, task: Task, settings: Settings) -> State:
+        """The state before the first update: the value head answers 0 everywhere, Adam has seen nothing."""
+        head = nn.Linear(lm.hidden_size, 1, device=lm.device)
+        nn.init.zeros_(head.weight)
+        nn.init.zeros_(head.bias)
+        parameters = trainable(lm, head)
+        return cls(lm, task, settings, head, new_optimizer(parameters, settings), parameters=parameters)
+
+
+def new_optimizer(parameters: dict[str, Tensor], settings: Settings) -> torch.optim.Optimizer:
+    """AdamW without weight decay: plain Adam (Kingma and Ba 2014, arXiv:1412.6980)."""
+    fused = all(p.device.type in ("cpu", "cuda", "mps") for p in parameters.values())
+    return torch.optim.AdamW(parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=fused)
