@@ -8,13 +8,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from rlplay.scenario.presets import resolve
-from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Started, Stepped, spans
+from rlplay.trace.records import (
+    AnyRecord,
+    Array,
+    Credited,
+    Evaluated,
+    Finished,
+    Sampled,
+    Scored,
+    Started,
+    Stepped,
+    spans,
+)
+from rlplay.trace.runfile import RunWriter
 
 END = "<|end|>"
 TEMPLATE = ("<|user|>", END, "<|assistant|>")
@@ -324,4 +337,28 @@ def _after(batch: _Batch, scored: Scored, stepped: list[Stepped]) -> Finished:
         metrics=metrics,
         timings=timings,
         seconds=sum(timings.values()),
+    )
+
+
+def synthetic_run(path: Path, updates: int = 5, seed: int = 0) -> Path:
+    """A finished run file at `path` with `updates` updates, held-out scores after every second one."""
+    writer = RunWriter.create(path, synthetic_started(seed=seed))
+    for number in range(1, updates + 1):
+        for record in synthetic_update(number, seed):
+            writer.append(record)
+        if number % 2 == 0:
+            writer.append(synthetic_evaluated(number))
+    writer.close()
+    return path
+
+
+def synthetic_evaluated(number: int) -> Evaluated:
+    """Held-out answers after update `number`."""
+    return Evaluated(
+        update=number,
+        metrics={"eval_reward": 0.2 + 0.02 * number, "eval_rewards/correct/mean": 0.1 + 0.02 * number},
+        prompts=["Tom has 3 apples and gets 4 more. How many apples has Tom?"] * 2,
+        completions=["3 + 4 = 7<|end|>", "3 + 4 = 8<|end|>"],
+        rewards=np.array([1.2, 0.2], dtype=np.float32),
+        seconds=0.2,
     )

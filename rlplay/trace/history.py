@@ -1,0 +1,120 @@
+"""Every number of a run over its updates: what curves are drawn from."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound
+
+Series = tuple[list[int], list[float]]
+
+
+class _Line:
+    """One metric's points, by rising update."""
+
+    def __init__(self) -> None:
+        self.updates = array("q")
+        self.values = array("d")
+
+    def put(self, update: int, value: float) -> None:
+        if self.updates and self.updates[-1] == update:  # evaluated again, after a resume
+            self.values[-1] = value
+            return
+        self.updates.append(update)
+        self.values.append(value)
+
+    def cut(self, last: int) -> Series:
+        """Drop the points after update `last` and return them."""
+        keep = bisect_right(self.updates, last)
+        dropped = self.updates[keep:].tolist(), self.values[keep:].tolist()
+        del self.updates[keep:], self.values[keep:]
+        return dropped
+
+
+class History:
+    """The metrics and marks of a run, held-out evaluations included.
+
+    Only the live branch is in the series: a `Rewound` moves the updates after it to `abandoned`.
+    """
+
+    def __init__(self) -> None:
+        self._lines: dict[str, _Line] = {}
+        self._abandoned: dict[str, list[Series]] = {}
+        self._marks: list[tuple[int, str]] = []
+
+    @classmethod
+    def of(cls, points: Iterable[tuple[int, str, int, float | None]], marks: Iterable[AnyRecord]) -> History:
+        """From stored (branch, name, update, value) rows, branch 0 being the live one, and the live marks.
+
+        A value of None is not a number. Rows are ordered by update within a branch; branches other than 0 in the
+        order they were abandoned.
+        """
+        history = cls()
+        dead: dict[tuple[int, str], _Line] = {}
+        lines = history._lines
+        for branch, name, update, value in points:
+            kept = lines.get(name) or lines.setdefault(name, _Line())
+            line = kept if branch == 0 else dead.setdefault((branch, name), _Line())
+            line.updates.append(update)
+            line.values.append(math.nan if value is None else value)
+        for (_, name), line in dead.items():
+            history._abandoned.setdefault(name, []).append((line.updates.tolist(), line.values.tolist()))
+        for record in marks:
+            history._mark(record)
+        return history
+
+    def add(self, record: AnyRecord) -> None:
+        """Take any record; those without metrics or marks are passed over."""
+        match record:
+            case Finished() | Evaluated():
+                for name, value in record.metrics.items():
+                    self._lines.setdefault(name, _Line()).put(record.update, value)
+            case Rewound():
+                self._cut(record.update)
+                self._mark(record)
+            case Changed():
+                self._mark(record)
+            case _:
+                pass
+
+    def names(self) -> list[str]:
+        """Every metric seen so far, in the order they first appeared."""
+        return list(self._lines)
+
+    def series(self, name: str) -> Series:
+        """Updates and values of one metric on the live branch; empty lists if there are none."""
+        line = self._lines.get(name)
+        return ([], []) if line is None else (line.updates.tolist(), line.values.tolist())
+
+    def abandoned(self, name: str) -> list[Series]:
+        """The parts of one metric's curve that were rewound away, oldest branch first."""
+        return list(self._abandoned.get(name, ()))
+
+    def latest(self, name: str) -> float | None:
+        """The newest value on the live branch, None if there is none."""
+        line = self._lines.get(name)
+        return line.values[-1] if line and line.values else None
+
+    @property
+    def marks(self) -> list[tuple[int, str]]:
+        """What happened between updates on the live branch, in that order: (update, "epsilon 0.2 → 0.1")."""
+        return list(self._marks)
+
+    def _cut(self, last: int) -> None:
+        for name, line in self._lines.items():
+            dropped = line.cut(last)
+            if dropped[0]:
+                self._abandoned.setdefault(name, []).append(dropped)
+        self._marks = [mark for mark in self._marks if mark[0] <= last]
+
+    def _mark(self, record: AnyRecord) -> None:
+        match record:
+            case Changed():
+                self._marks.append((record.update, f"{record.name} {record.previous} → {record.value}"))
+            case Rewound():
+                self._marks.append((record.update, f"rewound from {record.abandoned}"))
+            case _:
+                pass

@@ -1,0 +1,246 @@
+"""One file per run: written by the engine, one commit per record, read by anybody at any time.
+
+A record is on disk when `append` returns, so a killed engine loses nothing it has told of.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlplay.trace.history import History
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Sampled, Started, Stepped
+from rlplay.trace.runfile_format import (
+    DETAIL,
+    SCHEMA,
+    RunFileError,
+    Snapshot,
+    connect,
+    explained,
+    kind,
+    pack,
+    unpack,
+    without_detail,
+)
+from rlplay.trace.update import Update
+
+__all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
+
+RECENT = 50  # updates whose detail is always kept
+OLDER = 350  # about as many older ones keep theirs
+_THINNED_AT_ONCE = 4
+
+
+def stride(finished: int) -> int:
+    """Every how many-th of the older updates keeps its detail once `finished` updates are: 1, 2, 4…"""
+    step = 1
+    while (finished - RECENT) / step > OLDER:
+        step *= 2
+    return step
+
+
+class RunWriter:
+    """The one writer of a run file. Methods raise RunFileError if the disk refuses."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open an existing run file; use `create` or `reopen`."""
+        self.path = Path(path)
+        self._db = connect(self.path)
+        with explained(self.path, "written"):
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._branches: int = self._db.execute("SELECT coalesce(max(branch), 0) FROM records").fetchone()[0]
+
+    @classmethod
+    def create(cls, path: str | Path, started: Started) -> RunWriter:
+        """A new run file that begins with `started`; RunFileError if there is a file at `path` already."""
+        path = Path(path)
+        if path.exists():
+            raise RunFileError(f"{path} exists already; resume it or choose another path")
+        draft = path.with_name(path.name + ".new")
+        meta = {
+            "run_id": started.run_id,
+            "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+            "scenario": started.scenario,
+            "scenario_text": started.scenario_text,
+            "title": started.title,
+        }
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft.unlink(missing_ok=True)
+            db = sqlite3.connect(draft)
+            db.executescript(SCHEMA)
+            with db:
+                db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+                _insert(db, started)
+            db.close()
+            os.replace(draft, path)
+        except (OSError, sqlite3.Error) as error:
+            raise RunFileError(f"{path} cannot be created ({error}); choose a folder with space and rights") from error
+        return cls(path)
+
+    @classmethod
+    def reopen(cls, path: str | Path) -> RunWriter:
+        """Go on with an existing run; append a `Rewound` if it goes on from before the update it had reached."""
+        return cls(path)
+
+    def append(self, record: AnyRecord) -> None:
+        """Store `record` and commit; a `Sampled` that is not done is passed over."""
+        if isinstance(record, Sampled) and not record.done:
+            return
+        with explained(self.path, "written"):
+            self._db.execute("BEGIN IMMEDIATE")
+            with self._db:
+                if isinstance(record, Rewound):
+                    self._abandon("number > ?", record.update, ("records", "metrics", "snapshots"))
+                if isinstance(record, Sampled):  # an update begun before and given up, or cut short by a crash
+                    self._abandon(f"number >= ? AND kind IN {DETAIL}", record.update, ("records",))
+                _insert(self._db, record)
+                if isinstance(record, Finished | Evaluated):
+                    rows = [(record.update, name, value) for name, value in record.metrics.items()]
+                    self._db.executemany("INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)", rows)
+                if isinstance(record, Finished):
+                    self._thin(record.update)
+
+    def add_snapshot(self, update: int, path: Path, size: int) -> None:
+        """Note that the state after `update` is at `path`, `size` bytes large."""
+        relative = os.path.relpath(path, self.path.parent)
+        with explained(self.path, "written"):
+            self._db.execute(
+                "INSERT OR REPLACE INTO snapshots (number, path, bytes) VALUES (?, ?, ?)", (update, relative, size)
+            )
+
+    def drop_snapshot(self, update: int) -> None:
+        """Forget the live branch's snapshot of `update`; its file is the caller's to delete."""
+        with explained(self.path, "written"):
+            self._db.execute("DELETE FROM snapshots WHERE branch = 0 AND number = ?", (update,))
+
+    def snapshots(self) -> list[Snapshot]:
+        """The snapshots of the live branch, by update."""
+        with explained(self.path, "read"):
+            return _snapshots(self._db, self.path)
+
+    def close(self) -> None:
+        """Fold the write-ahead log into the file and close it; nothing is lost without it."""
+        self._db.close()
+
+    def _abandon(self, which: str, update: int, tables: tuple[str, ...]) -> None:
+        moved = 0
+        for table in tables:
+            query = f"UPDATE {table} SET branch = ? WHERE branch = 0 AND {which}"
+            moved += self._db.execute(query, (self._branches + 1, update)).rowcount
+        self._branches += moved > 0
+
+    def _thin(self, finished: int) -> None:
+        every = stride(finished)
+        if every == 1:
+            return
+        stale = self._db.execute(
+            "SELECT DISTINCT number FROM records WHERE kind = 'sampled' AND number <= ? AND (number - 1) % ? LIMIT ?",
+            (finished - RECENT, every, _THINNED_AT_ONCE),
+        ).fetchall()
+        for (number,) in stale:
+            self._db.execute(f"DELETE FROM records WHERE number = ? AND kind IN {DETAIL}", (number,))
+            whole = "SELECT id, data FROM records WHERE number = ? AND kind = 'finished'"
+            for key, data in self._db.execute(whole, (number,)).fetchall():
+                record = unpack(data, self.path, number)
+                if isinstance(record, Finished):
+                    self._db.execute("UPDATE records SET data = ? WHERE id = ?", (pack(without_detail(record)), key))
+
+
+class RunReader:
+    """Reads a run file, also while it is being written: every call sees what is committed by then.
+
+    Methods raise RunFileError if the file is damaged. Usable from any thread.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Open `path`; RunFileError if it is missing, foreign, damaged or of a newer format."""
+        self.path = Path(path)
+        self._db = connect(self.path, reading=True)
+        first = next(self._records("kind = 'started' ORDER BY id LIMIT 1"), None)
+        if first is None or not isinstance(first[1], Started):
+            raise RunFileError(f"{path} has no beginning; restore it from a copy")
+        self.started: Started = first[1]
+
+    def updates(self) -> list[int]:
+        """The finished updates of the live branch, rising."""
+        return [row[0] for row in self._rows(_NUMBERS.format(kind="finished"))]
+
+    def detailed(self) -> list[int]:
+        """The finished updates of the live branch whose tokens are still there, rising."""
+        sampled = {row[0] for row in self._rows(_NUMBERS.format(kind="sampled"))}
+        return [number for number in self.updates() if number in sampled]
+
+    def load(self, number: int) -> Update:
+        """Update `number` of the live branch, also one cut short; thinned ones have only `finished`.
+
+        Raises RunFileError if the run has no such update.
+        """
+        update = Update(number)
+        found = False
+        for _, record in self._records("number = ? AND branch = 0 ORDER BY id", number):
+            update.add(record)
+            found = found or kind(record) in (*DETAIL, "finished")
+        if not found:
+            known = self.updates()
+            have = f"it has updates {known[0]} to {known[-1]}" if known else "it has no finished update yet"
+            raise RunFileError(f"{self.path} has no update {number}; {have}")
+        return update
+
+    def history(self) -> History:
+        """Every metric and mark so far, abandoned branches included."""
+        points = self._rows("SELECT branch, name, number, value FROM metrics ORDER BY branch, number")
+        marks = self._records("kind IN ('changed', 'rewound') AND branch = 0 ORDER BY id")
+        return History.of(points, (record for _, record in marks))
+
+    def changes(self) -> list[Changed]:
+        """The live branch's changes of settings, in the order they were made."""
+        found = self._records("kind = 'changed' AND branch = 0 ORDER BY id")
+        return [record for _, record in found if isinstance(record, Changed)]
+
+    def last_snapshot(self) -> Snapshot | None:
+        """The newest snapshot of the live branch that is still on disk; None if there is none."""
+        with explained(self.path, "read"):
+            known = _snapshots(self._db, self.path)
+        return next((snapshot for snapshot in reversed(known) if snapshot.path.exists()), None)
+
+    def follow(self, after_id: int) -> list[tuple[int, AnyRecord]]:
+        """The records stored since the one with id `after_id`, with their ids; 0 gives all that are kept."""
+        return list(self._records("id > ? ORDER BY id", after_id))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def __enter__(self) -> RunReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with explained(self.path, "read"):
+            return self._db.execute(query, values).fetchall()
+
+    def _records(self, where: str, *values: Any) -> Iterator[tuple[int, AnyRecord]]:
+        for key, number, data in self._rows(f"SELECT id, number, data FROM records WHERE {where}", *values):
+            yield key, unpack(data, self.path, number)
+
+
+_NUMBERS = "SELECT DISTINCT number FROM records WHERE kind = '{kind}' AND branch = 0 ORDER BY number"
+
+
+def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:
+    step = record.step if isinstance(record, Stepped) else None
+    row = (record.update, kind(record), step, pack(record))
+    db.execute("INSERT INTO records (number, kind, step, data) VALUES (?, ?, ?, ?)", row)
+
+
+def _snapshots(db: sqlite3.Connection, path: Path) -> list[Snapshot]:
+    rows = db.execute("SELECT number, path, bytes FROM snapshots WHERE branch = 0 ORDER BY number").fetchall()
+    return [Snapshot(number, path.parent / relative, size) for number, relative, size in rows]

@@ -1,0 +1,139 @@
+"""The layout of a run file: an SQLite database in WAL mode, one writer and any number of readers.
+
+Numbers are queryable with any SQLite tool (`SELECT number, value FROM metrics WHERE name = 'reward' AND branch = 0`);
+records are zlib-compressed msgpack. `branch` is 0 for what is still part of the run and counts from 1 for what was
+rewound away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from rlplay.trace.codec import RECORDS
+from rlplay.trace.records import AnyRecord, Finished
+
+FORMAT = 1
+APPLICATION = 0x524C7079  # "RLpy", what `file` and SQLite's application_id tell run files by
+DETAIL = ("sampled", "scored", "credited", "stepped")  # the kinds of records that thinning removes
+
+SCHEMA = f"""
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+BEGIN;
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE records (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    number INTEGER NOT NULL,             -- update
+    kind TEXT NOT NULL,                  -- sampled, scored, credited, stepped, finished, changed…
+    step INTEGER,                        -- optimizer step of a stepped record
+    branch INTEGER NOT NULL DEFAULT 0,
+    data BLOB NOT NULL
+);
+CREATE INDEX records_by_number ON records (number);
+CREATE INDEX records_by_kind ON records (kind, branch, number);
+CREATE TABLE metrics (
+    branch INTEGER NOT NULL DEFAULT 0,
+    number INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value REAL,                          -- NULL is NaN
+    PRIMARY KEY (branch, number, name)
+) WITHOUT ROWID;
+CREATE TABLE snapshots (
+    branch INTEGER NOT NULL DEFAULT 0,
+    number INTEGER NOT NULL,
+    path TEXT NOT NULL,                  -- relative to the folder of this file
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (branch, number)
+) WITHOUT ROWID;
+COMMIT;
+"""
+
+
+class RunFileError(ValueError):
+    """A run file that cannot be read or written; the message is one line: what, where, what to do."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """The state after update `update`, kept at `path` (absolute), `bytes` large."""
+
+    update: int
+    path: Path
+    bytes: int
+
+
+def pack(record: AnyRecord) -> bytes:
+    """A record as it is stored."""
+    return zlib.compress(RECORDS.encode(record), 1)
+
+
+def unpack(data: bytes, path: Path, number: int) -> AnyRecord:
+    """The record in stored bytes; RunFileError if they are damaged."""
+    try:
+        return RECORDS.decode(zlib.decompress(data))
+    except (zlib.error, msgspec.MsgspecError, ValueError, IndexError) as error:
+        raise RunFileError(f"{path}: update {number} is damaged ({error}); look at another update") from None
+
+
+def without_detail(finished: Finished) -> Finished:
+    """The same record with its numbers and timings but no token arrays, for updates whose detail is thinned out."""
+    none = np.zeros(0, dtype=np.float32)
+    return msgspec.structs.replace(finished, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none)
+
+
+def kind(record: AnyRecord) -> str:
+    """The name under which a record is stored: its class, in lower case."""
+    return type(record).__name__.lower()
+
+
+@contextlib.contextmanager
+def explained(path: Path, doing: str) -> Iterator[None]:
+    """Turns SQLite's errors into RunFileError; `doing` is "read" or "written"."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        remedy = "check the disk's free space and rights" if doing == "written" else "restore it from a copy"
+        raise RunFileError(f"{path} cannot be {doing} ({error}); {remedy}") from error
+
+
+def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
+    """Open the run file at `path`. Raises RunFileError if it is missing, foreign, damaged or of a newer format."""
+    if not path.is_file():
+        raise RunFileError(f"no run file at {path}; `rlplay runs` lists the recorded runs")
+    try:
+        # Readers open it for writing too: the last one to close then tidies away the write-ahead log.
+        db = _opened(path, "mode=rw")
+    except sqlite3.OperationalError as error:
+        with explained(path, "read" if reading else "written"):
+            if not reading:
+                raise error
+            # A folder that cannot be written to has no room for the log; what is in the file can still be read.
+            db = _opened(path, "mode=ro&immutable=1")
+    except sqlite3.DatabaseError as error:
+        raise RunFileError(f"{path} is not a run file ({error}); `rlplay runs` lists the recorded runs") from None
+    if reading:
+        db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def _opened(path: Path, query: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{query}"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10)
+    try:
+        application = db.execute("PRAGMA application_id").fetchone()[0]
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION:
+            raise RunFileError(f"{path} is not a run file of rlplay; `rlplay runs` lists the recorded runs")
+        if version > FORMAT:
+            raise RunFileError(f"{path} has format {version}, this rlplay reads up to {FORMAT}; upgrade rlplay")
+        db.execute("SELECT value FROM meta WHERE key = 'run_id'").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
