@@ -23,7 +23,7 @@ from rlplay.engine.snapshots import SnapshotStore
 from rlplay.link.messages import Until
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings
-from rlplay.trace.records import AnyRecord, Credited, Finished, Rewound, Sampled, Scored, Stepped
+from rlplay.trace.records import AnyRecord, Credited, Evaluated, Finished, Rewound, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunReader, RunWriter
 
 _LOOK_EVERY = 0.1
@@ -73,6 +73,7 @@ class Driver:
         out of memory), the state goes back to the end of the last update and the exception goes on to the caller.
         """
         self._state.look_closely = until in ("token", "phase", "step") or (until == "update" and count == 1)
+        finished = False  # an update ends with its held-out evaluation, where one is due
         while count > 0:
             try:
                 moment = self._next()
@@ -80,9 +81,12 @@ class Driver:
                 self._go_to(self._state.update)
                 raise
             self._tell(moment, closely=until == "token")
-            if self._ends(moment, until):
+            finished = finished or isinstance(moment, Finished)
+            ended = finished and isinstance(moment, Evaluated if self._evaluates() else Finished)
+            finished = finished and not ended
+            if ended if until == "update" else self._ends(moment, until):
                 count -= 1
-            at_limit = isinstance(moment, Finished) and moment.update == self._plan.max_updates
+            at_limit = ended and self._state.update == self._plan.max_updates
             if interrupted() or (until == "forever" and at_limit):
                 return
 
@@ -127,7 +131,7 @@ class Driver:
         """Keep count of the phases, and let the run file and the sink know what happened."""
         if isinstance(moment, Evaluating):
             return
-        self._begun = True
+        self._begun = self._begun or not isinstance(moment, Evaluated)
         if isinstance(moment, Sampling):
             now = time.monotonic()
             if closely or now - self._looked >= _LOOK_EVERY:
@@ -160,10 +164,11 @@ class Driver:
                 return _ends_phase(moment)
             case "step":
                 return isinstance(moment, Stepped)
-            case "update":
-                return isinstance(moment, Finished)
             case _:
                 return False
+
+    def _evaluates(self) -> bool:
+        return bool(self._plan.eval_every) and self._state.update % self._plan.eval_every == 0
 
     def _go_to(self, update: int) -> None:
         """Restore the nearest snapshot at or before `update` and repeat, silently, what came after it."""
