@@ -96,7 +96,7 @@ class Lines(Report):
         unicode = (out.encoding or "").lower().replace("-", "").startswith("utf")
         self._marks = {True: "✓", False: "✗", None: "·"} if unicode else {True: "ok", False: "FAILED", None: "-"}
 
-    def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
+    def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:  # noqa: ARG002
         numbers = "  ".join(f"{title} {metrics[name]:.3f}" for name, title in _SHOWN if name in metrics)
         line = f"update {number:>3}  {numbers}  {seconds:.1f} s"
         if self._rewrites:
@@ -127,7 +127,7 @@ class Lines(Report):
         self.flush()
         self._line(f"{self._marks[outcome.passed]} {outcome.text}\n  {outcome.sentence}")
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:  # noqa: ARG002
         self.flush()
         checked = [outcome for outcome in outcomes if outcome.passed is not None]
         held = sum(outcome.passed is True for outcome in checked)

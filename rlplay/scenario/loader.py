@@ -12,8 +12,9 @@ import yaml
 from rlplay.scenario.names import bundled, folder, looks_like_path
 from rlplay.scenario.presets import resolve
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.script import closest, parse_step
+from rlplay.scenario.script import parse_step
 from rlplay.scenario.settings import KNOBS
+from rlplay.scenario.spelling import closest
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 

@@ -22,7 +22,6 @@ frozen steps, so that whoever plays it can match on types.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any, Literal, cast
 
@@ -30,6 +29,7 @@ import msgspec
 
 from rlplay.scenario.expect import Expect, parse_expect
 from rlplay.scenario.settings import check
+from rlplay.scenario.spelling import closest
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
 
@@ -80,12 +80,6 @@ class Look(msgspec.Struct, frozen=True):
 
 
 Step = Say | Ask | Go | Change | Rewind | Look | Expect
-
-
-def closest(word: str, known: list[str]) -> str:
-    """`; did you mean 'x'?`, or the known words when none is close."""
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
 
 
 def parse(script: list[dict[str, Any]]) -> list[Step]:

@@ -1,0 +1,5 @@
+"""`python -m rlplay` is the `rlplay` command."""
+
+from rlplay.cli import main
+
+main()

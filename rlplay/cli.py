@@ -1,0 +1,98 @@
+"""The `rlplay` command. Everything heavy is imported by the command that needs it, so that help is instant."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from rlplay import __version__, cli_look, cli_play
+
+BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+
+
+class Commands(click.Group):
+    """A group whose first word may also be a scenario, or nothing at all: then the playground opens."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = [*self.commands, "--help", "-h", "--version"]
+        if not args or args[0] not in own:
+            if args and not args[0].startswith("-"):
+                self._known(ctx, args[0])
+            args = [cli_play.play.name or "", *args]
+        return super().parse_args(ctx, args)
+
+    def _known(self, ctx: click.Context, word: str) -> None:
+        from rlplay.scenario.names import bundled, looks_like_path
+        from rlplay.scenario.spelling import nearest
+
+        if looks_like_path(word) or word in bundled():
+            return
+        near = nearest(word, [*self.list_commands(ctx), *bundled()])
+        hint = f"did you mean {near!r}?" if near else "see 'rlplay list' and 'rlplay --help'"
+        raise click.UsageError(f"{word!r} is neither a scenario nor a command; {hint}", ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            return found + [item for item in cli_play.play.shell_complete(ctx, incomplete) if item not in found]
+        return found + cli_play.SCENARIO.shell_complete(ctx, cli_play.play.params[0], incomplete)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        formatter.write_usage("rlplay", "[SCENARIO] [OPTIONS]")
+        formatter.write_usage("rlplay", "COMMAND [ARGUMENTS]", prefix="       ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = [p for p in (*cli_play.play.params, *self.get_params(ctx)) if isinstance(p, click.Option)]
+        rows = [row for option in options if (row := option.get_help_record(ctx)) is not None]
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
+        self.format_commands(ctx, formatter)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="rlplay %(version)s")
+def cli() -> None:
+    """See reinforcement learning on language models happen, token by token, and play with it.
+
+    Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
+    scenario ('rlplay list' shows them) or a path to a YAML file.
+    """
+
+
+for command in (*cli_play.COMMANDS, *cli_look.COMMANDS):
+    cli.add_command(command)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 fine, 1 an expectation failed, 2 bad input, 3 a defect, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        status = cli.main(args, prog_name="rlplay", standalone_mode=False)
+    except click.UsageError as error:
+        _fail(error, error.format_message(), BAD_INPUT)
+    except (click.ClickException, ValueError) as error:
+        _fail(error, error.format_message() if isinstance(error, click.ClickException) else str(error), BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has gone; without this Python would complain once more when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        _fail(error, f"{type(error).__name__}: {error} (RLPLAY_DEBUG=1 shows where)", BROKEN)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(error: BaseException, text: Any, status: int) -> None:
+    if os.environ.get("RLPLAY_DEBUG"):
+        traceback.print_exception(error)
+    print(f"rlplay: {' '.join(str(text).split())}", file=sys.stderr)
+    sys.exit(status)

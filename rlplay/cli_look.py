@@ -1,0 +1,94 @@
+"""Commands that look: scenarios, recorded runs, exports, the installation."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from rlplay.cli_play import SCENARIO
+
+
+@click.command("list")
+def list_scenarios() -> None:
+    """List the bundled scenarios."""
+    from rlplay.scenario.loader import bundled, load
+
+    names = bundled()
+    width = max(map(len, names), default=0)
+    for name in names:
+        click.echo(f"{name:<{width}}  {load(name).question}")
+
+
+@click.command()
+@click.argument("scenario", type=SCENARIO)
+def show(scenario: str) -> None:
+    """Explain one scenario: what it asks, its settings, what it expects."""
+    from rlplay.scenario.expect import Expect
+    from rlplay.scenario.loader import load
+    from rlplay.scenario.presets import PRESETS
+    from rlplay.scenario.script import parse
+
+    found = load(scenario)
+    click.echo(f"{found.title}: {found.question}\n")
+    if found.summary:
+        click.echo(click.wrap_text(found.summary, width=100) + "\n")
+    algorithm = PRESETS[found.settings.get("algorithm", "grpo")]
+    click.echo(f"algorithm  {algorithm.title} ({algorithm.paper})")
+    click.echo(f"task       {found.task or found.dataset}   model {found.model}   seed {found.seed}")
+    for name, value in found.settings.items():
+        if name != "algorithm":
+            click.echo(f"           {name} = {value}")
+    claims = [step.text for step in parse(found.script) if isinstance(step, Expect)]
+    for number, text in enumerate(claims):
+        click.echo(f"{'expects' if number == 0 else '':<11}{text}")
+    click.echo(f"\nPlay it: rlplay {scenario}      Check it: rlplay run {scenario}")
+
+
+@click.command()
+def runs() -> None:
+    """List the recorded runs, newest first."""
+    from rlplay import paths
+    from rlplay.trace.runfile import RunReader
+    from rlplay.trace.runfile_format import RunFileError
+
+    found = paths.list_runs()
+    if not found:
+        click.echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' makes one.")
+    for path in found:
+        written = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
+        try:
+            reader = RunReader(path)
+        except RunFileError as error:
+            click.echo(f"{written}  {path.name}  {error}")
+            continue
+        done = max(reader.updates(), default=0)
+        reader.close()
+        click.echo(f"{written}  {path.stem}  {reader.started.title}, {reader.started.model}, update {done}")
+
+
+@click.command()
+@click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--format", "kind", type=click.Choice(["npz", "jsonl"]), required=True, help="What to write.")
+@click.option("--update", type=click.IntRange(min=1), metavar="N", help="Only this update's tokens.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
+def export(recorded: Path, kind: str, update: int | None, out: Path) -> None:
+    """Write a run's tokens and numbers for other tools."""
+    from rlplay import paths
+    from rlplay.trace.export import export as write
+
+    write(paths.find_run(recorded), kind, out, update)
+    click.echo(f"wrote {out}")
+
+
+@click.command()
+def doctor() -> None:
+    """Say what is installed, which devices there are and where files go."""
+    from rlplay.doctor import report
+
+    for line in report():
+        click.echo(line)
+
+
+COMMANDS = (list_scenarios, show, runs, export, doctor)

@@ -1,0 +1,119 @@
+"""Commands that start something: the playground, a run without a screen, a replay."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from rlplay.scenario.schema import Scenario
+
+FLAGSHIP = "learn-to-think"
+
+
+class ScenarioName(click.ParamType):
+    """A bundled scenario's name, completed by the shell, or a path."""
+
+    name = "scenario"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The names that go on from what is typed; files as well, since a path is as good."""
+        from rlplay.scenario.names import bundled, looks_like_path
+
+        if looks_like_path(incomplete):
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(name) for name in bundled() if name.startswith(incomplete)]
+
+
+SCENARIO = ScenarioName()
+
+_CHANGES = (
+    click.option("--model", metavar="NAME_OR_PATH", help="Another model: a Hugging Face name or a local folder."),
+    click.option("--dataset", metavar="FILE", help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column."),
+    click.option("--reward", metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."),
+    click.option("--algorithm", metavar="NAME", help="reinforce, reinforce-baseline, ppo, rlhf-ppo, grpo or dr-grpo."),
+    click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
+    click.option("--seed", type=int, metavar="N", help="Of all random choices."),
+    click.option("--device", default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto."),
+    click.option("--updates", type=click.IntRange(min=1), metavar="N", help="Training updates, at most."),
+)
+
+
+def _with_changes(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_CHANGES):
+        command = option(command)
+    return command
+
+
+def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
+    from rlplay.scenario.loader import load, with_changes
+
+    return with_changes(load(name or FLAGSHIP), **changes)
+
+
+@click.command(hidden=True)
+@click.argument("scenario", type=SCENARIO, required=False)
+@_with_changes
+def play(scenario: str | None, device: str, **changes: Any) -> int:
+    """Open the playground."""
+    from rlplay import paths
+    from rlplay.scenario.schema import Job
+
+    chosen = _scenario(scenario, changes)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(f"the playground needs a terminal; without one: rlplay run {scenario or FLAGSHIP}")
+    from rlplay.ui.app import play as open_playground
+
+    return open_playground(Job(scenario=chosen, run=str(paths.new_run(chosen.name)), device=device))
+
+
+@click.command()
+@click.argument("scenario", type=SCENARIO, required=False)
+@_with_changes
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
+def run(scenario: str | None, device: str, updates: int | None, as_json: bool, out: Path | None, **changes: Any) -> int:
+    """Play a scenario without a screen and check what it expects.
+
+    Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupted (the run is saved).
+    With --updates, expectations after the cut are not reached and do not fail. Held-out numbers join the
+    update they follow; those from before training are update 0.
+    """
+    from rlplay import paths
+    from rlplay.scenario.schema import Job
+    from rlplay.scenario.script import parse
+
+    chosen = _scenario(scenario, changes)
+    if out is not None and out.exists():
+        raise click.UsageError(f"{out} exists already; name a new file, or leave --out away")
+    steps = parse(chosen.script)
+    from rlplay.engine.driver import Driver
+    from rlplay.engine.headless import run as play_headless
+    from rlplay.engine.report import JsonLines, Lines
+
+    report = (JsonLines if as_json else Lines)(sys.stdout, sys.stderr)
+    job = Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
+    return play_headless(job, steps, updates, report, Driver)
+
+
+@click.command()
+@click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
+def replay(recorded: Path) -> int:
+    """Open a recorded run, finished or still growing."""
+    from rlplay import paths
+    from rlplay.ui.app import replay as open_replay
+
+    return open_replay(paths.find_run(recorded))
+
+
+COMMANDS = (play, run, replay)

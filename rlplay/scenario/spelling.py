@@ -1,0 +1,18 @@
+"""The known word somebody probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """The known word closest to `word`: one that goes on from it, else a similar one, else None."""
+    longer = [other for other in known if word and other.startswith(word)]
+    return next(iter(longer or difflib.get_close_matches(word, known, n=1)), None)
+
+
+def closest(word: str, known: Sequence[str]) -> str:
+    """`; did you mean 'x'?`, or the known words when none is close: the end of an error message."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else f"; known: {', '.join(known)}"
