@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FLAGSHIP = "learn-to-think"
 
 
-class ScenarioName(click.ParamType):
+class ScenarioName(click.ParamType[str]):
     """A bundled scenario's name, completed by the shell, or a path."""
 
     name = "scenario"

@@ -28,7 +28,7 @@ def report() -> Iterator[str]:
         yield f"{name:<13} {_version(name) or 'not installed, ' + purpose}"
     yield from _devices()
     yield from _terminal()
-    weights = Path(rlplay.__file__).parent / "pocket" / "model" / "model.safetensors"
+    weights = Path(rlplay.__file__).parent / "pocket" / "weights" / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB in {weights.parent}" if weights.is_file() else f"MISSING: {weights}"
     yield f"bundled model {size}"
     yield f"scenarios     {', '.join(bundled()) or 'MISSING'}"

@@ -1,0 +1,168 @@
+"""Expectations against recorded numbers and recorded probabilities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlplay.scenario.expect import Bounds, check, not_reached, parse_expect
+from rlplay.trace.records import Finished, Sampled
+from rlplay.trace.update import Update
+from tests.recorded import synthetic_update
+
+
+class Numbers:
+    """A history of one metric."""
+
+    def __init__(self, points: dict[int, float]) -> None:
+        self.points = points
+
+    def series(self, name: str) -> tuple[list[int], list[float]]:
+        return (list(self.points), list(self.points.values())) if name == "reward" else ([], [])
+
+
+HISTORY = Numbers({0: 0.25, 5: 0.5, 10: 0.75})
+
+
+def outcome(update: Update | None = None, history: Numbers = HISTORY, **claim: Any) -> Any:
+    return check(parse_expect({"text": "It works", **claim}), history, update)
+
+
+@pytest.mark.parametrize(
+    ("claim", "value", "passed"),
+    [
+        ({"above": 0.7}, 0.75, True),
+        ({"above": 0.75}, 0.75, False),
+        ({"at": 5, "below": 0.6}, 0.5, True),
+        ({"at": "first", "equals": 0.25}, 0.25, True),
+        ({"minus": "first", "above": 0.4}, 0.5, True),
+        ({"at": 5, "minus": 10, "below": 0}, -0.25, True),
+        ({"ratio_to": 0, "above": 3}, 3.0, False),
+        ({"ratio_to": "first", "above": 2, "below": 4}, 3.0, True),
+    ],
+)
+def test_metrics(claim: dict[str, Any], value: float, passed: bool) -> None:
+    found = outcome(metric="reward", **claim)
+    assert (found.value, found.passed) == (pytest.approx(value), passed)
+
+
+def test_the_sentence_says_what_was_seen() -> None:
+    assert outcome(metric="reward", above=0.7).sentence == "reward at update 10 is 0.75; above 0.7: holds"
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ({"metric": "rewrad", "above": 0}, "no rewrad has been recorded"),
+        ({"metric": "reward", "at": 7, "above": 0}, "at update 7"),
+        ({"probability": "4", "above": 0}, "no update has finished"),
+    ],
+)
+def test_what_cannot_be_measured_does_not_hold(claim: dict[str, Any], words: str) -> None:
+    found = outcome(**claim)
+    assert (found.passed, found.value) == (False, None)
+    assert words in found.sentence
+
+
+def test_a_multiple_of_zero_does_not_hold() -> None:
+    found = outcome(metric="reward", ratio_to="first", above=1, history=Numbers({1: 0.0, 2: 3.0}))
+    assert found.passed is False
+    assert "no multiple" in found.sentence
+
+
+def test_not_reached_is_neither() -> None:
+    assert not_reached(parse_expect({"text": "T", "metric": "reward", "above": 0})).passed is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        (3, "takes a mapping"),
+        ({"text": "T"}, "either a metric or a probability"),
+        ({"text": "T", "metric": "a", "probability": "b", "above": 1}, "either a metric or a probability"),
+        ({"text": "T", "metric": "a"}, "above, below or equals"),
+        ({"text": "T", "metric": "a", "abvoe": 1}, "does not know 'abvoe'"),
+        ({"text": "T", "metric": "a", "minus": 1, "ratio_to": 2, "above": 1}, "not both"),
+        ({"text": "T", "metric": "a", "at": "end", "above": 1}, "expect: "),
+        ({"text": "T", "probability": "4", "of": "some", "above": 1}, "expect: "),
+    ],
+)
+def test_mistakes(claim: Any, words: str) -> None:
+    with pytest.raises(ValueError, match="expect") as caught:
+        parse_expect(claim)
+    assert words in str(caught.value)
+
+
+@given(st.floats(-1000, 1000), st.floats(0.001, 10))
+def test_bounds(value: float, margin: float) -> None:
+    assert Bounds(above=value - margin, below=value + margin, equals=value).hold(value)
+    assert not Bounds(above=value).hold(value)
+    assert not Bounds(below=value + margin).hold(math.nan)
+
+
+def whole_vocabulary(after: list[float]) -> Update:
+    """One prompt, two completions of one token; three tokens in all, of which two say "4"."""
+    records = synthetic_update(1, prompts=1, generations=2, length=2)
+    sampled = next(r for r in records if isinstance(r, Sampled))
+    finished = next(r for r in records if isinstance(r, Finished))
+    before = np.log(np.array([[0.3, 0.2, 0.5]] * 2, dtype=np.float32))
+    update = Update(1)
+    update.add(
+        msgspec.structs.replace(
+            sampled,
+            group=np.array([0, 0], dtype=np.int32),
+            offsets=np.array([0, 1, 2]),
+            token_ids=np.array([0, 2], dtype=np.int32),
+            old_logprobs=before[:, 0],
+            top_ids=np.array([[0, 1, 2]] * 2, dtype=np.int32),
+            top_logprobs=before,
+            pieces={0: "4", 1: "4", 2: "5"},
+        )
+    )
+    new = np.log(np.array([after], dtype=np.float32))
+    update.add(
+        msgspec.structs.replace(
+            finished, rows=np.array([1], dtype=np.int32), logprobs=new[:, 2], top_logprobs=new, metrics={}
+        )
+    )
+    return update
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"),
+    [
+        ({"at": "before"}, 0.5),
+        ({}, 0.7),
+        ({"minus": "before"}, 0.2),
+        ({"of": "others", "minus": "before"}, -0.2),
+        ({"of": "all", "minus": "before"}, 0.0),
+        ({"of": "all"}, 1.0),
+    ],
+)
+def test_probabilities(claim: dict[str, Any], value: float) -> None:
+    found = outcome(whole_vocabulary([0.4, 0.3, 0.3]), probability="4", equals=value, **claim)
+    assert found.passed, found.sentence
+    assert found.value == pytest.approx(value, abs=1e-6)
+
+
+def test_a_token_that_was_not_kept_cannot_be_summed() -> None:
+    found = outcome(whole_vocabulary([0.4, 0.3, 0.3]), probability="9", above=0)
+    assert "not among the 3 candidates" in found.sentence
+    assert "token 5" in outcome(whole_vocabulary([0.4, 0.3, 0.3]), probability="4", position=5, above=0).sentence
+
+
+def test_any_recorded_update_can_be_asked() -> None:
+    update = Update(3)
+    for record in synthetic_update(3):
+        update.add(record)
+    assert update.sampled is not None
+    piece = update.sampled.pieces[int(update.sampled.top_ids[0, 0])]
+    found = outcome(update, probability=piece, at="before", above=-1)
+    assert found.passed
+    assert isinstance(found.value, float)

@@ -1,0 +1,126 @@
+"""Scenario files: what is read, and how mistakes are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlplay.scenario.expect import Expect
+from rlplay.scenario.loader import ScenarioError, bundled, load, with_changes
+from rlplay.scenario.presets import resolve
+from rlplay.scenario.script import parse
+from rlplay.tasks.own import task_for
+
+GOOD = "title: T\nquestion: Q?\ntask: arithmetic\n"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_bundled_scenarios_are_whole(name: str) -> None:
+    scenario = load(name)
+    steps = parse(scenario.script)
+    settings = resolve(scenario.settings)
+    task = task_for(scenario)
+    assert scenario.name == name
+    assert any(isinstance(step, Expect) for step in steps)
+    assert set(settings.reward_weights) <= set(task.rewards)
+    assert settings.reward_weights, "a task offers several rewards; a scenario says which one counts"
+
+
+def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
+    assert load(written(tmp_path, GOOD)).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        (GOOD + "promts: [x]\n", 4, "unknown key 'promts'; did you mean 'prompts'?"),
+        (GOOD + "settings:\n  beta: 1\n  lerning_rate: 1\n", 6, "did you mean 'learning_rate'?"),
+        (GOOD + "settings:\n  beta: high\n", 5, "beta='high' is not allowed"),
+        (GOOD + "settings: 3\n", 4, "settings is a mapping"),
+        (GOOD + "script:\n  - say: hello\n  - updaet: 1\n", 6, "script step 2: unknown verb 'updaet'; did you mean"),
+        (GOOD + "script:\n  - update: many\n", 5, "script step 1: update takes a whole number"),
+        (GOOD + "script: go\n", 4, "script is a list of steps"),
+        (GOOD + "seed: -1\n", 4, "seed takes a whole number, 0 or more"),
+        (GOOD + "max_updates: true\n", 4, "max_updates takes a whole number"),
+        (GOOD + "title: again\n", 4, "'title' is given twice"),
+        ("title: T\n  bad: [\n", 2, "not YAML"),
+        ("question: Q?\ntask: arithmetic\n", 1, "needs a title"),
+        ("title: T\nquestion: Q?\n", 1, "either a task or a dataset"),
+    ],
+)
+def test_mistakes_name_the_line_and_the_remedy(tmp_path: Path, text: str, line: int, words: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ScenarioError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}:{line}: ")
+    assert words in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("text", ["", "- a\n", "just words", "title: [1]\nquestion: Q?\ntask: arithmetic\n"])
+def test_what_is_no_scenario_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ScenarioError, match=r"mine\.yaml"):
+        load(written(tmp_path, text))
+
+
+def test_unknown_names_get_a_suggestion() -> None:
+    with pytest.raises(ScenarioError, match="did you mean 'learn-to-think'"):
+        load("learn-to-thnik")
+    with pytest.raises(ScenarioError, match="no such file"):
+        load("nowhere/mine.yaml")
+
+
+def test_paths_count_from_the_file(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "x"}\n')
+    (tmp_path / "score.py").write_text("def f(completions, **_): return [0.0 for _ in completions]\n")
+    text = "title: T\nquestion: Q?\ndataset: rows.jsonl\nreward: ['score.py:f']\n"
+    scenario = load(written(tmp_path, text))
+    assert scenario.dataset == str(tmp_path / "rows.jsonl")
+    assert scenario.reward == [f"{tmp_path / 'score.py'}:f"]
+
+
+def test_a_verb_alone_is_a_step(tmp_path: Path) -> None:
+    assert load(written(tmp_path, GOOD + "script:\n  - undo\n")).script == [{"undo": None}]
+
+
+def test_changes_of_the_command_line() -> None:
+    changed = with_changes(load("learn-to-think"), sets=["beta=0.1", "num-prompts=4"], seed=7, updates=3, model="x/y")
+    assert (changed.seed, changed.max_updates, changed.model) == (7, 3, "x/y")
+    assert (resolve(changed.settings).beta, resolve(changed.settings).num_prompts) == (0.1, 4)
+    assert resolve(with_changes(load("learn-to-think"), algorithm="ppo").settings).baseline == "value"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sets": ["beta"]}, "name=value"),
+        ({"sets": ["bta=1"]}, "did you mean 'beta'"),
+        ({"sets": ["temperature=nan"]}, "temperature"),
+        ({"algorithm": "pop"}, "unknown algorithm 'pop'"),
+        ({"seed": -1}, "seed is -1"),
+        ({"dataset": "rows.jsonl"}, "--dataset needs --reward"),
+        ({"reward": ["score.py"]}, "FILE.py:FUNCTION"),
+        ({"reward": ["nowhere.py:f"]}, "there is no file nowhere.py"),
+    ],
+)
+def test_bad_changes_are_told_in_a_line(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        with_changes(load("learn-to-think"), **changes)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+
+
+def test_own_data_replaces_the_task_and_its_script(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("prompt\nx\n")
+    (tmp_path / "score.py").write_text("def f(**_): return []\n")
+    changed = with_changes(
+        load("learn-to-think"), dataset=str(tmp_path / "rows.csv"), reward=[f"{tmp_path / 'score.py'}:f"]
+    )
+    assert (changed.task, changed.script, changed.name) == (None, [], "own-data")

@@ -1,0 +1,81 @@
+"""Script steps: parsed into frozen structs, or refused in one line."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, parse, parse_step
+from rlplay.scenario.verbs import VERBS
+
+QUESTION = {"question": "Up or down?", "choices": ["up", "down"], "answer": "down", "because": "Gravity."}
+
+
+@pytest.mark.parametrize(
+    ("entry", "step"),
+    [
+        ({"say": "Look\n  here."}, Say("Look here.")),
+        ({"ask": QUESTION}, Ask("Up or down?", ["up", "down"], 1, "Gravity.")),
+        ({"run": 25}, Go("update", 25)),
+        ({"update": None}, Go("update", 1)),
+        ({"token": 3}, Go("token", 3)),
+        ({"phase": 2}, Go("phase", 2)),
+        ({"step": 1}, Go("step", 1)),
+        ({"set": {"beta": "0.1", "num_prompts": 4}}, Change({"beta": 0.1, "num_prompts": 4})),
+        ({"undo": None}, Rewind(None)),
+        ({"rewind": 0}, Rewind(0)),
+        ({"lens": "credit"}, Look("lens", "credit")),
+        ({"lens": "auto"}, Look("lens", "auto")),
+        ({"focus": {"completion": 0, "token": 2}}, Look("focus", {"completion": 0, "token": 2})),
+        ({"older": None}, Look("older", None)),
+    ],
+)
+def test_steps(entry: dict[str, Any], step: object) -> None:
+    assert parse_step(entry) == step
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({}, "one verb"),
+        ({"say": "a", "run": 1}, "one verb"),
+        ("run", "one verb"),
+        ({"quit": None}, "unknown verb"),
+        ({"rnu": 1}, "did you mean"),
+        ({"run": 0}, "1 or more"),
+        ({"run": True}, "whole number"),
+        ({"rewind": None}, "whole number"),
+        ({"undo": 2}, "takes nothing"),
+        ({"older": 2}, "takes nothing"),
+        ({"say": "  "}, "some text"),
+        ({"set": {}}, "mapping"),
+        ({"set": {"beta": -1}}, "out of range"),
+        ({"lens": "colour"}, "unknown lens"),
+        ({"focus": {"row": 1}}, "completion and token"),
+        ({"ask": QUESTION | {"answer": "left"}}, "none of its choices"),
+        ({"ask": {"question": "Why?"}}, "mapping with question"),
+        ({"ask": QUESTION | {"choices": ["up"]}}, "two choices"),
+    ],
+)
+def test_mistakes(entry: Any, words: str) -> None:
+    with pytest.raises(ValueError, match="script step 1: ") as caught:
+        parse([entry])
+    assert words in str(caught.value)
+
+
+WORDS = st.text("ab1 ", max_size=4)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*VERBS, "other"]), VALUES, max_size=2))
+def test_any_mapping_is_a_step_or_an_explained_error(entry: dict[str, Any]) -> None:
+    with contextlib.suppress(ValueError):
+        assert parse_step(entry) is not None
