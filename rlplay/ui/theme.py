@@ -117,22 +117,22 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
     background = Color.parse(variables["background"])
     foreground = Color.parse(variables["foreground"])
 
-    def ink(color: Color, **flags: bool) -> Style:
-        return Style(color=color.rich_color, **flags)
+    def ink(color: Color, bold: bool | None = None) -> Style:
+        return Style(color=color.rich_color, bold=bold)
 
     def mixed(share: float) -> Color:
         return background.blend(foreground, share)
 
-    def scale(name: str, cue: dict[str, bool]) -> tuple[Style, ...]:
+    def scale(name: str, cue: Style) -> tuple[Style, ...]:
         end = Color.parse(variables.get(name, _FALLBACK[name]))
         shades = [Style()]
         for level in range(1, STEPS + 1):
-            flags = cue if level >= STEPS // 2 else {}
             if colours <= 16:
-                shades.append(Style(color="black", bgcolor=_ANSI_SHADES[name][level > STEPS // 2], **flags))
+                shade = Style(color="black", bgcolor=_ANSI_SHADES[name][level > STEPS // 2])
             else:
                 ground = background.blend(end, _STRENGTHS[level])
-                shades.append(Style(color=_readable(ground, foreground).rich_color, bgcolor=ground.rich_color, **flags))
+                shade = Style(color=_readable(ground, foreground).rich_color, bgcolor=ground.rich_color)
+            shades.append(shade + cue if level >= STEPS // 2 else shade)
         return tuple(shades)
 
     accent = Color.parse(variables["primary"])
@@ -148,9 +148,9 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         warning=ink(Color.parse(variables["warning"])),
         error=ink(Color.parse(variables["error"])),
         good=ink(Color.parse(variables["success"])),
-        up=scale("scale-up", {"underline": True}),
-        down=scale("scale-down", {"strike": True}),
-        amount=scale("scale-amount", {"bold": True}),
+        up=scale("scale-up", Style(underline=True)),
+        down=scale("scale-down", Style(strike=True)),
+        amount=scale("scale-amount", Style(bold=True)),
         up_text=ink(up.blend(toward, 0.25)),
         down_text=ink(down.blend(toward, 0.25)),
         cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),

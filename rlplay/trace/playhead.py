@@ -1,0 +1,80 @@
+"""A recorded update as it stood at any point: what stepping through a finished run shows.
+
+The points of an update are counted from 1: one for each decoded position, then scored, credited, each optimizer step
+and finished. Point 0 is the time before it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from rlplay.trace.records import AnyRecord, Array, Sampled
+from rlplay.trace.update import Update
+
+Stride = Literal["token", "step", "phase", "update"]
+
+_FLAT = ("token_ids", "mask", "old_logprobs", "entropy", "top_ids", "top_logprobs")
+
+
+def length(update: Update) -> int:
+    """How many points the update has."""
+    return _positions(update) + len(_later(update))
+
+
+def at(update: Update, point: int) -> Update:
+    """The update as it stood at `point`; the update itself at its last."""
+    if point >= length(update):
+        return update
+    state = Update(update.number)
+    if update.sampled is None or point <= 0:
+        return state
+    positions = _positions(update)
+    state.add(update.sampled if point >= positions else _first(update.sampled, point))
+    for record in _later(update)[: max(point - positions, 0)]:
+        state.add(record)
+    return state
+
+
+def onward(update: Update, point: int, stride: Stride) -> int:
+    """The point that one token, optimizer step, phase or the whole update from `point` leads to."""
+    positions, total = _positions(update), length(update)
+    if stride == "update":
+        return total
+    if stride == "token" and point < positions:
+        return point + 1
+    if point < positions:
+        return positions
+    if stride == "phase" and point >= positions + 2 and update.steps:
+        steps_end = positions + 2 + len(update.steps)
+        return min(steps_end if point < steps_end else total, total)
+    return min(point + 1, total)
+
+
+def _positions(update: Update) -> int:
+    if update.sampled is None:
+        return 0
+    return int(np.diff(update.sampled.offsets).max(initial=0))
+
+
+def _later(update: Update) -> list[AnyRecord]:
+    known = (update.scored, update.credited, *update.steps, update.finished)
+    return [record for record in known if record is not None]
+
+
+def _first(whole: Sampled, positions: int) -> Sampled:
+    lengths = np.diff(whole.offsets)
+    kept = np.minimum(lengths, positions)
+    starts = whole.offsets[:-1]
+    index: Array = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, kept, strict=True)])
+    return msgspec.structs.replace(
+        whole,
+        done=False,
+        position=positions,
+        offsets=np.concatenate([[0], np.cumsum(kept)]).astype(np.int64),
+        texts=[whole.texts[i] for i in index],
+        truncated=((lengths > positions) | (whole.truncated == 1)).astype(np.uint8),
+        **{name: getattr(whole, name)[index] for name in _FLAT},
+    )

@@ -1,0 +1,183 @@
+"""What each verb does on the screen. Keys, palette, footer clicks and scenario scripts all come through here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Set, Until
+from rlplay.trace.lenses import CYCLE, LENSES
+from rlplay.ui.order import SORTS
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+Action = Callable[["RlplayApp", Any], Awaitable[None]]
+VIEWS = ("answers", "token", "curves")
+
+
+async def send(app: RlplayApp, command: AnyCommand, asked: str = "") -> None:
+    """Pass a command to the source, and say at once that it was asked for."""
+    session = app.session
+    if session.failed is not None:
+        app.notify("The engine has ended. Press r to resume from the last snapshot.", severity="warning")
+        return
+    if session.looking is not None:
+        session.back_to_live()
+    session.asked = asked
+    session.changed.add("status")
+    await session.source.send(command)
+
+
+def _advance(until: Until) -> Action:
+    async def action(app: RlplayApp, argument: Any) -> None:
+        await send(app, Advance(until, int(argument or 1)), "stepping")
+
+    return action
+
+
+async def _run(app: RlplayApp, argument: Any) -> None:
+    status = app.session.status
+    if argument is not None:
+        await send(app, Advance("update", int(argument)), "running")
+    elif app.session.asked == "running" or (status is not None and status.running):
+        await send(app, Pause(), "pausing")
+    else:
+        await send(app, Advance("forever"), "running")
+
+
+async def _undo(app: RlplayApp, _argument: Any) -> None:
+    status = app.session.status
+    newest = app.session.newest
+    if status is None or newest is None:
+        app.notify("Nothing has happened yet that could be undone.")
+        return
+    # An update in progress is given up first; a finished one is taken back.
+    target = status.update if newest.number > status.update else status.update - 1
+    if target < 0:
+        app.notify("This is the start of the run.")
+        return
+    await send(app, Rewind(target), f"going back to update {target}")
+
+
+async def _rewind(app: RlplayApp, argument: Any) -> None:
+    target = int(argument or 0)
+    await send(app, Rewind(target), f"going back to update {target}")
+
+
+async def _set(app: RlplayApp, argument: Any) -> None:
+    if not isinstance(argument, dict):
+        await _knobs(app, None)
+        return
+    for name, value in argument.items():
+        await send(app, Set(name, value))
+
+
+async def _resume(app: RlplayApp, _argument: Any) -> None:
+    if app.session.failed is None:
+        app.notify("The engine is running; there is nothing to resume.")
+        return
+    app.session.recover()
+    app.listen()
+
+
+def _lens_step(step: int) -> Action:
+    async def action(app: RlplayApp, argument: Any) -> None:
+        if argument == "auto":
+            app.lens_choice = None
+        elif argument is not None:
+            if argument not in LENSES:
+                app.notify(f"There is no statistic {argument!r}; known: {', '.join(LENSES)}.", severity="warning")
+                return
+            app.lens_choice = str(argument)
+        else:
+            here = app.lens.name
+            place = CYCLE.index(here) + step if here in CYCLE else 0
+            app.lens_choice = CYCLE[place % len(CYCLE)]
+        app.session.changed.add("update")
+
+    return action
+
+
+async def _focus(app: RlplayApp, argument: Any) -> None:
+    app.tokens.focus()
+    if isinstance(argument, dict):
+        app.point(int(argument.get("completion", 0)), int(argument.get("token", 0)))
+
+
+def _look(direction: int) -> Action:
+    async def action(app: RlplayApp, _argument: Any) -> None:
+        if not app.session.look(direction):
+            app.notify("There is no older update on record." if direction < 0 else "This is the newest update.")
+
+    return action
+
+
+async def _live(app: RlplayApp, _argument: Any) -> None:
+    app.session.back_to_live()
+
+
+async def _signs(app: RlplayApp, _argument: Any) -> None:
+    app.signs = not app.signs
+    app.session.changed.add("update")
+
+
+async def _sort(app: RlplayApp, _argument: Any) -> None:
+    app.sort = SORTS[(SORTS.index(app.sort) + 1) % len(SORTS)]
+    app.session.changed.add("update")
+
+
+async def _panel(app: RlplayApp, _argument: Any) -> None:
+    narrow = app.main.has_class("-narrow")
+    views = VIEWS if narrow else ("answers", "curves")
+    app.view = views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0]
+    for view in VIEWS:
+        app.main.set_class(view == app.view, f"-view-{view}")
+
+
+async def _knobs(app: RlplayApp, _argument: Any) -> None:
+    app.open_knobs()
+
+
+async def _log(app: RlplayApp, _argument: Any) -> None:
+    app.open_log()
+
+
+async def _help(app: RlplayApp, _argument: Any) -> None:
+    app.open_help()
+
+
+async def _tour(app: RlplayApp, _argument: Any) -> None:
+    app.tour()
+
+
+async def _quit(app: RlplayApp, _argument: Any) -> None:
+    app.exit(0)
+
+
+ACTIONS: dict[str, Action] = {
+    "run": _run,
+    "token": _advance("token"),
+    "phase": _advance("phase"),
+    "step": _advance("step"),
+    "update": _advance("update"),
+    "undo": _undo,
+    "rewind": _rewind,
+    "set": _set,
+    "resume": _resume,
+    "lens": _lens_step(1),
+    "lens_back": _lens_step(-1),
+    "focus": _focus,
+    "older": _look(-1),
+    "newer": _look(1),
+    "live": _live,
+    "signs": _signs,
+    "sort": _sort,
+    "panel": _panel,
+    "knobs": _knobs,
+    "log": _log,
+    "help": _help,
+    "tour": _tour,
+    "quit": _quit,
+}
+"""Every verb but those that only a script speaks."""

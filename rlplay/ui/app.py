@@ -1,0 +1,218 @@
+"""The app: one screen over one session. Events fill the session; a timer paints what has changed, 15 times a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import events, on
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+
+from rlplay.link.messages import Failed
+from rlplay.scenario.schema import Job
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.ui.actions import ACTIONS
+from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
+from rlplay.ui.narrate import narrate
+from rlplay.ui.order import SORTS, Sort, order
+from rlplay.ui.session import Session, Source
+from rlplay.ui.sources import LiveSource, ReplaySource
+from rlplay.ui.theme import THEMES
+from rlplay.ui.widgets.curves import CurvePanels
+from rlplay.ui.widgets.footer import Footer
+from rlplay.ui.widgets.inspector import Inspector
+from rlplay.ui.widgets.narrator import Narrator
+from rlplay.ui.widgets.rollouts import Rollouts
+from rlplay.ui.widgets.status import Banner, Header, PhaseBar
+from rlplay.ui.widgets.tokens import Tokens, title
+
+FRAMES = 15
+
+
+def play(job: Job) -> int:
+    """Open the playground on a job; returns the exit status."""
+    return RlplayApp(LiveSource(job)).run() or 0
+
+
+def replay(path: str | Path) -> int:
+    """Open a recorded run; returns the exit status. RunFileError if it cannot be read."""
+    return RlplayApp(ReplaySource(Path(path))).run() or 0
+
+
+class RlplayApp(App[int]):
+    """The playground."""
+
+    TITLE = "rlplay"
+    CSS_PATH = "rlplay.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide")]  # noqa: RUF012 (Textual's own type)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(
+                ",".join(verb.keys), f"verb('{verb.name}')", verb.title, verb.footer, tooltip=verb.help, id=verb.name
+            )
+            for verb in VERBS.values()
+            if verb.keys
+        ),
+        Binding("escape", "verb('live')", "back to live", show=False),
+    ]
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.session = Session(source)
+        self.lens_choice: str | None = None
+        self.signs = False
+        self.sort: Sort = SORTS[0]
+        self.view = "answers"
+        self.main: Screen[Any]
+        self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
+        self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
+        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels()
+        self.narrator, self.keys = Narrator(), Footer()
+
+    def compose(self) -> ComposeResult:
+        yield self.header
+        yield self.phases
+        yield self.banner
+        with Horizontal(id="body"):
+            yield self.rollouts
+            yield self.tokens
+            yield self.inspector
+        yield self.curves
+        yield self.narrator
+        yield self.keys
+
+    def on_mount(self) -> None:
+        for theme in THEMES:
+            self.register_theme(theme)
+        if self.theme == "textual-dark":
+            self.theme = THEMES[0].name
+        self.main = self.screen
+        self.rollouts.border_title, self.inspector.border_title = "Rollouts", "Token"
+        self.banner.border_title = "The engine has ended"
+        self.tokens.focus()
+        self.set_interval(1 / FRAMES, self.paint)
+        self.call_after_refresh(self.listen)
+
+    # Events in
+
+    def listen(self) -> None:
+        """Start the source and take its events from now on."""
+        self.run_worker(self._listen(), group="source", exclusive=True, exit_on_error=False)
+
+    async def _listen(self) -> None:
+        source = self.session.source
+        try:
+            await source.start()
+            async for event in source.events():
+                self.session.apply(event)
+                # A source that always has something ready would never let a key press in.
+                await asyncio.sleep(0)
+        except OSError as error:
+            self.session.apply(Failed(f"The engine could not be started: {error}"))
+            return
+        if self.session.failed is None:
+            self.session.apply(Failed("The engine ended unexpectedly; what it had recorded is safe on disk."))
+
+    async def on_unmount(self) -> None:
+        await self.session.source.close()
+
+    # Screen out
+
+    @property
+    def lens(self) -> Lens:
+        """The statistic that colours the tokens: the user's choice, or the one that fits the phase."""
+        shown = self.session.shown
+        return LENSES[self.lens_choice or AUTOMATIC["sample" if shown is None else shown.phase]]
+
+    def paint(self) -> None:
+        """Bring the panels up to date with what has changed in the session."""
+        changes = self.session.take_changes()
+        if not changes:
+            return
+        session = self.session
+        self.header.show(session)
+        self.phases.show(session)
+        if "status" in changes:
+            self.banner.show(session)
+        if "update" in changes:
+            listed = order(session.shown, self.sort)
+            lens = self.lens
+            self.tokens.show(session.shown, listed, lens, self.signs)
+            self.tokens.border_title = title(lens, self.lens_choice is None)
+            self.rollouts.show(session.shown, listed, self.sort)
+        if changes & {"update", "status"}:
+            self.inspector.show(session.shown, self.tokens.cursor, session.settings)
+            self.narrator.narrate(narrate(session.shown, session.history, session.settings))
+        if changes & {"update", "history"} and self._curves_are_due(changes):
+            self.curves.show(session.history, session.shown, session.settings)
+        for notice in session.notices:
+            severity = notice.level if notice.level in ("warning", "error") else "information"
+            self.notify(notice.text, severity=severity, markup=False)  # type: ignore[arg-type]
+        session.notices.clear()
+
+    def _curves_are_due(self, changes: set[str]) -> bool:
+        shown = self.session.shown
+        return "history" in changes or self.session.looking is not None or (shown is not None and bool(shown.steps))
+
+    def point(self, completion: int, token: int) -> None:
+        """Put the cursor on a token, in every panel."""
+        self.tokens.point(completion, token)
+        self.rollouts.point(*self.tokens.cursor)
+        self.inspector.show(self.session.shown, self.tokens.cursor, self.session.settings)
+
+    @on(CursorMoved)
+    def _cursor_moved(self, event: CursorMoved) -> None:
+        self.point(event.completion, event.token)
+
+    @on(UpdatePicked)
+    def _update_picked(self, event: UpdatePicked) -> None:
+        if not self.session.look_at(event.number):
+            self.notify(f"The tokens of update {event.number} were not kept.")
+
+    # Verbs
+
+    async def perform(self, name: str, argument: Any = None) -> None:
+        """Carry out a verb, as a key or a script would, and paint what it changed."""
+        await ACTIONS[name](self, argument)
+        self.paint()
+
+    async def action_verb(self, name: str) -> None:
+        """A key or click on a verb."""
+        await self.perform(name)
+
+    @on(Perform)
+    async def _asked_to_perform(self, event: Perform) -> None:
+        await self.perform(event.name, event.argument)
+
+    def on_key(self, event: events.Key) -> None:
+        if self.narrator.key_choice(event.key):
+            event.stop()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """The palette: every verb, every statistic, and Textual's own commands."""
+        for verb in VERBS.values():
+            if verb.name in ACTIONS:
+                words = f"{verb.title[0].upper()}{verb.title[1:]}"
+                yield SystemCommand(words, verb.help, lambda name=verb.name: self.call_later(self.perform, name))
+        for lens in LENSES.values():
+            words = f"Colour: {lens.title.lower()}"
+            yield SystemCommand(words, lens.reading, lambda n=lens.name: self.call_later(self.perform, "lens", n))
+        yield from super().get_system_commands(screen)
+
+    def open_knobs(self) -> None:
+        """Every setting, to see and to change."""
+
+    def open_log(self) -> None:
+        """What the engine said."""
+
+    def open_help(self) -> None:
+        """What the focused panel shows."""
+
+    def tour(self) -> None:
+        """Play the scenario's script to its next step."""

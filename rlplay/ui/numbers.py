@@ -1,0 +1,41 @@
+"""Numbers as the screen writes them: one width, signs where signs mean something, a real minus."""
+
+from __future__ import annotations
+
+import math
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """With its sign, "+0.93" or "−1.08"; "·" for no number. Zero has no sign but keeps its place."""
+    if not math.isfinite(value):
+        return "·"
+    text = f"{value:+.{digits}f}"
+    if float(text) == 0:
+        return f" {abs(float(text)):.{digits}f}"
+    return text.replace("-", "−")
+
+
+def plain(value: float, digits: int = 2) -> str:
+    """Without a plus sign: "0.93"; "·" for no number."""
+    if not math.isfinite(value):
+        return "·"
+    text = f"{value:.{digits}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
+
+
+def short(value: float, diverging: bool) -> str:
+    """At most five cells: ".41", "1.39", "+.93", "−1.1", "+14"; nothing for no number."""
+    if not math.isfinite(value):
+        return ""
+    digits = 2 if abs(value) < 0.995 else 1 if abs(value) < 99 else 0
+    text = signed(value, digits).strip() if diverging else plain(value, digits)
+    return text.replace("0.", ".", 1) if text.lstrip("+−").startswith("0.") else text
+
+
+def tenths(seconds: float) -> str:
+    """A duration: "0.4 s", "31 s", "4 min 05 s"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"

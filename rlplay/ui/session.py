@@ -1,0 +1,217 @@
+"""What the screen shows, as plain data: filled from events, read by panels; no widget is known here."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+
+import msgspec
+
+from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, Status
+from rlplay.trace.history import History
+from rlplay.trace.records import Finished, Notice, Rewound, Sampled, Started
+from rlplay.trace.update import Update
+
+KEPT = 12
+"""Updates held in memory; older ones are read from the run file again."""
+LOG_LINES = 2000
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A replay's playhead went to this state of an update."""
+
+    update: Update
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """The numbers of a whole run, read at once."""
+
+    history: History
+
+
+Happening = AnyEvent | Moved | Restored
+
+
+class Source(Protocol):
+    """Where events come from: a live engine or a run file."""
+
+    live: bool
+
+    async def start(self) -> None:
+        """Begin, or begin again after the engine died."""
+
+    def events(self) -> AsyncIterator[Happening]:
+        """What happens, until the source ends."""
+
+    async def send(self, command: AnyCommand) -> None:
+        """Ask for something; the answer is an event."""
+
+    async def close(self) -> None:
+        """End it; the run stays on disk."""
+
+    def load(self, number: int) -> Update | None:
+        """An update as recorded, if its detail was kept."""
+
+    def recorded(self) -> list[int]:
+        """The updates `load` finds, ascending."""
+
+
+class Session:
+    """The state of one run as the screen knows it.
+
+    `changed` names what has changed since the screen last looked: "update" (the update shown), "history", "status",
+    "log" or "notice".
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.started: Started | None = None
+        self.loading: Loading | None = Loading("starting the engine" if source.live else "reading the run", 0.0)
+        self.status: Status | None = None
+        self.failed: Failed | None = None
+        self.history = History()
+        self.log: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self.notices: list[Notice] = []
+        self.changed: set[str] = {"update", "history", "status"}
+        self.looking: int | None = None
+        self.asked: str = ""
+        self.seconds = 0.0
+        self.last_finished = 0
+        self._updates: OrderedDict[int, Update] = OrderedDict()
+        self._newest: Update | None = None
+        self._looked_at: Update | None = None
+
+    @property
+    def shown(self) -> Update | None:
+        """The update on the screen: the engine's, or the one looked at."""
+        return self._newest if self.looking is None else self._looked_at
+
+    @property
+    def newest(self) -> Update | None:
+        """The update the engine is in."""
+        return self._newest
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that hold now."""
+        if self.status is not None and self.status.settings:
+            return self.status.settings
+        return self.started.settings if self.started is not None else {}
+
+    def apply(self, event: Happening) -> None:
+        """Take one event."""
+        match event:
+            case Loading():
+                self.loading = event if event.fraction < 1 else None
+                self.changed.add("status")
+            case Status():
+                self.status, self.loading, self.asked = event, None, ""
+                self.changed.add("status")
+            case Failed():
+                self.failed, self.loading, self.asked = event, None, ""
+                self.log.append(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
+                self.changed |= {"status", "log"}
+            case LogLine():
+                self.log.append(event)
+                self.changed.add("log")
+            case Restored():
+                self.history = event.history
+                self.changed.add("history")
+            case Moved():
+                self._newest = event.update
+                self.changed.add("update")
+            case Recorded():
+                self._record(event)
+
+    def _record(self, event: Recorded) -> None:
+        record = event.record
+        if not (isinstance(record, Sampled) and not record.done):
+            self.history.add(record)
+            self.changed.add("history")
+        match record:
+            case Started():
+                self.started, self.failed, self.loading = record, None, None
+                self.changed.add("status")
+            case Notice():
+                self.notices.append(record)
+                self.log.append(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
+                self.changed |= {"notice", "log"}
+            case Rewound():
+                for number in [n for n in self._updates if n > record.update]:
+                    del self._updates[number]
+                self._newest = self.find(record.update) or (Update(0) if record.update == 0 else None)
+                if self.looking is not None and self.looking > record.update:
+                    self.back_to_live()
+                self.changed.add("update")
+            case _ if record.update > 0:
+                if isinstance(record, Finished):
+                    self.seconds += record.seconds
+                    self.last_finished = record.update
+                self._fill(event)
+
+    def _fill(self, event: Recorded) -> None:
+        record = event.record
+        update = self._updates.get(record.update)
+        begun_again = isinstance(record, Sampled) and update is not None and update.sampled and update.sampled.done
+        if update is None or begun_again:
+            if not isinstance(record, Sampled):
+                return
+            update = self._updates[record.update] = Update(record.update)
+            while len(self._updates) > KEPT:
+                self._updates.popitem(last=False)
+        update.add(record)
+        if isinstance(record, Sampled):
+            self._newest = update
+        if update is self.shown:
+            self.changed.add("update")
+
+    def find(self, number: int) -> Update | None:
+        """Update `number`, from memory or from the run file; None if its detail was not kept."""
+        if number in self._updates:
+            return self._updates[number]
+        return self.source.load(number)
+
+    def look(self, direction: int) -> bool:
+        """Look at the update before (−1) or after (+1) the one shown; False if there is none.
+
+        Going past the newest returns to live.
+        """
+        here = self.looking if self.looking is not None else (self._newest.number if self._newest else 0)
+        newest = self._newest.number if self._newest is not None else 0
+        if direction > 0 and here + 1 >= newest:
+            moved = self.looking is not None
+            self.back_to_live()
+            return moved
+        numbers = sorted({*self._updates, *self.source.recorded()})
+        beyond = [n for n in numbers if (n < here if direction < 0 else here < n < newest)]
+        return self.look_at(max(beyond) if direction < 0 else min(beyond)) if beyond else False
+
+    def look_at(self, number: int) -> bool:
+        """Look at update `number` while the engine goes on; False if its detail was not kept."""
+        update = self.find(number)
+        if update is None:
+            return False
+        self.looking, self._looked_at = number, update
+        self.changed |= {"update", "status"}
+        return True
+
+    def back_to_live(self) -> None:
+        """Look at what the engine is doing."""
+        self.looking = self._looked_at = None
+        self.changed |= {"update", "status"}
+
+    def recover(self) -> None:
+        """The source is about to be started again."""
+        self.failed, self.status, self.asked = None, None, ""
+        self.loading = Loading("starting the engine again", 0.0)
+        self.changed.add("status")
+
+    def take_changes(self) -> set[str]:
+        """What has changed since the last call."""
+        changes, self.changed = self.changed, set()
+        return changes
+
+
+def _level(notice: Notice) -> Any:
+    return notice.level if notice.level in ("info", "warning", "error") else "info"

@@ -1,0 +1,237 @@
+"""Where a session's events come from: an engine in its own process, or a run file played like one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rlplay.link.messages import (
+    Advance,
+    AnyCommand,
+    AnyEvent,
+    Pause,
+    Recorded,
+    Rewind,
+    Status,
+)
+from rlplay.scenario.schema import Job
+from rlplay.trace.playhead import Stride, at, length, onward
+from rlplay.trace.records import Changed, Finished, Rewound
+from rlplay.trace.runfile import RunFileError, RunReader
+from rlplay.trace.update import Update
+from rlplay.ui.session import Moved, Restored
+
+if TYPE_CHECKING:
+    from rlplay.link.client import EngineProcess
+
+PACE = 0.7
+"""Seconds each update is shown for while a replay runs."""
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at a run file that may still grow."""
+
+
+class LiveSource:
+    """An engine process for `job`; its run file answers for what memory has let go."""
+
+    live = True
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._engine: EngineProcess | None = None
+        self._reader: RunReader | None = None
+
+    async def start(self) -> None:
+        """Start the engine; again, after it died, from the run's last snapshot."""
+        from rlplay.link.client import EngineProcess
+
+        resume = self._engine is not None
+        if self._engine is not None:
+            await self._engine.close()
+        self._engine = EngineProcess()
+        await self._engine.start(msgspec.structs.replace(self._job, resume=resume or self._job.resume))
+
+    async def events(self) -> AsyncIterator[AnyEvent]:
+        """The engine's events until it ends."""
+        assert self._engine is not None
+        async for event in self._engine.events():
+            yield event
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command on to the engine."""
+        if self._engine is not None:
+            await self._engine.send(command)
+
+    async def close(self) -> None:
+        """End the engine."""
+        if self._engine is not None:
+            await self._engine.close()
+
+    def load(self, number: int) -> Update | None:
+        """An update from the run file."""
+        reader = self._open()
+        try:
+            update = None if reader is None else reader.load(number)
+        except RunFileError:
+            return None
+        return update if update is not None and update.sampled is not None else None
+
+    def recorded(self) -> list[int]:
+        """The updates whose tokens the run file still has."""
+        reader = self._open()
+        return [] if reader is None else reader.detailed()
+
+    def _open(self) -> RunReader | None:
+        if self._reader is None:
+            try:
+                self._reader = RunReader(Path(self._job.run))
+            except RunFileError:
+                return None
+        return self._reader
+
+
+class ReplaySource:
+    """A run file behind the same commands: they move a playhead through what was recorded."""
+
+    live = False
+
+    def __init__(self, path: Path) -> None:
+        """Open the run; RunFileError if it cannot be read."""
+        self._reader = RunReader(path)
+        self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
+        self._whole: Update | None = None
+        self._point = 0
+        self._seen = 0
+        self._running: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Show the newest update there is."""
+        self._put(Recorded(self._reader.started))
+        self._put(Restored(self._reader.history()))
+        followed = self._reader.follow(0)
+        self._seen = followed[-1][0] if followed else 0
+        numbers = self.recorded()
+        self._go(numbers[-1] if numbers else 0, at_end=True)
+        if self._watch is None:
+            self._watch = asyncio.create_task(self._grow())
+
+    async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
+        """What the playhead shows."""
+        while True:
+            yield await self._queue.get()
+
+    async def send(self, command: AnyCommand) -> None:
+        """Move the playhead; settings cannot change what has happened."""
+        match command:
+            case Pause():
+                self._stop()
+            case Advance(until="forever"):
+                self._stop()
+                self._running = asyncio.create_task(self._play())
+            case Advance():
+                self._stop()
+                until: Stride = "update" if command.until == "forever" else command.until
+                for _ in range(command.count):
+                    self._advance(until)
+            case Rewind():
+                self._stop()
+                self._go(command.update, at_end=True)
+            case _:
+                pass
+        self._status()
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        self._stop()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._reader.close()
+
+    def load(self, number: int) -> Update | None:
+        """An update of the run."""
+        try:
+            update = self._reader.load(number)
+        except RunFileError:
+            return None
+        return update if update.sampled is not None else None
+
+    def recorded(self) -> list[int]:
+        """The updates whose tokens were kept."""
+        return self._reader.detailed()
+
+    def _put(self, event: AnyEvent | Moved | Restored) -> None:
+        self._queue.put_nowait(event)
+
+    def _status(self) -> None:
+        number = 0 if self._whole is None else self._whole.number
+        done = self._whole is None or self._point >= length(self._whole)
+        phase = "sample" if self._whole is None else at(self._whole, self._point).phase
+        numbers = self.recorded()
+        self._put(
+            Status(
+                running=self._running is not None and not self._running.done(),
+                update=number if done else number - 1,
+                phase=phase,
+                settings=self._settings(number),
+                rewindable=[0, *numbers],
+                finished=done and (not numbers or number >= numbers[-1]),
+            )
+        )
+
+    def _settings(self, number: int) -> dict[str, object]:
+        settings = dict(self._reader.started.settings)
+        settings.update({c.name: c.value for c in self._reader.changes() if c.update <= number})
+        return settings
+
+    def _go(self, number: int, at_end: bool) -> None:
+        self._whole = self.load(number) or Update(number)
+        self._point = length(self._whole) if at_end else 0
+        self._put(Moved(at(self._whole, self._point)))
+        self._status()
+
+    def _advance(self, until: Stride) -> bool:
+        if self._whole is None or self._point >= length(self._whole):
+            here = 0 if self._whole is None else self._whole.number
+            later = [number for number in self.recorded() if number > here]
+            if not later:
+                return False
+            self._whole, self._point = self.load(later[0]) or Update(later[0]), 0
+        self._point = onward(self._whole, self._point, until)
+        self._put(Moved(at(self._whole, self._point)))
+        return True
+
+    async def _play(self) -> None:
+        numbers = self.recorded()
+        if self._whole is not None and numbers and self._whole.number >= numbers[-1]:
+            self._go(0, at_end=True)
+        while self._advance("update"):
+            self._status()
+            await asyncio.sleep(PACE)
+        self._running = None
+        self._status()
+
+    def _stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            self._running = None
+
+    async def _grow(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AGAIN)
+            fresh = self._reader.follow(self._seen)
+            if not fresh:
+                continue
+            self._seen = fresh[-1][0]
+            at_end = self._whole is None or self._point >= length(self._whole)
+            was_newest = at_end and self._running is None
+            for _, record in fresh:
+                if isinstance(record, (Finished, Changed, Rewound)):
+                    self._put(Restored(self._reader.history()))
+                    break
+            numbers = self.recorded()
+            if was_newest and numbers:
+                self._go(numbers[-1], at_end=True)

@@ -1,0 +1,217 @@
+"""Everything known about the token under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from rich.cells import set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Array, Sampled
+from rlplay.trace.update import Update
+from rlplay.ui.formula import Numbers, objective
+from rlplay.ui.legend import PHASE_MARKS
+from rlplay.ui.numbers import plain, short, signed
+from rlplay.ui.text import quoted
+from rlplay.ui.widgets.lines import Lines
+
+SHOWN = 8
+BARS = " ▁▂▃▄▅▆▇█"
+
+
+class Inspector(Lines):
+    """One token: what else could have stood here, what the loss does to it, every statistic."""
+
+    EMPTY = "The token under the cursor is taken apart here."
+    HELP = """\
+# Token
+
+The likeliest **candidates** at this position with their probability under the frozen reference, the policy that
+sampled (old) and the policy after the update (new); the sampled one is marked.
+
+**Loss** is the objective's formula for the settings of this run, then the same with this token's numbers. In
+min(…, …) the bright term is the one that counts. A token is clipped only where its gradient is really zero: A > 0 and
+the ratio above the band, or A < 0 and below it.
+
+Below stand all statistics of this token, the ones the colours can show.
+"""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: list[list[Segment]] = []
+
+    def count(self) -> int:
+        """Lines about the token."""
+        return len(self._lines)
+
+    def line(self, row: int) -> Iterable[Segment]:
+        """One of them."""
+        return self._lines[row]
+
+    def show(self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any]) -> None:
+        """Show the token at `cursor`, if there is one."""
+        self._lines = []
+        sampled = None if update is None else update.sampled
+        if update is not None and sampled is not None and cursor[0] < update.completions:
+            start, end = (int(x) for x in sampled.offsets[cursor[0] : cursor[0] + 2])
+            if start < end:
+                token = start + min(cursor[1], end - start - 1)
+                self._lines = [
+                    *self._head(update, sampled, cursor[0], token),
+                    [],
+                    *self._candidates(update, sampled, token),
+                    [],
+                    *self._loss(update, token, settings),
+                    [],
+                    *self._statistics(update, token),
+                ]
+        self.rebuild()
+
+    def _head(self, update: Update, sampled: Sampled, completion: int, token: int) -> list[list[Segment]]:
+        piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
+        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
+        lines = [
+            [
+                Segment(quoted(piece), self.palette.key),
+                Segment(f"  token {token - start + 1} of {end - start}", self.palette.muted),
+                Segment(f" · id {sampled.token_ids[token]}", self.palette.muted),
+            ]
+        ]
+        if not sampled.mask[token]:
+            lines.append([Segment("written by the environment, not trained", self.palette.muted)])
+        scored = update.scored
+        if scored is not None:
+            parts = [
+                f"{plain(scored.weights.get(name, 1.0), 1)}·{name} {plain(float(part[completion]))}"
+                for name, part in scored.parts.items()
+            ]
+            reward = plain(float(scored.rewards[completion]))
+            line = [Segment("reward ", self.palette.muted), Segment(reward, self.palette.strong)]
+            if parts and (len(parts) > 1 or not parts[0].startswith("1.0·")):
+                line.append(Segment(" = " + " + ".join(parts), self.palette.muted))
+            lines.append(line)
+        return lines
+
+    def _candidates(self, update: Update, sampled: Sampled, token: int) -> list[list[Segment]]:
+        ids = [int(x) for x in sampled.top_ids[token][:SHOWN]]
+        old = {i: float(np.exp(lp)) for i, lp in zip(ids, sampled.top_logprobs[token], strict=False)}
+        ref = _by_id(ids, None if update.credited is None else update.credited.ref_top_logprobs, token)
+        new = _by_id(ids, _new_top(update), token)
+        chosen = int(sampled.token_ids[token])
+        if chosen not in old:
+            ids = [*ids[: SHOWN - 1], chosen]
+            old[chosen] = float(np.exp(sampled.old_logprobs[token]))
+            reference = None if update.credited is None else update.credited.ref_logprobs
+            if reference is not None:
+                ref[chosen] = float(np.exp(reference[token]))
+            after = update.new_logprobs()
+            if after is not None:
+                new[chosen] = float(np.exp(after[token]))
+        width = max(self.scrollable_content_region.width - 24, 7)
+        lines = [[Segment(" " * (width + 2) + "   ref   old   new", self.palette.muted)]]
+        for i in ids:
+            here = i == chosen
+            style = self.palette.strong if here else self.palette.text
+            latest = new.get(i, old[i])
+            lines.append(
+                [
+                    Segment("▸ " if here else "  ", self.palette.key),
+                    Segment(set_cell_size(quoted(sampled.pieces.get(i, "")), width), style),
+                    Segment(_probability(ref.get(i)), self.palette.muted),
+                    Segment(_probability(old[i]), style),
+                    Segment(_probability(new.get(i)), self._moved(old[i], new.get(i), style)),
+                    Segment(f" {BARS[round(max(0.0, min(latest, 1.0)) * 8)]}", self.palette.accent),
+                ]
+            )
+        return lines
+
+    def _moved(self, old: float, new: float | None, otherwise: Style) -> Style:
+        if new is None or abs(new - old) < 0.005:
+            return otherwise
+        return self.palette.up_text if new > old else self.palette.down_text
+
+    def _loss(self, update: Update, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
+        if not settings:
+            return []
+        styles = {
+            "plain": self.palette.text,
+            "won": self.palette.key,
+            "lost": self.palette.muted,
+            "note": self.palette.muted,
+        }
+        clip = _at(update.latest_step("clip_state"), token)
+        numbers = Numbers(
+            logprob=_at(update.latest_step("logprobs"), token),
+            advantage=None if update.credited is None else float(update.credited.advantages[token]),
+            ratio=_at(update.latest_step("importance_ratio"), token),
+            clip_state=None if clip is None else int(clip),
+            kl=_at(update.latest_step("kl"), token),
+        )
+        lines = [[Segment("loss of this token", self.palette.muted)]]
+        for line in objective(settings, numbers):
+            lines += _folded([(text, styles[kind]) for text, kind in line], self.scrollable_content_region.width)
+        return lines
+
+    def _statistics(self, update: Update, token: int) -> list[list[Segment]]:
+        lines = []
+        for lens in LENSES.values():
+            values = lens.values(update)
+            value = _at(values, token)
+            if values is None and lens.name == "values" and update.credited is not None:
+                continue
+            name = Segment(f"{lens.title:<22}", self.palette.muted)
+            if value is None:
+                lines.append([name, Segment(f"{PHASE_MARKS[lens.phase]:>3}", self.palette.faint)])
+                continue
+            is_signed = lens.scale == "diverging" and lens.low < 0
+            text = signed(value, 3) if is_signed else plain(value, 3)
+            style = self.palette.text
+            if is_signed and short(value, True).strip("+−.0"):
+                style = self.palette.up_text if value > 0 else self.palette.down_text
+            lines.append([name, Segment(f"{text:>7}", style), Segment(f" {lens.unit}", self.palette.muted)])
+        return lines
+
+
+def _new_top(update: Update) -> Array | None:
+    if update.finished is None:
+        return None
+    return update.scatter(update.finished.rows, update.finished.top_logprobs)
+
+
+def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, float]:
+    if logprobs is None:
+        return {}
+    return {i: float(np.exp(lp)) for i, lp in zip(ids, logprobs[token], strict=False)}
+
+
+def _at(values: Array | None, token: int) -> float | None:
+    if values is None or not np.isfinite(values[token]):
+        return None
+    return float(values[token])
+
+
+def _probability(value: float | None) -> str:
+    if value is None or not np.isfinite(value):
+        return "     ·"
+    if value >= 0.995:
+        return "  1.00"
+    return "   <.01"[-6:] if 0 < value < 0.005 else f"   {value:.2f}".replace("0.", " .", 1)[-6:]
+
+
+def _folded(parts: list[tuple[str, Style]], width: int) -> list[list[Segment]]:
+    """The parts as lines of at most `width` cells, broken at blanks, continued with a small indent."""
+    lines: list[list[Segment]] = [[]]
+    used = 0
+    for text, style in parts:
+        for index, word in enumerate(text.split(" ")):
+            piece = (" " if index else "") + word
+            if used + len(piece) > width and used:
+                lines.append([Segment("  ")])
+                piece, used = word, 2
+            lines[-1].append(Segment(piece, style))
+            used += len(piece)
+    return lines

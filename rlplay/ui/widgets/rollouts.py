@@ -1,0 +1,158 @@
+"""The completions of an update as a list, grouped by prompt, with what each earned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from rlplay.trace.records import Array
+from rlplay.trace.update import Update
+from rlplay.ui.messages import CursorMoved
+from rlplay.ui.numbers import plain, signed
+from rlplay.ui.order import Sort, advantages
+from rlplay.ui.text import visible
+from rlplay.ui.widgets.lines import Lines
+
+PART_WIDTH = 7
+
+
+class Rollouts(Lines):
+    """One line for each completion: reward, advantage, length. Up and down move the cursor."""
+
+    EMPTY = "Answers are listed here."
+    HELP = """\
+# Rollouts
+
+Every sampled answer, grouped by prompt: its **reward** (what is trained on), its **advantage** (how much better or
+worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the longest length.
+
+Under each prompt stand the group's mean reward and its standard deviation. A group whose answers all earned the same
+says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the answers within their groups.
+"""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "step(-1)", "answer above", show=False),
+        Binding("down", "step(1)", "answer below", show=False),
+        Binding("home", "jump(0)", "first answer", show=False),
+        Binding("end", "jump(-1)", "last answer", show=False),
+        Binding("pageup", "step(-8)", "page up", show=False),
+        Binding("pagedown", "step(8)", "page down", show=False),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._update: Update | None = None
+        self._order: list[int] = []
+        self._means: Array | None = None
+        self._rows: list[tuple[int, int]] = []  # group and completion; completion −1 the prompt, −2 its numbers
+        self._row_of: dict[int, int] = {}
+        self.cursor = (0, 0)
+
+    def show(self, update: Update | None, order: list[int], sort: Sort) -> None:
+        """List `update`'s completions in this `order`."""
+        self._update, self._order = update, order
+        self._means = None if update is None else advantages(update)
+        rows: list[tuple[int, int]] = []
+        self._row_of = {}
+        group = -1
+        if update is not None and update.sampled is not None:
+            for completion in order:
+                if update.sampled.group[completion] != group:
+                    group = int(update.sampled.group[completion])
+                    rows += [(group, -1), (group, -2)]
+                self._row_of[completion] = len(rows)
+                rows.append((group, completion))
+        self._rows = rows
+        self.border_subtitle = Content.assemble((f"by {sort}", "$text-muted")) if sort != "as sampled" else ""
+        self.rebuild()
+
+    def point(self, completion: int, token: int) -> None:
+        """Put the cursor on a completion; the token is kept for the way back."""
+        before, self.cursor = self.cursor, (completion, token)
+        if before[0] == completion or completion not in self._row_of:
+            return
+        row = self._row_of[completion]
+        self.redraw(*(self._row_of[c] for c in (before[0], completion) if c in self._row_of))
+        self.reveal(row - 2 if row >= 2 and self._rows[row - 1][1] == -2 else row, row)
+
+    def count(self) -> int:
+        """Prompts, their numbers and their completions."""
+        return len(self._rows)
+
+    def line(self, row: int) -> Iterable[Segment]:
+        """One line of the list."""
+        assert self._update is not None
+        assert self._update.sampled is not None
+        group, completion = self._rows[row]
+        width = self.scrollable_content_region.width
+        if completion == -1:
+            prompt = visible(self._update.sampled.prompts[group])
+            if cell_len(prompt) > width:
+                prompt = set_cell_size(prompt, width - 1) + "…"
+            yield Segment(prompt, self.palette.text)
+        elif completion == -2:
+            yield from self._group(group)
+        else:
+            yield from self._completion(completion, width)
+
+    def _group(self, group: int) -> Iterable[Segment]:
+        assert self._update is not None
+        credited = self._update.credited
+        if credited is None:
+            yield Segment("  not scored yet" if self._update.scored is None else "", self.palette.faint)
+            return
+        mean, std = float(credited.group_mean[group]), float(credited.group_std[group])
+        yield Segment(f"  {plain(mean):>5} ± {plain(std)}", self.palette.muted)
+        if std < 1e-6:
+            yield Segment("  no signal", self.palette.warning)
+
+    def _completion(self, completion: int, width: int) -> Iterable[Segment]:
+        assert self._update is not None
+        sampled, scored = self._update.sampled, self._update.scored
+        assert sampled is not None
+        here = completion == self.cursor[0]
+        base = self.palette.strong if here else self.palette.text
+        length = int(sampled.offsets[completion + 1] - sampled.offsets[completion])
+        yield Segment("▸ " if here else "  ", self.palette.key)
+        reward = np.nan if scored is None else float(scored.rewards[completion])
+        yield Segment(f"{plain(reward):>5}", base)
+        mean = np.nan if self._means is None else float(self._means[completion])
+        style = self.palette.muted
+        if abs(mean) >= 0.005:
+            style = self.palette.up_text if mean > 0 else self.palette.down_text
+        yield Segment(f"  {signed(mean):>5}", style)
+        cut = sampled.truncated[completion] and sampled.done
+        yield Segment(f" {length:>4} tok", self.palette.muted)
+        yield Segment("…" if cut else " ", self.palette.warning)
+        if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
+            for name, part in scored.parts.items():
+                yield Segment(f"  {name[:6]} {plain(float(part[completion])):>5}", self.palette.muted)
+
+    def _go(self, completion: int) -> None:
+        token = self.cursor[1]
+        self.point(completion, token)
+        self.post_message(CursorMoved(completion, token))
+
+    def action_step(self, step: int) -> None:
+        """To the completion so many lines further down."""
+        if self._order:
+            place = self._order.index(self.cursor[0]) if self.cursor[0] in self._row_of else 0
+            self._go(self._order[max(0, min(place + step, len(self._order) - 1))])
+
+    def action_jump(self, end: int) -> None:
+        """To the first or last completion."""
+        if self._order:
+            self._go(self._order[end])
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the completion under the mouse."""
+        offset = event.get_content_offset(self)
+        row = -1 if offset is None else offset.y + self.scroll_offset.y
+        if 0 <= row < len(self._rows) and self._rows[row][1] >= 0:
+            self._go(self._rows[row][1])

@@ -1,0 +1,190 @@
+"""The two lines above the panels: what is running, and where the update stands. And the banner when it ended badly."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.app import RenderResult
+from textual.content import Content
+from textual.widget import Widget
+
+from rlplay.trace.update import Update
+from rlplay.ui.numbers import tenths
+from rlplay.ui.session import Session
+
+Part = tuple[str, str]
+
+PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
+TITLES = {
+    "grpo": "GRPO",
+    "dr-grpo": "Dr. GRPO",
+    "ppo": "PPO",
+    "rlhf-ppo": "PPO for RLHF",
+    "reinforce": "REINFORCE",
+    "reinforce-baseline": "REINFORCE with baseline",
+}
+
+
+class Bar(Widget):
+    """One line of text, repainted only when it changes."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._content = Content("")
+
+    def render(self) -> RenderResult:
+        return self._content
+
+    def put(self, content: Content) -> None:
+        """Show `content`."""
+        if content != self._content or content.spans != self._content.spans:
+            self._content = content
+            self.refresh()
+
+
+class Header(Bar):
+    """Program, scenario, algorithm, model and device; on the right progress and what the engine does."""
+
+    def show(self, session: Session) -> None:
+        """Take what the session knows; the least important parts give way on a narrow screen."""
+        started, settings = session.started, session.settings
+        left: list[Part] = [(" rlplay ", "bold $primary")]
+        if started is not None:
+            left.append((f" {started.title}", "bold $foreground"))
+            algorithm = str(settings.get("algorithm", ""))
+            left.append((f"   {TITLES.get(algorithm, algorithm)}", "$foreground"))
+            left.append((f" · {started.model} {_count(started.parameters)} · {started.device}", "$text-muted"))
+        progress = _progress(session)
+        state = _state(session)
+        while progress and _width([*left, *progress, *state]) > self.size.width - 3:
+            if len(progress) > 1:
+                progress.pop()
+            elif len(left) > 3:
+                left.pop()
+            else:
+                progress = []
+        right = [*progress, ("  ", ""), *state]
+        gap = max(self.size.width - _width(left) - _width(right) - 1, 1)
+        self.put(Content.assemble(*left, " " * gap, *right))
+
+
+def _progress(session: Session) -> list[Part]:
+    parts: list[Part] = []
+    if session.status is not None:
+        parts.append((f"update {session.status.update}", "$foreground"))
+    tokens = session.history.latest("num_tokens")
+    if tokens:
+        parts.append((f" · {tokens:,.0f} tokens", "$text-muted"))
+    if session.seconds:
+        parts.append((f" · {tenths(session.seconds)}", "$text-muted"))
+    return parts
+
+
+def _state(session: Session) -> list[Part]:
+    if session.failed is not None:
+        return [("● ended", "$error")]
+    if session.looking is not None:
+        return [(f"◆ looking at update {session.looking}", "bold $warning"), (" · v back to live", "$text-muted")]
+    if session.status is None:
+        return [("○ starting", "$text-muted")]
+    if session.asked:
+        return [(f"● {session.asked}", "$text-muted")]
+    if session.status.running:
+        return [("● running", "bold $success")]
+    word = "paused" if session.source.live else "replay"
+    return [(f"● {'finished' if session.status.finished else word}", "$foreground")]
+
+
+def _count(number: int) -> str:
+    if number >= 1e9:
+        return f"{number / 1e9:.1f}B"
+    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1e3:.0f}k"
+
+
+def _width(parts: list[Part]) -> int:
+    return sum(cell_len(text) for text, _ in parts)
+
+
+class PhaseBar(Bar):
+    """The five phases of an update with the one under way lit; while the engine starts, how far it has come."""
+
+    def show(self, session: Session) -> None:
+        """Take the phase of the update on the screen."""
+        if session.loading is not None and session.status is None:
+            self.put(_loading(session.loading.what, session.loading.fraction))
+            return
+        update = session.shown
+        status = session.status
+        if update is None or update.sampled is None:
+            self.put(_phases("sample" if status is not None else "", False, "", self.size.width))
+            return
+        here = update.phase
+        # The engine names the phase that comes next or is under way; what is shown is the last with a record.
+        busy = session.looking is None and status is not None and status.running
+        if busy and status is not None and status.phase != "after":
+            here = status.phase
+        self.put(_phases(here, here == "after", _detail(update), self.size.width))
+
+
+def _loading(what: str, fraction: float) -> Content:
+    filled = round(fraction * 20)
+    return Content.assemble(
+        (" " + "━" * filled, "$primary"),
+        ("━" * (20 - filled), "$border"),
+        (f"  {what} …", "$text-muted"),
+    )
+
+
+def _detail(update: Update) -> str:
+    if update.phase == "sample" and update.sampled is not None and not update.sampled.done:
+        return f"token {update.sampled.position}"
+    if update.steps and update.finished is None:
+        step = update.steps[-1]
+        return f"epoch {step.epoch + 1}/{step.epochs} · minibatch {step.minibatch + 1}/{step.minibatches}"
+    return ""
+
+
+def _phases(here: str, over: bool, detail: str, width: int) -> Content:
+    arrow = " ──▶ " if width >= 100 else " ▸ "
+    parts: list[Part] = [(" ", "")]
+    names = [name for name, _ in PHASES]
+    reached = len(names) if over else names.index(here) if here in names else -1
+    for index, (_, title) in enumerate(PHASES):
+        if index:
+            parts.append((arrow, "$primary" if index <= reached else "$border"))
+        if index == reached:
+            parts.append((f" {title} ", "bold $background on $primary"))
+            if detail:
+                parts.append((f"  {detail}", "$foreground"))
+        else:
+            parts.append((title, "$foreground" if index < reached else "$text-muted"))
+    parts.append((arrow, "$primary" if over else "$border"))
+    parts.append((" ↻ AFTER ", "bold $background on $primary") if over else ("↻", "$text-muted"))
+    return Content.assemble(*parts)
+
+
+class Banner(Widget):
+    """Calm words when the engine has ended: what happened, and the way on."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._content = Content("")
+
+    def render(self) -> RenderResult:
+        return self._content
+
+    def show(self, session: Session) -> None:
+        """Appear when the session has failed, go when it has recovered."""
+        failed = session.failed
+        self.set_class(failed is not None, "-visible")
+        if failed is None:
+            return
+        at = f" (update {session.last_finished})" if session.last_finished else ""
+        keys: list[Part] = [("r", "bold $primary"), (f" resumes from the last snapshot{at}", "$foreground")]
+        keys += [
+            ("   F12", "bold $primary"),
+            (" log", "$foreground"),
+            ("   q", "bold $primary"),
+            (" quit", "$foreground"),
+        ]
+        self._content = Content.assemble((f"{failed.text}\n", "$foreground"), *keys)
+        self.refresh()

@@ -1,0 +1,61 @@
+"""Tokens laid out in lines of a given width; knows nothing of colours or screens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, chop_cells
+
+
+class Cell(NamedTuple):
+    """One token's piece of one line. A token longer than a line has several."""
+
+    token: int
+    text: str
+    width: int
+
+
+def wrap(
+    texts: Sequence[str], width: int, breaks: Sequence[bool], start: list[list[Cell]] | None = None
+) -> list[list[Cell]]:
+    """Lines of at most `width` cells. A new line begins after tokens with `breaks`, else before a token's blank.
+
+    `start` is an earlier result for the first of these tokens; all its lines but the last are kept as they are.
+    """
+    width = max(width, 2)
+    lines = start[:-1] if start else []
+    first = start[-1][0].token if start else 0
+    # A token chopped over several lines has to be laid out from its first piece on.
+    while lines and lines[-1][-1].token >= first:
+        first = lines.pop()[0].token
+    current: list[Cell] = []
+    used = 0
+    for token in range(first, len(texts)):
+        text = texts[token]
+        size = cell_len(text)
+        if used + size > width and current:
+            moved = _tail(current) if not text.startswith(" ") else []
+            lines.append(current[: len(current) - len(moved)])
+            current = moved
+            used = sum(cell.width for cell in current)
+        if used + size > width:
+            if current:
+                lines.append(current)
+            *full, text = chop_cells(text, width)
+            lines += [[Cell(token, piece, cell_len(piece))] for piece in full]
+            current, used, size = [], 0, cell_len(text)
+        current.append(Cell(token, text, size))
+        used += size
+        if breaks[token]:
+            lines.append(current)
+            current, used = [], 0
+    return [*lines, current] if current else lines
+
+
+def _tail(line: list[Cell]) -> list[Cell]:
+    """The cells of the word that a line ends in, to be moved to the next; none if the line is one word."""
+    for index in range(len(line) - 1, 0, -1):
+        if line[index].text.startswith(" "):
+            return line[index:]
+    return []
