@@ -21,8 +21,9 @@ class Commands(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = [*self.commands, "--help", "-h", "--version"]
-        if not args or args[0] not in own:
-            if args and not args[0].startswith("-"):
+        completing_the_first = ctx.resilient_parsing and not args
+        if not completing_the_first and (not args or args[0] not in own):
+            if args and not args[0].startswith("-") and not ctx.resilient_parsing:
                 self._known(ctx, args[0])
             args = [cli_play.play.name or "", *args]
         return super().parse_args(ctx, args)

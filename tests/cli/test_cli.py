@@ -1,0 +1,143 @@
+"""The command line: what it answers, and with which exit status."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from rlplay import __version__, cli, cli_play
+from rlplay.scenario.loader import bundled
+
+
+def called(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        cli.main(list(args))
+    out, err = capsys.readouterr()
+    return int(left.value.code or 0), out, err
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("RLPLAY_DEBUG", raising=False)
+
+
+@pytest.mark.parametrize("args", [["--help"], ["-h"], *([name, "--help"] for name in cli.cli.commands)])
+def test_help_everywhere(capsys: pytest.CaptureFixture[str], args: list[str]) -> None:
+    status, out, _ = called(capsys, *args)
+    assert status == 0
+    assert out.startswith("Usage: rlplay")
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert called(capsys, "--version") == (0, f"rlplay {__version__}\n", "")
+
+
+def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [line.split()[0] for line in called(capsys, "list")[1].splitlines()] == bundled()
+    for name in bundled():
+        status, out, _ = called(capsys, "show", name)
+        assert status == 0
+        assert f"rlplay run {name}" in out
+
+
+def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = called(capsys, "runs")
+    assert status == 0
+    assert out.startswith("No runs yet")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["rnu"], "did you mean 'run'"),
+        (["learn"], "did you mean 'learn-to-think'"),
+        (["xyzzy"], "rlplay list"),
+        (["nowhere/mine.yaml"], "no such file"),
+        (["run", "xyzzy"], "there is no scenario 'xyzzy'"),
+        (["run", "--set", "beta"], "name=value"),
+        (["run", "--set", "beta=high"], "beta='high' is not allowed"),
+        (["run", "--updates", "0"], "0 is not in the range"),
+        (["--sed", "3"], "--seed"),
+        (["run", "learn-to-think", "--dataset", "nowhere.csv"], "--dataset needs --reward"),
+        (["replay", "nowhere"], "no run 'nowhere'"),
+        (["export", "nowhere", "--format", "npz", "--out", "x"], "no run 'nowhere'"),
+        (["export", "nowhere", "--format", "xls", "--out", "x"], "xls"),
+        (["show"], "Missing argument"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str], args: list[str], words: str) -> None:
+    status, out, err = called(capsys, *args)
+    assert (status, out) == (2, "")
+    assert err.startswith("rlplay: ")
+    assert err.count("\n") == 1
+    assert words in err
+
+
+def test_the_playground_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = called(capsys, "two-plus-two")
+    assert status == 2
+    assert "rlplay run two-plus-two" in err
+
+
+def test_an_existing_run_is_not_written_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "a.rlplay").write_text("")
+    status, _, err = called(capsys, "run", "two-plus-two", "--out", str(tmp_path / "a.rlplay"))
+    assert status == 2
+    assert "exists already" in err
+
+
+def test_a_defect_is_one_line_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(cli_play, "_scenario", broken)
+    status, _, err = called(capsys, "run")
+    assert status == 3
+    assert err == "rlplay: ZeroDivisionError: oh (RLPLAY_DEBUG=1 shows where)\n"
+    monkeypatch.setenv("RLPLAY_DEBUG", "1")
+    assert "Traceback" in called(capsys, "run")[2]
+
+
+def test_options_open_the_playground(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: dict[str, Any] = {}
+    monkeypatch.setattr(cli_play, "_scenario", lambda name, changes: seen.update(changes, name=name) or 1 / 0)
+    (tmp_path / "mine.yaml").write_text("")
+    for args, name in (
+        (["--seed", "3"], None),
+        (["flattery", "--seed", "3"], "flattery"),
+        (["mine.yaml", "--seed", "3"], "mine.yaml"),
+    ):
+        CliRunner().invoke(cli.cli, args)
+        assert (seen["name"], seen["seed"]) == (name, 3)
+
+
+def test_names_complete_in_the_shell() -> None:
+    complete = ShellComplete(cli.cli, {}, "rlplay", "_RLPLAY_COMPLETE")
+
+    def names(args: list[str], typed: str) -> set[str]:
+        return {item.value for item in complete.get_completions(args, typed)}
+
+    assert {"learn-to-think"} <= names([], "le")
+    assert {"run", "runs"} <= names([], "ru")
+    assert names(["run"], "two") == {"two-plus-two"}
+    assert "--seed" in names([], "--se")
+
+
+def test_help_is_instant() -> None:
+    spent = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "rlplay", "--help"], check=True, stdout=subprocess.DEVNULL, env=os.environ
+        )
+        spent.append(time.perf_counter() - start)
+    assert min(spent) < 0.6, "0.3 s on an idle machine; twice that leaves room for a busy one"

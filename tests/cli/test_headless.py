@@ -1,0 +1,200 @@
+"""Runs without a screen, on an engine that only pretends to learn."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlplay.engine import headless
+from rlplay.engine.report import JsonLines, Lines, Report
+from rlplay.scenario.loader import load
+from rlplay.scenario.schema import Job
+from rlplay.scenario.script import parse
+from rlplay.trace.records import AnyRecord, Evaluated, Finished, Rewound
+from tests.recorded import synthetic_started, synthetic_update
+
+
+class FakeEngine:
+    """Its reward after update n is n / 10; it evaluates before the first and after every second update."""
+
+    def __init__(self, job: Job, sink: Callable[[AnyRecord], None]) -> None:
+        self.job, self.sink = job, sink
+        self.update = 0
+        self.calls: list[Any] = []
+        self.closed = False
+
+    def load(self, progress: Callable[[str, float], None]) -> None:
+        progress("loading model pocket", 0.5)
+        self.sink(synthetic_started())
+
+    def advance(self, until: str, count: int, interrupted: Callable[[], bool]) -> None:
+        self.calls.append((until, count))
+        if self.update == 0:
+            self.evaluate()
+        if until != "update":
+            return
+        for _ in range(count):
+            if interrupted():
+                return
+            self.update += 1
+            *records, finished = synthetic_update(self.update, prompts=1, generations=2, length=4)
+            assert isinstance(finished, Finished)
+            for record in records:
+                self.sink(record)
+            metrics = {"reward": self.update / 10, "kl": math.nan}
+            self.sink(Finished(**{**fields(finished), "metrics": metrics, "timings": {"sample": 0.5}, "seconds": 0.5}))
+            if self.update % 2 == 0:
+                self.evaluate()
+
+    def evaluate(self) -> None:
+        metrics = {"eval_reward": self.update / 20}
+        rewards = np.zeros(0, dtype=np.float32)
+        self.sink(
+            Evaluated(update=self.update, metrics=metrics, prompts=[], completions=[], rewards=rewards, seconds=0.25)
+        )
+
+    def set(self, name: str, value: Any) -> None:
+        self.calls.append((name, value))
+
+    def rewind(self, update: int) -> None:
+        self.calls.append(("rewind", update))
+        self.sink(Rewound(update=update, abandoned=self.update))
+        self.update = update
+
+    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
+        return self.update, "sample", {}, [], False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def fields(record: Finished) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in record.__struct_fields__}
+
+
+class Played:
+    """One run of a script on the fake engine."""
+
+    def __init__(self, script: list[dict[str, Any]], updates: int | None = None, report: type[Report] = JsonLines):
+        self.out, self.err = io.StringIO(), io.StringIO()
+        self.engines: list[FakeEngine] = []
+        job = Job(scenario=load("learn-to-think"), run="here.rlplay")
+        self.status = headless.run(job, parse(script), updates, report(self.out, self.err), self.make)
+        self.text = self.out.getvalue()
+
+    def make(self, job: Job, sink: Callable[[AnyRecord], None]) -> FakeEngine:
+        self.engines.append(FakeEngine(job, sink))
+        return self.engines[0]
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+GROWS = {"expect": {"text": "Grows", "metric": "reward", "above": 0.35}}
+HELD_OUT = {"expect": {"text": "Held out", "metric": "eval_reward", "at": 4, "minus": 0, "equals": 0.2}}
+
+
+def test_one_object_per_update_and_the_result_last() -> None:
+    played = Played([{"say": "Hello"}, {"run": 4}, GROWS, HELD_OUT])
+    *updates, result = played.objects
+    assert played.status == 0
+    assert [u["update"] for u in updates] == [0, 1, 2, 3, 4]
+    assert all(set(u) == {"type", "update", "metrics", "seconds", "timings"} for u in updates)
+    assert updates[0]["metrics"] == {"eval_reward": 0.0}
+    assert updates[2]["metrics"] == {"reward": 0.2, "kl": None, "eval_reward": 0.1}
+    assert updates[2]["timings"] == {"sample": 0.5, "evaluate": 0.25}
+    assert updates[2]["seconds"] == 0.75
+    assert result == {
+        "type": "result",
+        "passed": True,
+        "expectations": [
+            {"text": "Grows", "passed": True, "value": 0.4},
+            {"text": "Held out", "passed": True, "value": pytest.approx(0.2)},
+        ],
+        "run": "here.rlplay",
+    }
+    assert "loading model pocket" in played.err.getvalue()
+    assert played.engines[0].closed
+
+
+def test_a_claim_that_fails_gives_status_1() -> None:
+    played = Played([{"run": 3}, GROWS])
+    assert played.status == 1
+    assert played.objects[-1]["passed"] is False
+
+
+def test_a_cap_cuts_the_script_and_what_is_not_reached_does_not_fail() -> None:
+    played = Played([{"run": 1}, {"run": 3}, GROWS, {"run": 1}], updates=2)
+    assert played.status == 0
+    assert [o["update"] for o in played.objects[:-1]] == [0, 1, 2]
+    assert played.objects[-1]["expectations"] == [{"text": "Grows", "passed": None, "value": None}]
+    assert played.engines[0].calls == [("update", 1), ("update", 1)]
+
+
+def test_a_cap_that_is_met_exactly_still_checks() -> None:
+    assert Played([{"run": 4}, GROWS], updates=4).objects[-1]["expectations"][0]["passed"] is True
+
+
+def test_every_engine_verb_reaches_the_engine_and_looks_are_passed_over() -> None:
+    script = [{"token": 2}, {"lens": "credit"}, {"update": 2}, {"set": {"beta": 0.1}}, {"undo": None}, {"rewind": 0}]
+    played = Played(script)
+    assert played.engines[0].calls == [
+        ("token", 1), ("token", 1), ("update", 2), ("beta", 0.1), ("rewind", 1), ("rewind", 0),
+    ]  # fmt: skip
+
+
+def test_an_empty_script_runs_all_updates() -> None:
+    played = Played([], updates=3)
+    assert [o["update"] for o in played.objects[:-1]] == [0, 1, 2, 3]
+    assert played.engines[0].job.threads == os.cpu_count()
+
+
+def test_lines_for_a_person() -> None:
+    ask = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "It grows."}
+    played = Played([{"say": "Hello"}, {"ask": ask}, {"run": 2}, GROWS, {"say": "Bye"}], report=Lines)
+    lines = [line for line in played.text.splitlines() if line]
+    assert lines[0] == "Hello"
+    assert lines[1].startswith("? Up?")
+    assert lines[2].startswith("update   0")
+    assert lines[4].startswith("update   2  reward 0.200")
+    assert "held out 0.100" in lines[4]
+    assert "Grows" in lines[5]
+    assert "does not hold" in lines[6]
+    assert lines[7:9] == ["= yes. It grows.", "Bye"]
+    assert lines[9] == "0 of 1 expectations hold."
+    assert "\x1b" not in played.text
+
+
+def test_ctrl_c_saves_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = FakeEngine.advance
+
+    def advance(self: FakeEngine, until: str, count: int, interrupted: Callable[[], bool]) -> None:
+        original(self, until, min(count, 1), interrupted)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(FakeEngine, "advance", advance)
+    before = signal.getsignal(signal.SIGINT)
+    played = Played([{"run": 3}, GROWS])
+    assert played.status == 130
+    assert played.engines[0].closed
+    assert "here.rlplay" in played.err.getvalue()
+    assert [o["type"] for o in played.objects] == ["update", "update"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[FakeEngine] = []
+    monkeypatch.setattr(FakeEngine, "close", closed.append)
+    monkeypatch.setattr(FakeEngine, "set", lambda *_: (_ for _ in ()).throw(ValueError("not now")))
+    with pytest.raises(ValueError, match="not now"):
+        Played([{"set": {"beta": 1}}])
+    assert closed

@@ -1,0 +1,52 @@
+"""The walls between the rooms: who may import whom, and what each entry point must not load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parent.parent
+HEAVY = ("torch", "transformers", "accelerate")
+
+
+def loaded_after(code: str) -> set[str]:
+    """The names in sys.modules after running `code` in a fresh interpreter."""
+    program = f"import sys\n{code}\nprint(*sys.modules, file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    return set(done.stderr.split())
+
+
+def test_import_contracts() -> None:
+    command = [Path(sys.executable).parent / "lint-imports", "--no-cache"]
+    done = subprocess.run(command, cwd=CHECKOUT, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "rlplay.ui.app",
+        "rlplay.trace.records, rlplay.trace.update, rlplay.trace.lenses, rlplay.trace.metrics, rlplay.trace.runfile",
+        "rlplay.link.messages",
+        "rlplay.scenario.loader, rlplay.scenario.script, rlplay.scenario.expect, rlplay.scenario.verbs",
+        "rlplay.tasks, rlplay.tasks.own",
+        "rlplay.engine.headless, rlplay.engine.report",
+    ],
+)
+def test_works_without_torch(modules: str) -> None:
+    assert not loaded_after(f"import {modules}") & set(HEAVY)
+
+
+def test_only_the_screen_loads_textual() -> None:
+    code = "import rlplay.scenario.loader, rlplay.link.messages, rlplay.tasks.own, rlplay.trace.runfile"
+    assert "textual" not in loaded_after(code)
+
+
+def test_help_loads_next_to_nothing() -> None:
+    loaded = loaded_after("from rlplay.cli import cli; cli.main(['--help'], standalone_mode=False)")
+    assert not loaded & {*HEAVY, "numpy", "msgspec", "yaml", "textual", "rlplay.scenario.loader"}
