@@ -70,7 +70,6 @@ class Batch:
     returns: Tensor | None = None  # [N, L]
     values: Tensor | None = None  # [N, L] at rollout
     ref_logprobs: Tensor | None = None  # [N, L]
-    metrics: dict[str, float] = field(default_factory=dict)
     step_metrics: list[dict[str, float]] = field(default_factory=list)
 
     @property

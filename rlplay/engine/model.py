@@ -101,7 +101,9 @@ def load_model(name: str, device: torch.device) -> LanguageModel:
     Raises ValueError, one line, if there is no such model or it is not a causal language model.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()  # the terminal belongs to the screen
     path = str(POCKET_PATH) if name == "pocket" else name
     if name != "pocket" and _looks_like_path(name) and not Path(name).is_dir():
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")

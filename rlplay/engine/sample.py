@@ -74,7 +74,7 @@ def sample(
             decoder.keep(kept)
             active, tokens = active[kept], tokens[kept]
         decoder.step(tokens)
-    return _trimmed(lm, batch)
+    return _trimmed(batch)
 
 
 class _Decoder:
@@ -147,10 +147,8 @@ def _write(batch: Batch, position: int, rows: Tensor, logprobs: Tensor, tokens: 
     batch.lengths[rows] = position + 1
 
 
-def _trimmed(lm: LanguageModel, batch: Batch) -> Batch:
+def _trimmed(batch: Batch) -> Batch:
     width = int(batch.lengths.max())
     for name in ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs"):
         setattr(batch, name, getattr(batch, name)[:, :width].contiguous())
-    rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
-    batch.completions = [lm.decode(ids[:n]) for ids, n in rows]
     return batch

@@ -20,6 +20,8 @@ def score(batch: Batch, state: State) -> Scored:
 
     Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
     """
+    rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
+    batch.completions = [state.lm.decode(ids[:n]) for ids, n in rows]
     parts = {name: _call(name, f, batch) for name, f in state.task.rewards.items()}
     gold = {name: _call(name, f, batch) for name, f in state.task.gold.items()}
     wanted = state.settings.reward_weights

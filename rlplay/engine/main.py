@@ -1,0 +1,203 @@
+"""The engine's process: `python -m rlplay.engine.main`, started by the screen, obeying its commands.
+
+Nothing heavy is imported before the screen has been answered.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import queue
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from rlplay.link.messages import (
+    Advance,
+    AnyCommand,
+    Begin,
+    Failed,
+    Loading,
+    LogLine,
+    Pause,
+    Recorded,
+    Rewind,
+    Set,
+    Status,
+    Stop,
+)
+from rlplay.link.server import ScreenLink
+from rlplay.trace.records import AnyRecord, Notice
+from rlplay.trace.runfile import RunFileError
+
+if TYPE_CHECKING:
+    from rlplay.engine.driver import Driver
+
+_STATUS_EVERY = 0.1
+"""Seconds between two reports of where a running engine stands."""
+
+_IMPORTED = 0.4
+"""Share of the start-up that is over once everything is imported."""
+
+
+class Session:
+    """Carries out the screen's commands on one driver until it says stop or is gone."""
+
+    def __init__(self, link: ScreenLink, driver: Driver) -> None:
+        self._link = link
+        self._driver = driver
+        self._held: AnyCommand | None = None  # taken from the queue, still to be carried out
+        self._told: Status | None = None
+        self._told_at = 0.0
+
+    def serve(self) -> int:
+        """Obey until the end; returns the exit status: 0 asked to stop, 1 the run cannot be recorded any more."""
+        self._report(running=False)
+        while True:
+            command = self._held or self._link.commands.get() or Stop()
+            self._held = None
+            try:
+                match command:
+                    case Stop():
+                        return 0
+                    case Advance():
+                        self._advance(command)
+                    case Set() | Rewind():
+                        self._change(command)
+                    case Begin():
+                        self._link.send(LogLine("warning", "a second job was refused: this engine has one already"))
+                    case Pause():
+                        pass
+            except RunFileError as error:
+                self._link.send(Failed(str(error), traceback.format_exc()))
+                return 1
+            self._report(running=False)
+
+    def _advance(self, command: Advance) -> None:
+        self._report(running=True)
+        try:
+            self._driver.advance(command.until, command.count, self._interrupted)
+            return
+        except RunFileError:
+            raise
+        except Exception as error:
+            self._notice("error", _explain(error, *self._driver.status()[:2]), traceback.format_exc())
+        # Only now is the failed pass's memory no longer held by the exception.
+        gc.collect()
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.cuda.empty_cache()
+
+    def _interrupted(self) -> bool:
+        """Asked by the driver at every token, phase and step; settings change here without stopping it."""
+        if time.monotonic() - self._told_at >= _STATUS_EVERY:
+            self._report(running=True)
+        while self._held is None:
+            try:
+                command = self._link.commands.get_nowait() or Stop()
+            except queue.Empty:
+                return False
+            if isinstance(command, Set):
+                self._change(command)
+            else:
+                self._held = command
+        return True
+
+    def _change(self, command: Set | Rewind) -> None:
+        try:
+            if isinstance(command, Set):
+                self._driver.set(command.name, command.value)
+            else:
+                self._driver.rewind(command.update)
+        except RunFileError:
+            raise
+        except ValueError as error:
+            self._notice("warning", str(error))
+
+    def _notice(self, level: str, text: str, detail: str = "") -> None:
+        notice = Notice(update=self._driver.status()[0], level=level, text=text, detail=detail)
+        self._link.send(Recorded(notice))
+
+    def _report(self, running: bool) -> None:
+        update, phase, settings, rewindable, finished = self._driver.status()
+        status = Status(running, update, cast(Any, phase), settings, rewindable, finished)
+        if status != self._told:
+            self._link.send(status)
+            self._told = status
+        self._told_at = time.monotonic()
+
+
+def _explain(error: Exception, update: int, phase: str) -> str:
+    """One line: what went wrong, where, and what to do."""
+    what = str(error).strip().partition("\n")[0] or type(error).__name__
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate" in str(error):
+        return (
+            f"Out of memory in update {update + 1} ({phase}); the run is back at the end of update {update}. "
+            "Lower num_prompts, num_generations or max_completion_length, or raise num_minibatches, and go on."
+        )
+    if isinstance(error, (ValueError, RuntimeError)):
+        return f"{what} (update {update + 1}, {phase})"
+    return f"{type(error).__name__}: {what} (update {update + 1}, {phase})"
+
+
+def import_driver(progress: Callable[[str, float], None]) -> type[Driver]:
+    """The heavy part of starting up."""
+    progress("importing torch", 0.0)
+    importlib.import_module("torch")
+    progress("importing the model library", _IMPORTED / 2)
+    from rlplay.engine.driver import Driver
+
+    # What is imported stays; the collector need not look at it again during training.
+    gc.collect()
+    gc.freeze()
+    return Driver
+
+
+def main(imports: Callable[[Callable[[str, float], None]], Any] = import_driver) -> int:
+    """Connect to the screen that started this process and serve it; returns the exit status."""
+    try:
+        link = ScreenLink.connect(os.environ)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    with contextlib.suppress(OSError, AttributeError):
+        os.nice(5)  # the screen answers first where processor time is short
+    try:
+        return _run(link, imports)
+    finally:
+        link.close()
+
+
+def _run(link: ScreenLink, imports: Callable[[Callable[[str, float], None]], Any]) -> int:
+    begin = link.commands.get()
+    if not isinstance(begin, Begin):
+        return 0
+
+    def record(entry: AnyRecord) -> None:
+        link.send(Recorded(entry))
+
+    def loading(what: str, fraction: float) -> None:
+        link.send(Loading(what, _IMPORTED + (1 - _IMPORTED) * fraction))
+
+    try:
+        driver = imports(lambda what, fraction: link.send(Loading(what, fraction)))(begin.job, record)
+        driver.load(loading)
+    except Exception as error:
+        what = str(error).strip().partition("\n")[0]
+        text = what if isinstance(error, ValueError) else f"{type(error).__name__} while starting: {what}"
+        link.send(Failed(text, traceback.format_exc()))
+        return 1
+    try:
+        return Session(link, driver).serve()
+    except Exception as error:
+        link.send(Failed(f"{type(error).__name__} in the engine: {error}; start it again", traceback.format_exc()))
+        return 1
+    finally:
+        driver.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

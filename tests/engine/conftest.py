@@ -1,0 +1,59 @@
+"""A micro model in a folder, as any Hugging Face model is, and drivers of small jobs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+from rlplay.engine.driver import Driver
+from rlplay.pocket import POCKET_PATH
+from rlplay.scenario.schema import Job, Scenario
+from rlplay.trace.records import AnyRecord
+
+SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}
+
+
+@pytest.fixture(scope="session")
+def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two layers, random weights, sharp enough that log-probabilities differ."""
+    folder = tmp_path_factory.mktemp("micro")
+    tokenizer = AutoTokenizer.from_pretrained(POCKET_PATH)
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=64, max_position_embeddings=128, tie_word_embeddings=True, initializer_range=0.2,
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+REWARD = """
+def uneven(completion_ids, **columns):
+    return [sum(ids) % 7 / 7 for ids in completion_ids]
+"""
+"""A reward that an untrained model earns unevenly, so that advantages, ratios and clipping are not all trivial."""
+
+
+@pytest.fixture
+def start(micro_model: Path, tmp_path: Path) -> Callable[..., tuple[Driver, list[AnyRecord]]]:
+    """Makes a loaded driver of a small job and the list its records go to; keywords are settings."""
+
+    def make(run: str = "run.rlplay", resume: bool = False, **settings: Any) -> tuple[Driver, list[AnyRecord]]:
+        (tmp_path / "uneven.py").write_text(REWARD)
+        scenario = Scenario(
+            name="micro", title="Micro", question="", model=str(micro_model), task="arithmetic",
+            reward=[f"{tmp_path / 'uneven.py'}:uneven"], settings=SMALL | settings, eval_every=0, max_updates=4,
+        )  # fmt: skip
+        records: list[AnyRecord] = []
+        driver = Driver(Job(scenario, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)
+        driver.load(lambda what, fraction: None)
+        return driver, records
+
+    return make

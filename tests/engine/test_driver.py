@@ -1,0 +1,175 @@
+"""Stepping, turning knobs, going back, resuming: the same numbers, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from rlplay.engine.driver import Driver
+from rlplay.engine.state import Halt
+from rlplay.trace.codec import RECORDS
+from rlplay.trace.records import AnyRecord, Changed, Credited, Finished, Rewound, Sampled, Scored, Stepped
+
+Start = Callable[..., tuple[Driver, list[AnyRecord]]]
+
+
+def never() -> bool:
+    return False
+
+
+def _numbers(records: list[AnyRecord], update: int) -> list[bytes]:
+    """The records of an update as bytes, without what the clock wrote and how closely we looked."""
+    kept = [r for r in records if r.update == update and isinstance(r, (Scored, Credited, Stepped))]
+    done = [r for r in records if r.update == update and isinstance(r, Sampled) and r.done]
+    return [RECORDS.encode(r) for r in done[-1:] + kept[-8:]]
+
+
+def test_each_way_of_stepping_stops_where_it_says(start: Start) -> None:
+    driver, records = start(num_iterations=2)
+    driver.advance("token", 2, never)
+    assert [type(r) for r in records[1:]] == [Sampled, Sampled]
+    assert not records[-1].done  # type: ignore[union-attr]
+    driver.advance("phase", 1, never)
+    assert isinstance(records[-1], Sampled)
+    assert records[-1].done
+    assert driver.status()[:2] == (0, "score")
+    driver.advance("phase", 2, never)
+    assert isinstance(records[-1], Credited)
+    driver.advance("step", 1, never)
+    assert isinstance(records[-1], Stepped)
+    driver.advance("update", 1, never)
+    assert isinstance(records[-1], Finished)
+    assert set(records[-1].timings) >= {"sample", "score", "credit", "update", "after", "record"}
+    driver.advance("forever", 1, never)
+    assert driver.status()[0] == 4
+    assert driver.status()[4]
+
+
+def test_a_run_can_be_stopped_at_any_token_and_goes_on_as_if_it_had_not(start: Start) -> None:
+    driver, records = start()
+    driver.advance("update", 1, never)
+    other, interrupted = start("other.rlplay")
+    for _ in range(100):
+        other.advance("forever", 1, lambda: True)
+        if other.status()[0]:
+            break
+    assert _numbers(records, 1) == _numbers(interrupted, 1)
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "ppo"])
+def test_rewinding_repeats_the_same_updates_bit_for_bit(start: Start, algorithm: str) -> None:
+    driver, records = start(algorithm=algorithm)
+    driver.advance("update", 3, never)
+    first = [_numbers(records, n) for n in (1, 2, 3)]
+    records.clear()
+    driver.rewind(1)
+    assert isinstance(records[-1], Rewound)
+    assert records[-1].abandoned == 3
+    driver.advance("update", 2, never)
+    assert [_numbers(records, n) for n in (2, 3)] == first[1:]
+    records.clear()
+    driver.rewind(0)
+    driver.advance("update", 1, never)
+    assert _numbers(records, 1) == first[0]
+
+
+def test_going_back_in_the_middle_of_an_update_gives_it_up(start: Start) -> None:
+    driver, records = start(num_iterations=3)
+    driver.advance("update", 1, never)
+    driver.advance("step", 2, never)
+    driver.rewind(1)
+    records.clear()
+    driver.advance("update", 1, never)
+    other, undisturbed = start("other.rlplay", num_iterations=3)
+    other.advance("update", 2, never)
+    assert _numbers(records, 2) == _numbers(undisturbed, 2)
+    with pytest.raises(ValueError, match="has reached update 2"):
+        driver.rewind(3)
+
+
+def test_a_rewind_without_its_snapshot_replays_knob_changes_where_they_were_made(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, records = start()
+    driver.advance("update", 1, never)
+    driver.advance("phase", 1, never)
+    driver.set("scale_rewards", "none")  # after sampling, before credit
+    driver.advance("update", 1, never)
+    driver.set("learning_rate", 5e-3)
+    driver.advance("update", 1, never)
+    changes = [r for r in records if isinstance(r, Changed)]
+    assert [(c.update, c.phase, c.name) for c in changes] == [
+        (2, "score", "scale_rewards"), (3, "sample", "learning_rate"),
+    ]  # fmt: skip
+    third = _numbers(records, 3)
+    monkeypatch.setattr(driver._store, "nearest", lambda update: 0)
+    driver.rewind(2)
+    assert driver.status()[2]["learning_rate"] == 5e-3
+    records.clear()
+    driver.advance("update", 1, never)
+    assert _numbers(records, 3) == third
+    driver.rewind(1)
+    assert driver.status()[2]["scale_rewards"] == "group"
+
+
+def test_a_change_inside_a_phase_waits_for_the_next(start: Start) -> None:
+    driver, records = start(num_iterations=2)
+    driver.advance("step", 1, never)
+    driver.set("num_iterations", 1)
+    driver.advance("update", 1, never)
+    assert sum(isinstance(r, Stepped) for r in records) == 2
+    with pytest.raises(ValueError, match="out of range"):
+        driver.set("epsilon", -1)
+
+
+def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(start: Start) -> None:
+    driver, _ = start()
+    driver.advance("update", 1, never)
+    driver.set("beta", 0.1)
+    driver.advance("update", 1, never)
+    driver.close()
+    resumed, later = start(resume=True)
+    assert resumed.status()[0] == 2
+    assert resumed.status()[2]["beta"] == 0.1
+    resumed.advance("update", 1, never)
+    other, undisturbed = start("other.rlplay")
+    other.advance("update", 1, never)
+    other.set("beta", 0.1)
+    other.advance("update", 2, never)
+    assert _numbers(later, 3) == _numbers(undisturbed, 3)
+
+
+def test_a_failing_reward_leaves_the_run_as_it_was(start: Start) -> None:
+    driver, records = start()
+    driver.advance("update", 1, never)
+    driver.advance("phase", 1, never)
+    rewards = driver._state.task.rewards
+    good = rewards["uneven"]
+    rewards["uneven"] = lambda completion_ids, **columns: [float("nan")] * len(completion_ids)
+    with pytest.raises(Halt, match="gave nan for completion 0"):
+        driver.advance("update", 1, never)
+    rewards["uneven"] = lambda completion_ids: [1.0]
+    with pytest.raises(Halt, match="1 scores; it must give a list of 12"):
+        driver.advance("update", 1, never)
+    rewards["uneven"] = lambda prompts: 1 / 0
+    with pytest.raises(Halt, match="ZeroDivisionError"):
+        driver.advance("update", 1, never)
+    rewards["uneven"] = good
+    driver.advance("update", 1, never)
+    other, undisturbed = start("other.rlplay")
+    other.advance("update", 2, never)
+    assert _numbers(records, 2) == _numbers(undisturbed, 2)
+
+
+def test_a_loss_that_is_not_finite_stops_before_the_weights_change(start: Start) -> None:
+    driver, _ = start()
+    driver.advance("phase", 3, never)
+    before = {name: p.detach().clone() for name, p in driver._state.parameters.items()}
+    advantages = driver._moments.gi_frame.f_locals["batch"].advantages  # type: ignore[attr-defined]
+    advantages[0, 0] = float("inf")
+    with pytest.raises(Halt, match="The weights were not changed"):
+        driver.advance("step", 1, never)
+    for name, parameter in driver._state.parameters.items():
+        np.testing.assert_array_equal(parameter.detach().numpy(), before[name].numpy())

@@ -1,0 +1,149 @@
+"""Log-probabilities and gradients of the fast passes, against one sequence at a time in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.model import LanguageModel
+from rlplay.engine.passes import can_share_prompts, forward, laid_out, logprobs_of
+from rlplay.engine.sample import sample
+
+VOCABULARY, TEMPERATURE = 61, 0.8
+
+
+def _model(name: str) -> Any:
+    torch.manual_seed(1)
+    sizes = {
+        "vocab_size": VOCABULARY,
+        "initializer_range": 0.3,
+        "eos_token_id": 2,
+        "bos_token_id": 1,
+        "pad_token_id": 2,
+    }
+    if name == "gpt2":
+        return GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=64, **sizes))
+    sizes |= {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+    sizes |= {"intermediate_size": 48, "max_position_embeddings": 64}
+    return LlamaForCausalLM(LlamaConfig(**sizes)) if name == "llama" else Qwen2ForCausalLM(Qwen2Config(**sizes))
+
+
+@pytest.fixture(params=["llama", "gpt2", "qwen2"])
+def lm(request: pytest.FixtureRequest) -> LanguageModel:
+    policy = _model(request.param).eval()
+    return LanguageModel(policy, policy, None, torch.device("cpu"), frozenset({2}))
+
+
+def _tokens() -> Tokens:
+    generator = torch.Generator().manual_seed(5)
+    mask = torch.ones(3, 7, dtype=torch.long)
+    mask[0, :4] = 0
+    mask[2, :1] = 0
+    ids = torch.randint(3, VOCABULARY, (3, 7), generator=generator)
+    lengths = torch.tensor([6, 1, 3, 5, 2, 6, 4, 4, 1, 6, 3, 2, 5, 5, 6, 2, 3, 1])
+    group = torch.arange(3).repeat_interleave(6)
+    return Tokens(Prompts([], ids, mask), group, torch.randint(3, VOCABULARY, (18, 6), generator=generator), lengths)
+
+
+def _alone(model: Any, tokens: Tokens) -> list[Tensor]:
+    """Each completion after its prompt, no padding, float64: the log-probability of each of its tokens."""
+    result = []
+    for g, ids, n in zip(tokens.group.tolist(), tokens.ids, tokens.lengths.tolist(), strict=True):
+        prompt = tokens.prompts.ids[g][tokens.prompts.mask[g].bool()]
+        logits = model(input_ids=torch.cat([prompt, ids[:n]])[None]).logits[0, len(prompt) - 1 : -1]
+        result.append((logits / TEMPERATURE).log_softmax(-1).gather(-1, ids[:n, None])[:, 0])
+    return result
+
+
+def _together(lm: LanguageModel, tokens: Tokens) -> Tensor:
+    parts = []
+    for chunk in forward(lm, lm.policy, tokens):
+        parts.append(
+            (chunk.rows, logprobs_of(chunk.logits, tokens.ids[chunk.rows, : chunk.logits.shape[1]], TEMPERATURE))
+        )
+    return laid_out(parts, tokens.ids.shape[1])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_batched_pass_gives_each_sequence_its_own_numbers(lm: LanguageModel, shared: bool) -> None:
+    lm.shared_prompts, tokens = shared, _tokens()
+    logprobs = _together(lm, tokens)
+    inside = torch.arange(6) < tokens.lengths[:, None]
+    weight = next(p for p in lm.policy.parameters() if p.dim() == 2)
+    (gradient,) = torch.autograd.grad((logprobs * inside).sum(), weight)
+
+    exact = _model(lm.policy.config.model_type).eval().double()
+    alone = _alone(exact, tokens)
+    expected = torch.zeros(18, 6, dtype=torch.double)
+    for i, row in enumerate(alone):
+        expected[i, : len(row)] = row.detach()
+    torch.testing.assert_close((logprobs * inside).double(), expected, atol=1e-5, rtol=1e-5)
+    (wanted,) = torch.autograd.grad(torch.cat(alone).sum(), next(p for p in exact.parameters() if p.dim() == 2))
+    torch.testing.assert_close(gradient.double(), wanted, atol=1e-4, rtol=1e-4)
+
+
+def test_sharing_is_found_to_work_and_a_model_that_cannot_is_found_out(lm: LanguageModel) -> None:
+    assert can_share_prompts(lm)
+
+    class Forgetful:
+        """Answers as its model does, but loses the cache it is handed."""
+
+        def __init__(self, model: Any) -> None:
+            self.model = model
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.model, name)
+
+        def __call__(self, past_key_values: Any = None, attention_mask: Any = None, **inputs: Any) -> Any:
+            width = inputs["input_ids"].shape[1]
+            return self.model(attention_mask=attention_mask[:, -width:], **inputs)
+
+    lm.policy = Forgetful(lm.policy)
+    assert not can_share_prompts(lm)
+
+
+def _sampled(lm: LanguageModel, **changes: Any) -> Any:
+    given = {"generations": 6, "length": 6, "temperature": TEMPERATURE, "keep": 4, "seed": 3, "update": 1} | changes
+    stream = sample(lm, _tokens().prompts, **given)
+    while True:
+        try:
+            next(stream)
+        except StopIteration as done:
+            return done.value
+
+
+def test_sampled_logprobs_are_those_of_the_full_pass_and_sampling_repeats_itself(lm: LanguageModel) -> None:
+    batch, again = _sampled(lm), _sampled(lm)
+    assert torch.equal(batch.ids, again.ids)
+    assert torch.equal(batch.old_logprobs, again.old_logprobs)
+    assert not torch.equal(batch.ids, _sampled(lm, update=2).ids)
+    full = _together(lm, batch.tokens())
+    torch.testing.assert_close(batch.old_logprobs[batch.mask], full[batch.mask], atol=1e-5, rtol=1e-5)
+    top = batch.top_logprobs[batch.mask]
+    assert bool((top[:, :-1] >= top[:, 1:]).all())
+
+
+def test_finished_completions_end_with_the_end_token_and_only_unfinished_ones_are_truncated(lm: LanguageModel) -> None:
+    lm.end_ids = frozenset(range(0, VOCABULARY, 5))
+    batch = _sampled(lm, length=4)
+    assert 0 < int(batch.truncated.sum()) < len(batch.lengths)
+    for ids, n, cut in zip(batch.ids.tolist(), batch.lengths.tolist(), batch.truncated.tolist(), strict=True):
+        assert not any(i in lm.end_ids for i in ids[: n - 1])
+        assert cut == (ids[n - 1] not in lm.end_ids)
+        assert not cut or n == 4
+
+
+def test_tokens_come_out_as_often_as_their_probability_says(lm: LanguageModel) -> None:
+    batch = _sampled(lm, generations=3000, length=1, keep=VOCABULARY)
+    row = batch.top_ids[0, 0]
+    probability = torch.zeros(VOCABULARY).scatter(0, row, batch.top_logprobs[0, 0].exp())
+    counts = torch.bincount(batch.ids[:3000, 0], minlength=VOCABULARY)
+    expected = probability * 3000
+    likely = expected > 5
+    chi2 = float(((counts - expected)[likely] ** 2 / expected[likely]).sum())
+    assert chi2 < int(likely.sum()) + 4 * (2 * int(likely.sum())) ** 0.5
