@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from textual.content import Content
 
+from rlplay.trace.history import History
 from rlplay.trace.metrics import describe
 from rlplay.trace.update import Update
 from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
-
-if TYPE_CHECKING:
-    from rlplay.trace.history import History
 
 FIRST, SECOND = "$primary", "$secondary"
 _GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}

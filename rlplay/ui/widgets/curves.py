@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -12,13 +12,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
+from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.picture import Picture, Size
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.views import KL, LENGTH, REWARD, Source, View, single
-
-if TYPE_CHECKING:
-    from rlplay.trace.history import History
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 EMPTY = "no update yet · u runs one"

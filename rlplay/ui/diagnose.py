@@ -1,0 +1,90 @@
+"""Named diagnoses: what looks wrong in an update, with the numbers that show it and one thing to try."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rlplay.trace.history import History
+from rlplay.trace.update import Update
+from rlplay.ui.picture import number
+
+
+def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
+    """The gravest diagnosis that holds, in one or two sentences; empty if none does."""
+    for diagnosis in (_not_a_number, _stale_ratio, _no_signal, _gamed, _collapse, _truncated, _runaway):
+        if said := diagnosis(update, history, settings):
+            return said
+    return ""
+
+
+def _not_a_number(update: Update, _history: History, _settings: dict[str, Any]) -> str:
+    last = update.finished or (update.steps[-1] if update.steps else None)
+    bad = sorted(name for name, value in last.metrics.items() if not math.isfinite(value)) if last is not None else []
+    if not bad:
+        return ""
+    return f"{bad[0]} is not a number: the update is broken. `z` goes back; a smaller learning_rate (`k`) often helps."
+
+
+def _stale_ratio(update: Update, _history: History, _settings: dict[str, Any]) -> str:
+    if len(update.steps) != 1 or update.steps[0].step != 0:
+        return ""
+    off = float(np.abs(update.steps[0].importance_ratio - 1).max(initial=0.0))
+    if off < 0.01:
+        return ""
+    return f"At the first optimizer step a ratio is {number(off)} away from 1: sampling and scoring disagree."
+
+
+def _no_signal(update: Update, _history: History, settings: dict[str, Any]) -> str:
+    if update.credited is None or np.abs(update.credited.advantages).max(initial=0.0) > 1e-6:
+        return ""
+    rest = " Only the KL term pulls." if settings.get("beta", 0) and settings.get("kl_placement") == "loss" else ""
+    return f"Every advantage is 0: this update can learn nothing from its rewards.{rest}"
+
+
+def _gamed(update: Update, history: History, _settings: dict[str, Any]) -> str:
+    if update.finished is None:
+        return ""
+    reward = history.series("reward")[1]
+    for name in history.names():
+        gold = history.series(name)[1] if name.startswith("gold/") else []
+        if len(gold) > 2 and len(reward) > 2 and reward[-1] - reward[0] > 0.1 and gold[0] - gold[-1] > 0.1:
+            return (
+                f"Reward rose from {number(reward[0])} to {number(reward[-1])} while {name.split('/')[1]} fell from "
+                f"{number(gold[0])} to {number(gold[-1])}: the reward is being gamed. Try a larger beta (`k`)."
+            )
+    return ""
+
+
+def _collapse(update: Update, history: History, _settings: dict[str, Any]) -> str:
+    entropy, reward = history.series("entropy")[1], history.series("reward")[1]
+    if update.finished is None or len(entropy) < 5 or not 0 <= entropy[-1] < 0.2 * entropy[0]:
+        return ""
+    if len(reward) and reward[-1] > reward[0] + 0.05:
+        return ""
+    return (
+        f"Entropy fell from {number(entropy[0])} to {number(entropy[-1])} nats and the reward did not rise: "
+        "the policy has stopped searching. `z` goes back; try a smaller learning_rate (`k`)."
+    )
+
+
+def _truncated(update: Update, _history: History, settings: dict[str, Any]) -> str:
+    sampled = update.sampled
+    if sampled is None or not sampled.done or not len(sampled.truncated) or sampled.truncated.mean() <= 0.3:
+        return ""
+    return (
+        f"{int(sampled.truncated.sum())} of {len(sampled.truncated)} answers were cut at "
+        f"{settings.get('max_completion_length', '?')} tokens: raise max_completion_length (`k`)."
+    )
+
+
+def _runaway(update: Update, _history: History, settings: dict[str, Any]) -> str:
+    kl = update.finished.metrics.get("kl", 0.0) if update.finished is not None else 0.0
+    if kl < 1:
+        return ""
+    return (
+        f"KL to the reference is {number(kl)} nats a token: the policy is far from where it started. "
+        f"beta is {number(float(settings.get('beta', 0)))}; a larger one (`k`) holds it back."
+    )

@@ -1,0 +1,216 @@
+"""What just happened, in plain words with the recorded numbers, and what to try next.
+
+Text between backticks names a key and is shown as one. Nothing is said that no record holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlplay.trace.history import History
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Array, Sampled, Stepped
+from rlplay.trace.update import Update
+from rlplay.ui.diagnose import warning
+from rlplay.ui.picture import number
+from rlplay.ui.text import quoted
+
+BEGIN = "Nothing has been sampled yet."
+BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
+
+
+@dataclass(frozen=True)
+class Narration:
+    """`happened` says what the records show, `next` what to press, `warning` what looks wrong, if anything does."""
+
+    happened: str
+    next: str
+    warning: str = ""
+
+
+def narrate(update: Update | None, history: History, settings: dict[str, Any]) -> Narration:
+    """One to three sentences about where the update stands."""
+    if update is None or update.sampled is None:
+        return Narration(BEGIN, BEGIN_NEXT)
+    speak = {"sample": _sample, "score": _score, "credit": _credit, "update": _update, "after": _after}[update.phase]
+    happened, then = speak(update, history, settings)
+    return Narration(happened, then, warning(update, history, settings))
+
+
+def narrate_run(history: History) -> Narration:
+    """What a run that goes on by itself has come to; its single phases pass too fast to be told."""
+    updates, rewards = history.series("reward")
+    if not updates:
+        return Narration("The first update is under way.", "`space` pauses.")
+    parts = [f"reward {number(rewards[0])} → {number(rewards[-1])}"]
+    for name, words, unit in (
+        ("eval_reward", "held out", ""),
+        ("completions/mean_length", "length", " tokens"),
+        ("entropy", "entropy", " nats"),
+    ):
+        values = history.series(name)[1]
+        if values:
+            parts.append(f"{words} {number(values[0])} → {number(values[-1])}{unit}")
+    return Narration(f"Running. {_count(len(updates), 'update')}: {', '.join(parts)}.", "`space` pauses.")
+
+
+def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    sampled = update.sampled
+    assert sampled is not None
+    lengths = np.diff(sampled.offsets)
+    if not sampled.done:
+        still = int(sampled.truncated.sum())
+        return (
+            f"Sampling: {sampled.position} of at most {settings.get('max_completion_length', '?')} tokens, "
+            f"{still} of {len(lengths)} answers still open.",
+            "`.` samples the next token, `n` finishes all answers.",
+        )
+    texts = {(int(g), tuple(row)) for g, row in zip(sampled.group, _rows(sampled, sampled.token_ids), strict=True)}
+    happened = (
+        f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "
+        f"{lengths.mean():.1f} tokens long on average. {_openings(sampled)}"
+    )
+    return happened, "`n` scores them: how many will be right?"
+
+
+def _openings(sampled: Sampled) -> str:
+    firsts = Counter(int(row[0]) for row in _rows(sampled, sampled.token_ids) if len(row))
+    if not firsts:
+        return ""
+    (first, count), *others = firsts.most_common(3)
+    said = [f"{count} begin with {quoted(sampled.pieces.get(first, '?'))}"]
+    said += [f"{count} with {quoted(sampled.pieces.get(token, '?'))}" for token, count in others]
+    return f"{_listed(said)}."
+
+
+def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    sampled, scored = update.sampled, update.scored
+    assert sampled is not None
+    assert scored is not None
+    rewards = scored.rewards
+    kinds = np.unique(rewards)
+    if len(kinds) == 2:
+        best = int((rewards == kinds[1]).sum())
+        happened = f"{best} of {len(rewards)} answers earned {number(kinds[1])}, the others {number(kinds[0])}."
+    elif len(kinds) == 1:
+        happened = f"Every answer earned {number(kinds[0])}."
+    else:
+        happened = f"Reward {number(rewards.mean())} on average, from {number(kinds[0])} to {number(kinds[-1])}."
+    if settings.get("baseline") == "group_mean":
+        flat = sum(np.ptp(rewards[sampled.group == group]) == 0 for group in range(len(sampled.prompts)))
+        if flat:
+            happened += (
+                f" {flat} of {_count(len(sampled.prompts), 'group')} without signal: "
+                "equal rewards, so advantage 0 and nothing to learn."
+            )
+    return happened, "`n` gives credit: which answers will the update favour?"
+
+
+def _credit(update: Update, _history: History, _settings: dict[str, Any]) -> tuple[str, str]:
+    sampled, credited = update.sampled, update.credited
+    assert sampled is not None
+    assert credited is not None
+    mask = sampled.mask == 1
+    rows = [row[kept] for row, kept in zip(_rows(sampled, credited.advantages), _rows(sampled, mask), strict=True)]
+    lengths = np.diff(sampled.offsets)
+    if all(len(row) == 0 or np.ptp(row) < 1e-6 for row in rows):
+        signs = np.array([np.sign(row[0]) if len(row) else 0 for row in rows])
+        up, down, none = (signs > 0), (signs < 0), int((signs == 0).sum())
+        happened = f"{int(up.sum())} answers get positive advantage, {int(down.sum())} negative"
+        happened += f", {none} none." if none else "."
+        if up.any() and down.any():
+            happened += (
+                f" Those favoured are {lengths[up].mean():.1f} tokens long on average, "
+                f"the others {lengths[down].mean():.1f}."
+            )
+    else:
+        advantages = credited.advantages[mask]
+        happened = (
+            f"Credit differs from token to token: {int((advantages > 0).sum())} tokens have positive advantage, "
+            f"{int((advantages < 0).sum())} negative, from {_signed(advantages.min())} to {_signed(advantages.max())}."
+        )
+    return happened, "`s` takes one optimizer step, `u` all of them."
+
+
+def _update(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    step = update.steps[-1]
+    ratio = step.importance_ratio
+    count = step.epochs * step.minibatches
+    following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
+    if count == 1:
+        return (
+            "One optimizer step per batch: the ratio is exactly 1 and nothing is clipped. That is normal. "
+            f"Loss {number(step.metrics['loss'])} says nothing about progress here.",
+            following,
+        )
+    head = f"Optimizer step {step.step + 1} of {count}"
+    if step.step == 0:
+        return f"{head}: every ratio is still 1, the policy has not moved since it sampled.", following
+    spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
+    if settings.get("surrogate") != "ppo":
+        return f"{spread}; this objective does not clip.", following
+    return f"{spread}. {_clipping(step)}", following
+
+
+def _clipping(step: Stepped) -> str:
+    whole, high, low, outside = (
+        step.metrics.get(name)
+        for name in ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside")
+    )
+    if whole is None or high is None or low is None:
+        return ""
+    said = f"{whole:.1%} of the tokens are clipped and stop pulling ({high:.1%} high, {low:.1%} low)"
+    if outside is not None and outside > whole:
+        said += f"; {outside:.1%} are outside the band, but the rest of them still pull"
+    return f"{said}."
+
+
+def _after(update: Update, history: History, _settings: dict[str, Any]) -> tuple[str, str]:
+    finished, credited, sampled = update.finished, update.credited, update.sampled
+    assert finished is not None
+    assert sampled is not None
+    parts = [f"Update {update.number}: {_reward(update, history)}"]
+    before, change = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
+    if credited is not None and before is not None and change is not None:
+        known = np.isfinite(change) & (sampled.mask == 1)
+        moved = []
+        for sign, chosen in ((">", credited.advantages > 0), ("<", credited.advantages < 0)):
+            kept = known & chosen
+            if kept.any():
+                start = float(before[kept].mean())
+                moved.append(f"{start:.3f} → {start + float(change[kept].mean()):.3f} where A {sign} 0")
+        if moved:
+            parts.append(f"Mean probability of the sampled tokens: {', '.join(moved)}.")
+    if "kl_old" in finished.metrics:
+        parts.append(f"KL old to new {number(finished.metrics['kl_old'])} nats.")
+    return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
+
+
+def _reward(update: Update, history: History) -> str:
+    assert update.finished is not None
+    now = update.finished.metrics.get("reward", math.nan)
+    earlier = dict(zip(*history.series("reward"), strict=True)).get(update.number - 1)
+    against = "" if earlier is None else f" ({_signed(now - earlier)} against the update before)"
+    held = dict(zip(*history.series("eval_reward"), strict=True)).get(update.number)
+    return f"reward {number(now)}{against}{'' if held is None else f', held out {number(held)}'}."
+
+
+def _rows(sampled: Sampled, flat: Array) -> list[Array]:
+    return np.split(flat, sampled.offsets[1:-1])
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _signed(value: float) -> str:
+    return number(value) if value < 0 else f"+{number(value)}"
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

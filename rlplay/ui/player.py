@@ -1,0 +1,225 @@
+"""Plays a scenario's script on the screen: to the next thing it says at each press, or hands-free.
+
+Knows nothing of Textual: what it needs of the screen is a `Stage`, so that it is tested without one. The app tells
+it of every `Status` and every answer, and that somebody has taken over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from rlplay.link.messages import Advance, AnyCommand, Set, Status
+from rlplay.link.messages import Rewind as RewindCommand
+from rlplay.scenario.expect import Expect, Outcome
+from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, Step
+
+REFUSED_AFTER = 20.0
+"""Seconds after which a setting that the engine did not take is given up."""
+
+
+class Stage(Protocol):
+    """What a player needs of the screen."""
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command to the engine."""
+
+    def look(self, verb: str, argument: Any) -> None:
+        """Carry out a verb of the screen."""
+
+    def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
+        """Show a scenario's words, and how its claims fared."""
+
+    def ask(self, question: str, choices: Sequence[str]) -> None:
+        """Put a question; the choice comes back through `Player.answered`."""
+
+    def check(self, expect: Expect) -> Outcome:
+        """How a claim fares against what is recorded now."""
+
+    def over(self) -> None:
+        """The script has let go of the screen."""
+
+
+class Player:
+    """Where a script stands."""
+
+    def __init__(self, steps: Sequence[Step], stage: Stage, pace: Callable[[str], float] | None = None) -> None:
+        """`pace` gives the seconds a text takes to read, for hands-free play."""
+        self.hands_free = False
+        self._pace = pace or _reading_time
+        self._said = ""
+        self._steps = tuple(steps)
+        self._stage = stage
+        self._at = 0
+        self._asked: tuple[Ask, int | None] | None = None
+        self._target: int | None = None
+        self._status: Status | None = None
+        self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
+        self._answer: asyncio.Future[int | None] | None = None
+        self._playing = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether every step has been played."""
+        return self._at >= len(self._steps)
+
+    @property
+    def playing(self) -> bool:
+        """Whether steps are being carried out, or a question waits for its answer."""
+        return self._playing
+
+    def heard(self, status: Status) -> None:
+        """The engine says where it stands."""
+        self._status = status
+        for test, future in self._heard:
+            if not future.done() and test(status):
+                future.set_result(True)
+        self._heard = [(test, future) for test, future in self._heard if not future.done()]
+
+    def answered(self, choice: int) -> None:
+        """The user has predicted."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(choice)
+
+    def take_over(self) -> None:
+        """Somebody acts by hand: hands-free play ends, and an unanswered question is withdrawn."""
+        self.hands_free = False
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(None)
+        if not self._playing:
+            self._stage.over()
+
+    async def play(self) -> None:
+        """Carry out steps up to the next that says something, or until the engine is stopped by hand."""
+        if self._playing:
+            return
+        self._playing = True
+        try:
+            while not self.finished:
+                step = self._steps[self._at]
+                if isinstance(step, Expect):
+                    self._reveal(self._claims())
+                    return
+                if self._asked is not None and isinstance(step, Say | Ask):
+                    self._reveal([])
+                    return
+                if not await self._carry_out(step):
+                    return
+                self._at += 1
+                if isinstance(step, Say):
+                    return
+            if self._asked is not None:
+                self._reveal([])
+        finally:
+            self._playing = False
+
+    async def demo(self) -> None:
+        """Play hands-free, with time to read, until the end or until somebody takes over."""
+        self.hands_free = True
+        while self.hands_free and not self.finished:
+            await self.play()
+            await asyncio.sleep(self._pace(self._said))
+
+    async def _carry_out(self, step: Step) -> bool:
+        match step:
+            case Say():
+                self._say(step.text, [], more=self._at + 1 < len(self._steps))
+            case Ask():
+                return await self._ask(step)
+            case Go():
+                return await self._go(step)
+            case Change():
+                for name, value in step.settings.items():
+                    await self._set(name, value)
+            case Rewind():
+                target = max(0, self._update - 1) if step.update is None else step.update
+                await self._done(RewindCommand(target), lambda status: status.update == target and not status.running)
+            case Look():
+                self._stage.look(step.verb, step.argument)
+        return True
+
+    async def _ask(self, step: Ask) -> bool:
+        """Wait for a prediction (hands-free: as long as reading takes); False if the question was withdrawn."""
+        self._answer = asyncio.get_running_loop().create_future()
+        self._stage.ask(step.question, step.choices)
+        seconds = self._pace(f"{step.question} {' '.join(step.choices)}") if self.hands_free else None
+        try:
+            choice = await asyncio.wait_for(self._answer, seconds)
+        except TimeoutError:
+            self._asked = step, None
+            return True
+        finally:
+            self._answer = None
+        if choice is None:
+            self._stage.over()
+            return False
+        self._asked = step, choice
+        return True
+
+    async def _go(self, step: Go) -> bool:
+        """Advance; False if the engine was stopped before it had gone as far as the script wants."""
+        count = step.count
+        if step.until == "update":
+            self._target = self._update + count if self._target is None else self._target
+            count = self._target - self._update
+        if count > 0:
+            begun = False
+
+            def ended(status: Status) -> bool:
+                nonlocal begun
+                begun = begun or status.running
+                return begun and not status.running
+
+            await self._done(Advance(step.until, count), ended)
+        target, reached = self._target, self._status is not None and self._status.finished
+        if target is not None and self._update < target and not reached:
+            self._stage.over()
+            return False
+        self._target = None
+        return True
+
+    async def _set(self, name: str, value: Any) -> None:
+        if self._status is None or self._status.settings.get(name) != value:
+            await self._done(Set(name, value), lambda status: status.settings.get(name) == value, REFUSED_AFTER)
+
+    async def _done(self, command: AnyCommand, test: Callable[[Status], bool], seconds: float | None = None) -> None:
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._heard.append((test, future))
+        await self._stage.send(command)
+        try:
+            await asyncio.wait_for(future, seconds)
+        except TimeoutError:
+            self._heard = [entry for entry in self._heard if entry[1] is not future]
+
+    def _claims(self) -> list[Outcome]:
+        outcomes = []
+        while not self.finished and isinstance(step := self._steps[self._at], Expect):
+            outcomes.append(self._stage.check(step))
+            self._at += 1
+        return outcomes
+
+    def _reveal(self, outcomes: list[Outcome]) -> None:
+        asked, self._asked = self._asked, None
+        self._say(_verdict(*asked) if asked is not None else "", outcomes, more=not self.finished)
+
+    def _say(self, text: str, outcomes: list[Outcome], more: bool) -> None:
+        self._said = " ".join([text, *(outcome.text for outcome in outcomes)])
+        self._stage.say(text, outcomes, "`t` goes on" if more else "That was the whole lesson; every key is yours.")
+
+    @property
+    def _update(self) -> int:
+        return self._status.update if self._status is not None else 0
+
+
+def _verdict(asked: Ask, choice: int | None) -> str:
+    answer = f"“{asked.choices[asked.answer]}”"
+    if choice is None:
+        return f"The answer: {answer}. {asked.because}"
+    if choice == asked.answer:
+        return f"✓ You said {answer}, and so it is. {asked.because}"
+    return f"✗ You said “{asked.choices[choice]}”; it is {answer}. {asked.because}"
+
+
+def _reading_time(text: str) -> float:
+    return max(3.0, len(text) / 18)

@@ -1,0 +1,145 @@
+"""The strip at the bottom that talks: what just happened, what a scenario says, questions and their answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.style import Style
+from textual.widget import Widget
+
+from rlplay.scenario.expect import Outcome
+from rlplay.ui.messages import Answered
+from rlplay.ui.narrate import Narration
+
+KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
+_KEY = re.compile(r"`([^`]+)`")
+
+
+class Narrator(Widget):
+    """Shows one thing at a time; a scenario's words stay until the script goes on, whatever the engine does."""
+
+    HELP = """\
+What just happened, with the numbers that were recorded, and what you can do next.
+
+In a lesson it is the teacher: **t** goes on. When it asks, predict first: press a choice's number or click it;
+the answer follows once it can be seen.
+"""
+    DEFAULT_CSS = """
+    Narrator { height: auto; min-height: 3; max-height: 9; padding: 0 1; border-left: outer $border;
+        &.-lesson { border-left: outer $accent; }
+        &.-warning { border-left: outer $warning; }
+        link-style: none; link-color: $foreground; link-background: $surface;
+        link-style-hover: none; link-color-hover: $background; link-background-hover: $accent;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(str(number), f"choose({number - 1})", "predict", show=False, id=f"narrator.choose_{number}")
+        for number in range(1, 10)
+    ]
+
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._text = Content("")
+        self._narration: Narration | None = None
+        self._choices: Sequence[str] = ()
+        self._before_asking: Widget | None = None
+
+    @property
+    def asking(self) -> bool:
+        """Whether a question waits for an answer."""
+        return bool(self._choices)
+
+    @property
+    def teaching(self) -> bool:
+        """Whether a scenario's words are shown rather than what the engine does."""
+        return self.has_class("-lesson")
+
+    def narrate(self, narration: Narration) -> None:
+        """What the engine did; kept back while a lesson speaks."""
+        self._narration = narration
+        if not self.teaching:
+            self._show_narration()
+
+    def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` goes on") -> None:
+        """A scenario's words, and below them how its claims fared."""
+        results = [_outcome(outcome) for outcome in outcomes]
+        body = [keyed(text)] if text else []
+        self._set(Content("\n").join([*body, *results, keyed(hint, QUIET)]), "-lesson")
+
+    def ask(self, question: str, choices: Sequence[str]) -> None:
+        """Put a question; `Answered` is posted when a number is pressed or a choice clicked."""
+        self._choices = tuple(choices)
+        self.can_focus = True
+        self._before_asking = self.screen.focused
+        self.focus()
+        shown = [
+            Content.styled(f" {number} {choice} ", Style.from_meta({"@click": f"choose({number - 1})"})).stylize(
+                KEY, 0, 3
+            )
+            for number, choice in enumerate(choices, start=1)
+        ]
+        hint = keyed("predict first: press a number", QUIET)
+        self._set(Content("\n").join([keyed(question, STRONG), Content("  ").join(shown), hint]), "-lesson")
+
+    def release(self) -> None:
+        """End the lesson: show what the engine does again."""
+        self._stop_asking()
+        self.remove_class("-lesson")
+        self._show_narration()
+
+    def action_choose(self, choice: int) -> None:
+        """Take the prediction `choice`, from 0."""
+        if 0 <= choice < len(self._choices):
+            said = self._choices[choice]
+            self._stop_asking()
+            self._set(Content.assemble("You say: ", (said, STRONG), ("   now watch", QUIET)), "-lesson")
+            self.post_message(Answered(choice))
+
+    def key_choice(self, key: str) -> bool:
+        """Offer a key press; True if it answered the question. For the app, when the strip has no focus."""
+        if not (self.asking and key.isdigit() and 1 <= int(key) <= len(self._choices)):
+            return False
+        self.action_choose(int(key) - 1)
+        return True
+
+    def render(self) -> Content:
+        return self._text
+
+    def _stop_asking(self) -> None:
+        self._choices = ()
+        if self._before_asking is not None and self.has_focus:
+            self._before_asking.focus()
+        self._before_asking = None
+        self.can_focus = False
+
+    def _show_narration(self) -> None:
+        told = self._narration
+        if told is None:
+            return
+        lines = [keyed(told.happened)]
+        if told.warning:
+            lines.append(Content.assemble(("▲ ", WARN), keyed(told.warning)))
+        lines.append(keyed(told.next, QUIET))
+        self._set(Content("\n").join(lines), "-warning" if told.warning else "")
+
+    def _set(self, text: Content, state: str) -> None:
+        for name in ("-lesson", "-warning"):
+            self.set_class(name == state, name)
+        changed_height = text.plain != self._text.plain
+        self._text = text
+        self.refresh(layout=changed_height)
+
+
+def keyed(text: str, style: str = "") -> Content:
+    """Text whose parts between backticks are shown as keys. Nothing else in it is markup."""
+    parts = _KEY.split(text)
+    return Content.assemble(*((part, KEY if index % 2 else style) for index, part in enumerate(parts) if part))
+
+
+def _outcome(outcome: Outcome) -> Content:
+    mark, style = {True: ("✓", GOOD), False: ("✗", BAD), None: ("–", QUIET)}[outcome.passed]
+    return Content.assemble((f"{mark} ", style), outcome.text, (f"  {outcome.sentence}", QUIET))

@@ -1,0 +1,302 @@
+"""What is told about an update, and the strip that tells it."""
+
+import msgspec
+import numpy as np
+import pytest
+from textual.app import App, ComposeResult
+from textual.widgets import Input
+
+from rlplay.scenario.expect import Outcome
+from rlplay.trace.history import History
+from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped
+from rlplay.trace.update import Update
+from rlplay.ui.messages import Answered
+from rlplay.ui.narrate import Narration, narrate, narrate_run
+from rlplay.ui.widgets.narrator import Narrator, keyed
+from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
+
+CHOSEN = msgspec.to_builtins(SETTINGS)
+
+
+def told(*kinds, number=1, steps=4, settings=CHOSEN, **changes) -> Narration:
+    """The narration after the records of `kinds`; `changes` replace fields of the last one."""
+    update, history = Update(number), History()
+    records = [record for record in synthetic_update(number, steps=steps) if isinstance(record, kinds)]
+    if changes:
+        records[-1] = msgspec.structs.replace(records[-1], **changes)
+    for record in records:
+        update.add(record)
+        history.add(record)
+    return narrate(update, history, settings)
+
+
+def record(kind, number=1, **how):
+    return next(entry for entry in synthetic_update(number, **how) if isinstance(entry, kind))
+
+
+def test_before_anything_happened_it_says_which_keys_begin():
+    assert "`u`" in narrate(None, History(), CHOSEN).next
+
+
+def test_while_sampling_it_counts_the_answers_still_open():
+    partial = synthetic_sampling(1)[6]
+    update = Update(1)
+    update.add(partial)
+    happened = narrate(update, History(), CHOSEN).happened
+    assert f"7 of at most 12 tokens, {int(partial.truncated.sum())} of 16 answers still open" in happened
+
+
+def test_after_sampling_it_counts_different_answers_and_how_they_begin():
+    sampled = record(Sampled)
+    happened = told(Sampled).happened
+    assert "16 answers to 4 prompts: 15 different" in happened
+    assert f"{np.diff(sampled.offsets).mean():.1f} tokens long" in happened
+    assert '5 begin with "start", 5 with "the" and 3 with "4"' in happened
+
+
+def test_two_rewards_are_counted_and_more_are_averaged():
+    binary = np.array([1.0] * 5 + [0.0] * 11, dtype=np.float32)
+    assert told(Sampled, Scored, rewards=binary).happened.startswith("5 of 16 answers earned 1, the others 0.")
+    mixed = told(Sampled, Scored).happened
+    assert mixed.startswith(f"Reward {record(Scored).rewards.mean():.3g} on average, from 0 to 1.2.")
+
+
+def test_groups_without_signal_matter_only_to_a_group_baseline():
+    assert "1 of 4 groups without signal" in told(Sampled, Scored).happened
+    assert "signal" not in told(Sampled, Scored, settings={**CHOSEN, "baseline": "none"}).happened
+
+
+def test_credit_says_who_is_favoured_and_how_long_they_are():
+    sampled, credited = record(Sampled), record(Credited)
+    first = credited.advantages[sampled.offsets[:-1]]
+    lengths = np.diff(sampled.offsets)
+    happened = told(Sampled, Scored, Credited).happened
+    assert f"{(first > 0).sum()} answers get positive advantage, {(first < 0).sum()} negative" in happened
+    assert (
+        f"{lengths[first > 0].mean():.1f} tokens long on average, the others {lengths[first < 0].mean():.1f}"
+        in happened
+    )
+
+
+def test_credit_that_differs_within_answers_is_counted_by_token():
+    uneven = np.linspace(-1, 1, len(record(Credited).advantages), dtype=np.float32)
+    happened = told(Sampled, Scored, Credited, advantages=uneven).happened
+    assert "differs from token to token" in happened
+    assert "from −1 to +1" in happened
+
+
+def test_one_step_per_batch_is_explained_as_normal():
+    happened = told(Sampled, Scored, Credited, Stepped, steps=1).happened
+    assert "ratio is exactly 1 and nothing is clipped. That is normal." in happened
+
+
+def test_the_first_of_several_steps_has_not_moved():
+    steps = [entry for entry in synthetic_update(1, steps=4) if isinstance(entry, Stepped)]
+    update = Update(1)
+    update.add(record(Sampled, steps=4))
+    update.add(steps[0])
+    assert "step 1 of 4: every ratio is still 1" in narrate(update, History(), CHOSEN).happened
+
+
+def test_later_steps_give_the_range_of_ratios_and_the_clipped_share():
+    last = [entry for entry in synthetic_update(1, steps=4) if isinstance(entry, Stepped)][-1]
+    happened = told(Sampled, Scored, Credited, Stepped).happened
+    low, high = last.importance_ratio.min(), last.importance_ratio.max()
+    assert f"step 4 of 4: ratios from {low:.3g} to {high:.3g}" in happened
+    assert f"{last.metrics['clip_ratio/region_mean']:.1%} of the tokens are clipped" in happened
+
+
+def test_an_objective_without_clipping_is_not_said_to_clip():
+    happened = told(Sampled, Scored, Credited, Stepped, settings={**CHOSEN, "surrogate": "logp"}).happened
+    assert happened.endswith("this objective does not clip.")
+
+
+def test_afterwards_it_compares_probabilities_and_names_the_kl():
+    update = Update(1)
+    for entry in synthetic_update(1, steps=4):
+        update.add(entry)
+    before, after = np.exp(update.sampled.old_logprobs), np.exp(update.new_logprobs())
+    up = update.credited.advantages > 0
+    happened = told(Sampled, Scored, Credited, Stepped, Finished).happened
+    assert f"{before[up].mean():.3f} → {after[up].mean():.3f} where A > 0" in happened
+    assert f"KL old to new {update.finished.metrics['kl_old']:.3g} nats" in happened
+
+
+def test_the_reward_is_compared_with_the_update_before():
+    history, update = History(), Update(2)
+    for number in (1, 2):
+        for entry in synthetic_update(number):
+            history.add(entry)
+            update.add(entry)
+    first, second = history.series("reward")[1]
+    change = f"{second - first:+.3g}".replace("-", "−")
+    assert f"reward {second:.3g} ({change} against" in narrate(update, history, CHOSEN).happened
+
+
+def test_while_running_it_tells_of_the_run_not_of_the_moment():
+    history = History()
+    for number in (1, 2, 3):
+        for entry in synthetic_update(number):
+            history.add(entry)
+    reward = history.series("reward")[1]
+    narration = narrate_run(history)
+    assert f"3 updates: reward {reward[0]:.3g} → {reward[-1]:.3g}" in narration.happened
+    assert "`space`" in narration.next
+
+
+def _broken() -> Narration:
+    return told(Sampled, Scored, Credited, Stepped, Finished, metrics={"loss": float("nan"), "reward": 0.5})
+
+
+def _stale() -> Narration:
+    return told(Sampled, Credited, Stepped, steps=1, importance_ratio=np.full(len(record(Stepped, steps=1).rows), 1.4))
+
+
+def _flat() -> Narration:
+    return told(Sampled, Scored, Credited, advantages=np.zeros_like(record(Credited).advantages))
+
+
+def _cut() -> Narration:
+    return told(Sampled, truncated=np.array([1] * 9 + [0] * 7, dtype=np.uint8))
+
+
+def _far() -> Narration:
+    return told(Sampled, Scored, Credited, Stepped, Finished, metrics={"kl": 2.5, "reward": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("diagnosed", "words"),
+    [
+        (_broken, "loss is not a number"),
+        (_stale, "0.4 away from 1"),
+        (_flat, "Only the KL term pulls"),
+        (_cut, "9 of 16 answers were cut at 12 tokens"),
+        (_far, "2.5 nats a token"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_number(diagnosed, words):
+    assert words in diagnosed().warning
+
+
+def over_time(**metrics) -> str:
+    history, update = History(), Update(6)
+    for number in range(1, 7):
+        now = {name: values[0] + (values[1] - values[0]) * (number - 1) / 5 for name, values in metrics.items()}
+        history.add(msgspec.structs.replace(record(Finished), update=number, metrics=now))
+    update.add(record(Sampled))
+    update.add(msgspec.structs.replace(record(Finished), metrics=now))
+    return narrate(update, history, CHOSEN).warning
+
+
+def test_entropy_near_zero_is_a_collapse_only_where_nothing_was_learned():
+    assert "stopped searching" in over_time(entropy=(1.0, 0.05), reward=(0.3, 0.3))
+    assert over_time(entropy=(1.0, 0.05), reward=(0.3, 0.9)) == ""
+
+
+def test_a_reward_that_rises_while_gold_falls_is_gamed():
+    assert "is being gamed" in over_time(**{"reward": (0.2, 0.9), "gold/helpful/mean": (0.5, 0.1)})
+    assert over_time(**{"reward": (0.2, 0.9), "gold/helpful/mean": (0.5, 0.6)}) == ""
+
+
+def test_a_healthy_update_has_no_warning():
+    assert told(Sampled, Scored, Credited, Stepped, Finished).warning == ""
+
+
+class Strip(App):
+    def __init__(self) -> None:
+        super().__init__()
+        self.choices = []
+
+    def compose(self) -> ComposeResult:
+        yield Input(id="elsewhere")
+        yield Narrator(id="narrator")
+
+    def on_answered(self, event: Answered) -> None:
+        self.choices.append(event.choice)
+
+
+async def test_only_backticks_are_markup():
+    assert keyed("[b]`t`[/b] [@click=quit]x[/]").plain == "[b]t[/b] [@click=quit]x[/]"
+    app = Strip()
+    async with app.run_test(size=(80, 12)) as pilot:
+        narrator = app.query_one(Narrator)
+        narrator.say("[red]not markup[/red] [")
+        await pilot.pause()
+        assert "[red]not markup[/red] [" in narrator.render().plain
+
+
+async def test_a_number_key_answers_and_the_focus_goes_back():
+    app = Strip()
+    async with app.run_test(size=(80, 12)) as pilot:
+        narrator = app.query_one(Narrator)
+        app.query_one("#elsewhere").focus()
+        await pilot.pause()
+        narrator.ask("Longer?", ["shorter", "longer"])
+        await pilot.press("9", "2")
+        assert app.choices == [1]
+        assert "You say: longer" in narrator.render().plain
+        assert app.focused is app.query_one("#elsewhere")
+        await pilot.press("1")
+        assert app.choices == [1]
+
+
+async def test_a_click_answers():
+    app = Strip()
+    async with app.run_test(size=(80, 12)) as pilot:
+        narrator = app.query_one(Narrator)
+        narrator.ask("Longer?", ["shorter", "longer"])
+        await pilot.pause()
+        line = narrator.render().plain.split("\n")[1]
+        await pilot.click(narrator, offset=(line.index("longer") + 3, 1))
+        assert app.choices == [1]
+
+
+async def test_the_app_can_offer_a_key_when_the_strip_has_no_focus():
+    app = Strip()
+    async with app.run_test(size=(80, 12)):
+        narrator = app.query_one(Narrator)
+        assert not narrator.key_choice("1")
+        narrator.ask("Longer?", ["shorter", "longer"])
+        assert not narrator.key_choice("3")
+        assert narrator.key_choice("1")
+
+
+async def test_a_lesson_is_not_talked_over():
+    app = Strip()
+    async with app.run_test(size=(80, 12)):
+        narrator = app.query_one(Narrator)
+        narrator.narrate(Narration("Sampled.", "`n` scores."))
+        assert narrator.render().plain == "Sampled.\nn scores."
+        narrator.say("Watch the length.")
+        narrator.narrate(Narration("Scored.", "`n` goes on."))
+        assert "Watch the length." in narrator.render().plain
+        narrator.release()
+        assert narrator.render().plain == "Scored.\nn goes on."
+
+
+async def test_claims_are_shown_with_how_they_fared():
+    app = Strip()
+    async with app.run_test(size=(80, 12)):
+        narrator = app.query_one(Narrator)
+        narrator.say("", [Outcome("Longer", True, 9.5, "is 9.5"), Outcome("Better", False, 0.1, "is 0.1")])
+        assert narrator.render().plain.split("\n")[:2] == ["✓ Longer  is 9.5", "✗ Better  is 0.1"]
+
+
+async def test_a_warning_takes_a_line_and_a_colour():
+    app = Strip()
+    async with app.run_test(size=(80, 12)):
+        narrator = app.query_one(Narrator)
+        narrator.narrate(Narration("Done.", "next", "Every advantage is 0."))
+        assert narrator.has_class("-warning")
+        assert "▲ Every advantage is 0." in narrator.render().plain
+
+
+async def test_held_out_results_do_not_disturb_the_narration():
+    history, update = History(), Update(1)
+    for entry in synthetic_update(1):
+        update.add(entry)
+        history.add(entry)
+    history.add(
+        Evaluated(update=1, metrics={"eval_reward": 0.4}, prompts=[], completions=[], rewards=np.zeros(1), seconds=1)
+    )
+    assert "held out 0.4" in narrate(update, history, CHOSEN).happened

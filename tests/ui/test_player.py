@@ -1,0 +1,227 @@
+"""Playing a script: what is sent to the engine and when it stops, with a pretended screen and engine."""
+
+import asyncio
+
+import pytest
+
+from rlplay.link.messages import Advance, Rewind, Set, Status
+from rlplay.scenario.expect import Outcome
+from rlplay.scenario.script import parse
+from rlplay.ui.player import Player
+
+LESSON = [
+    {"say": "Watch."},
+    {"lens": "probability"},
+    {"phase": 2},
+    {"say": "Scored."},
+    {"ask": {"question": "Longer?", "choices": ["shorter", "longer"], "answer": "longer", "because": "It pays."}},
+    {"run": 24},
+    {"expect": {"text": "Longer", "metric": "completions/mean_length", "above": 4}},
+    {"expect": {"text": "Better", "metric": "reward", "above": 0.5}},
+    {"set": {"beta": 0.1, "epsilon": 0.3}},
+    {"rewind": 0},
+    {"say": "Again."},
+]
+
+
+class FakeStage:
+    """A screen whose engine does at once what it is told, or nothing at all while `stuck`."""
+
+    def __init__(self) -> None:
+        self.sent, self.looks, self.said, self.asked = [], [], [], []
+        self.freed = 0
+        self.stuck = False
+        self.status = Status(running=False, update=0, phase="sample", settings={"beta": 0.0}, rewindable=[0])
+        self.player: Player | None = None
+
+    async def send(self, command) -> None:
+        self.sent.append(command)
+        if self.stuck:
+            return
+        match command:
+            case Advance():
+                self.tell(running=True)
+                done = command.count if command.until == "update" else 0
+                self.tell(running=False, update=self.status.update + done)
+            case Set(name, value):
+                self.tell(settings={**self.status.settings, name: value})
+            case Rewind(update):
+                self.tell(update=update)
+
+    def tell(self, **changes) -> None:
+        fields = {name: getattr(self.status, name) for name in self.status.__struct_fields__}
+        self.status = Status(**{**fields, **changes})
+        self.player.heard(self.status)
+
+    def look(self, verb, argument) -> None:
+        self.looks.append((verb, argument))
+
+    def say(self, text, outcomes, hint) -> None:
+        self.said.append((text, [outcome.passed for outcome in outcomes], hint))
+
+    def ask(self, question, choices) -> None:
+        assert choices
+        self.asked.append(question)
+
+    def check(self, expect) -> Outcome:
+        return Outcome(expect.text, expect.text == "Longer", 9.5, "")
+
+    def over(self) -> None:
+        self.freed += 1
+
+
+def playing(script, pace=lambda _text: 0.0) -> tuple[Player, FakeStage]:
+    stage = FakeStage()
+    stage.player = Player(parse(script), stage, pace)
+    stage.player.heard(stage.status)
+    return stage.player, stage
+
+
+async def settled(player) -> asyncio.Task:
+    task = asyncio.create_task(player.play())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return task
+
+
+async def test_each_press_plays_to_the_next_words():
+    player, stage = playing(LESSON)
+    await player.play()
+    assert [text for text, _, _ in stage.said] == ["Watch."]
+    assert stage.sent == []
+    await player.play()
+    assert stage.looks == [("lens", "probability")]
+    assert stage.sent == [Advance("phase", 2)]
+    assert stage.said[-1][0] == "Scored."
+
+
+async def test_a_question_waits_for_its_answer_and_is_resolved_by_the_claims_that_follow():
+    player, stage = playing(LESSON)
+    await player.play()
+    await player.play()
+    task = await settled(player)
+    assert stage.asked == ["Longer?"]
+    assert len(stage.sent) == 1, "nothing runs before the prediction"
+    player.answered(0)
+    await task
+    assert stage.sent[-1] == Advance("update", 24)
+    text, passed, hint = stage.said[-1]
+    assert text == "✗ You said “shorter”; it is “longer”. It pays."
+    assert passed == [True, False]
+    assert hint == "`t` goes on"
+
+
+async def test_a_right_prediction_is_told_so():
+    player, stage = playing(LESSON[4:7])
+    task = await settled(player)
+    player.answered(1)
+    await task
+    assert stage.said[-1][0] == "✓ You said “longer”, and so it is. It pays."
+    assert player.finished
+    assert "whole lesson" in stage.said[-1][2]
+
+
+async def test_a_question_without_claims_is_resolved_at_once():
+    player, stage = playing([LESSON[4], {"say": "Next."}])
+    task = await settled(player)
+    player.answered(1)
+    await task
+    assert [text[:1] for text, _, _ in stage.said] == ["✓"]
+    await player.play()
+    assert stage.said[-1][0] == "Next."
+
+
+async def test_settings_and_rewinds_are_awaited_and_known_settings_are_not_sent():
+    player, stage = playing([{"set": {"beta": 0.0, "epsilon": 0.3}}, {"run": 2}, {"undo": None}, {"say": "Done."}])
+    await player.play()
+    assert stage.sent == [Set("epsilon", 0.3), Advance("update", 2), Rewind(1)]
+    assert stage.said[-1][0] == "Done."
+
+
+async def test_a_run_stopped_by_hand_is_finished_by_the_next_press():
+    player, stage = playing([{"run": 10}, {"say": "Done."}])
+    stage.stuck = True
+    task = await settled(player)
+    assert player.playing
+    stage.tell(running=True)
+    stage.tell(update=4)
+    stage.tell(running=False)
+    await task
+    assert stage.freed == 1
+    assert stage.said == []
+    stage.stuck = False
+    await player.play()
+    assert stage.sent == [Advance("update", 10), Advance("update", 6)]
+    assert stage.said[-1][0] == "Done."
+
+
+async def test_a_run_that_reached_its_last_update_goes_on():
+    player, stage = playing([{"run": 10}, {"say": "Done."}])
+    stage.stuck = True
+    task = await settled(player)
+    stage.tell(running=True)
+    stage.tell(running=False, update=7, finished=True)
+    await task
+    assert stage.said[-1][0] == "Done."
+
+
+async def test_taking_over_withdraws_a_question_which_is_asked_again_later():
+    player, stage = playing(LESSON[4:])
+    task = await settled(player)
+    player.take_over()
+    await task
+    assert stage.freed == 1
+    assert stage.sent == []
+    task = await settled(player)
+    assert stage.asked == ["Longer?", "Longer?"]
+    player.answered(1)
+    await task
+
+
+async def test_a_second_press_while_playing_does_nothing():
+    player, stage = playing(LESSON[4:])
+    task = await settled(player)
+    await player.play()
+    assert stage.asked == ["Longer?"]
+    player.take_over()
+    await task
+
+
+async def test_a_demo_plays_to_the_end_and_answers_nobodys_questions():
+    player, stage = playing(LESSON)
+    await asyncio.wait_for(player.demo(), 2)
+    assert player.finished
+    assert [text for text, _, _ in stage.said] == ["Watch.", "Scored.", "The answer: “longer”. It pays.", "Again."]
+
+
+async def test_a_demo_ends_when_somebody_takes_over():
+    reading = asyncio.Event()
+
+    def pace(_text: str) -> float:
+        reading.set()
+        return 0.01
+
+    player, stage = playing(LESSON, pace)
+    task = asyncio.create_task(player.demo())
+    await reading.wait()
+    player.take_over()
+    await asyncio.wait_for(task, 2)
+    assert [text for text, _, _ in stage.said] == ["Watch."]
+    assert stage.freed == 1
+    assert not player.finished
+
+
+async def test_a_refused_setting_does_not_hold_up_the_lesson(monkeypatch):
+    monkeypatch.setattr("rlplay.ui.player.REFUSED_AFTER", 0.01)
+    player, stage = playing([{"set": {"epsilon": 0.3}}, {"say": "On."}])
+    stage.stuck = True
+    await asyncio.wait_for(player.play(), 2)
+    assert stage.said[-1][0] == "On."
+
+
+@pytest.mark.parametrize("script", [[], [{"lens": "credit"}]])
+async def test_a_script_without_words_just_ends(script):
+    player, stage = playing(script)
+    await player.play()
+    assert player.finished
+    assert stage.said == []
