@@ -1,0 +1,207 @@
+"""The screen's end of the wire: starts the engine, talks with it, and tells how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import os
+import secrets
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from rlplay.link import framing
+from rlplay.link.lines import lines
+from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Begin, Failed, LogLine, Stop
+from rlplay.scenario.schema import Job
+
+ENGINE = (sys.executable, "-m", "rlplay.engine.main")
+CONNECT_WITHIN = 60.0
+"""Seconds an engine may take to report; it connects before it imports anything heavy."""
+
+_PENDING = 256  # events waiting for the screen; more, and the engine waits
+_LAST_WORDS = 30  # lines of standard error that explain a death
+_TOKEN_BYTES = 256
+
+
+class EngineProcess:
+    """One engine in its own process. Start it, read `events` until they end, and close it in any case."""
+
+    def __init__(self, argv: Sequence[str] = ENGINE) -> None:
+        self._argv = argv
+        self._token = secrets.token_hex(32)
+        self._events: asyncio.Queue[AnyEvent | None] = asyncio.Queue(_PENDING)
+        self._commands: asyncio.Queue[bytes] = asyncio.Queue()
+        self._connected: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] | None = None
+        self._process: asyncio.subprocess.Process | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._explained = False
+        self._closing = False
+        self._run = ""
+
+    async def start(self, job: Job) -> None:
+        """Start the process and give it `job`; returns at once, what goes wrong comes as a `Failed` event."""
+        self._run = job.run
+        self._connected = asyncio.get_running_loop().create_future()
+        await self.send(Begin(job))
+        server = await asyncio.start_server(self._admit, "127.0.0.1", 0, limit=2**20)
+        host, port = server.sockets[0].getsockname()[:2]
+        environment = {
+            **os.environ,
+            framing.ADDRESS: f"{host}:{port}",
+            framing.TOKEN: self._token,
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONFAULTHANDLER": "1",
+        }
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._argv,
+                env=environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # ctrl+c at the terminal is the screen's to answer
+            )
+        except OSError as error:
+            server.close()
+            await self._fail(f"The engine cannot be started: {self._argv[0]}: {error}; check the Python installation")
+            await self._events.put(None)
+            return
+        self._task(self._attend(self._process, server))
+
+    async def events(self) -> AsyncIterator[AnyEvent]:
+        """What the engine says, with what it prints as `LogLine`; ends after the process has. For one reader."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    async def send(self, command: AnyCommand) -> None:
+        """Ask the engine for something, also before it has connected; after its end nothing happens."""
+        self._commands.put_nowait(framing.pack(COMMANDS.encode(command)))
+
+    @property
+    def exit_status(self) -> int | None:
+        """How the process ended, minus the signal's number if one killed it; None while it lives."""
+        return None if self._process is None else self._process.returncode
+
+    async def close(self, grace: float = 5.0) -> None:
+        """Ask the engine to stop, and end it by force if it has not after `grace` seconds."""
+        self._closing = True
+        process = self._process
+        if process is not None:
+            await self.send(Stop())
+            draining = asyncio.create_task(self._drain())
+            for force, patience in ((None, grace), (process.terminate, 1.0), (process.kill, 10.0)):
+                if force is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        force()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(self._tasks[0]), patience)
+                    break
+            draining.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while not self._events.empty():
+            self._events.get_nowait()
+        self._events.put_nowait(None)
+
+    async def _drain(self) -> None:
+        """Keep the engine from waiting for a screen that no longer reads."""
+        while True:
+            await self._events.get()
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
+
+    async def _attend(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
+        """Everything between the process's start and its end."""
+        assert process.stdout is not None
+        assert process.stderr is not None
+        printing = [self._task(self._log(process.stdout, "info")), self._task(self._log(process.stderr, "warning"))]
+        talking = self._task(self._talk(process, server))
+        status = await process.wait()
+        assert self._connected is not None
+        if not self._connected.done():
+            talking.cancel()
+        # Something the engine left behind may hold its output open; the engine itself is gone.
+        _, lasting = await asyncio.wait([*printing, talking], timeout=1.0)
+        for task in lasting:
+            task.cancel()
+        if not self._closing and not self._explained:
+            saved = f"what it had finished is in {self._run}; start it again to go on from there"
+            await self._fail(f"The engine ended: {_how(status)}; {saved}", "\n".join(self._last_words))
+        await self._events.put(None)
+
+    async def _talk(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
+        assert self._connected is not None
+        try:
+            reader, writer = await asyncio.wait_for(self._connected, CONNECT_WITHIN)
+        except TimeoutError:
+            await self._fail(f"The engine did not report within {CONNECT_WITHIN:.0f} s; see the log and start it again")
+            process.kill()
+            return
+        finally:
+            server.close()
+        writing = self._task(self._write(writer))
+        try:
+            while (data := await framing.read(reader)) is not None:
+                event = EVENTS.decode(data)
+                self._explained = self._explained or isinstance(event, Failed)
+                await self._events.put(event)
+        except (framing.FrameError, msgspec.MsgspecError) as error:
+            await self._fail(f"The engine sent what is no message ({error}); it was ended, start it again")
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+        finally:
+            writing.cancel()
+            writer.close()
+
+    async def _write(self, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while True:
+                writer.write(await self._commands.get())
+                await writer.drain()
+
+    async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Let in the one connection that knows the token; anybody on this machine may knock."""
+        assert self._connected is not None
+        try:
+            token = await asyncio.wait_for(framing.read(reader, _TOKEN_BYTES), 10)
+        except (framing.FrameError, TimeoutError):
+            token = None
+        if token is not None and hmac.compare_digest(token, self._token.encode()) and not self._connected.done():
+            self._connected.set_result((reader, writer))
+        else:
+            writer.close()
+            await self._events.put(
+                LogLine("warning", "a connection to the engine's port without its token was refused")
+            )
+
+    async def _log(self, stream: asyncio.StreamReader, level: Literal["info", "warning"]) -> None:
+        async for line in lines(stream):
+            if level == "warning":
+                self._last_words.append(line)
+            await self._events.put(LogLine(level, line))
+
+    async def _fail(self, text: str, detail: str = "") -> None:
+        self._explained = True
+        await self._events.put(Failed(text, detail))
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    hint = ", which is how a system out of memory ends programs" if name == "SIGKILL" else ""
+    return f"killed by {name}{hint}"

@@ -1,0 +1,96 @@
+"""An engine process without a model: real entry point and wire, a pretended driver; the scenario's name says how."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rlplay.engine.main import main
+from rlplay.link import framing
+from rlplay.scenario.schema import Job
+from rlplay.trace.records import AnyRecord, Changed, Finished, Rewound
+from rlplay.trace.runfile import RunFileError
+from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
+
+
+class FakeDriver:
+    """Plays synthetic updates; misbehaves as the scenario's name asks."""
+
+    def __init__(self, job: Job, sink: Callable[[AnyRecord], None]) -> None:
+        self.manner = job.scenario.name
+        self.sink = sink
+        self.settings = {"epsilon": 0.2}
+        self.done = 0
+
+    def load(self, progress: Callable[[str, float], None]) -> None:
+        if self.manner == "unloadable":
+            raise ValueError("no model at /nowhere; give --model a folder or a name")
+        if self.manner == "noisy":
+            print("x" * 3_000_000, end="\n[bold]after\n")
+            os.write(2, b"\xff\xfe broken \x1b[31m\r100%\n")
+        self.sink(synthetic_started())
+        progress("ready", 1.0)
+
+    def advance(self, until: str, count: int, interrupted: Callable[[], bool]) -> None:
+        for _ in range(count if until != "forever" else 10_000):
+            if self.manner == "dying":
+                print("last words", file=sys.stderr, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.manner == "busy":
+                print("now busy", flush=True)
+                time.sleep(60)
+            if self.manner == "failing":
+                raise {"token": KeyError("reward 'correct' found no answer"), "phase": MemoryError()}.get(
+                    until, RunFileError("run cannot be written (disk full); free some space")
+                )
+            for record in [*synthetic_sampling(self.done + 1), *synthetic_update(self.done + 1)[1:]]:
+                self.sink(record)
+                if isinstance(record, Finished):
+                    self.done += 1
+                if interrupted():
+                    return
+
+    def set(self, name: str, value: Any) -> None:
+        if name not in self.settings:
+            raise ValueError(f"unknown setting {name!r}; known: epsilon")
+        previous, self.settings[name] = self.settings[name], value
+        self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=previous))
+
+    def rewind(self, update: int) -> None:
+        if update > self.done:
+            raise ValueError(f"cannot rewind to update {update}: this run has reached update {self.done}")
+        reached, self.done = self.done, update
+        self.sink(Rewound(update=update, abandoned=reached))
+
+    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
+        return self.done, "sample", dict(self.settings), list(range(self.done + 1)), False
+
+    def close(self) -> None:
+        print("closed", flush=True)
+
+
+def knock(data: bytes) -> bytes:
+    """Connect to the screen as a stranger would, say `data`, and return what comes back before it hangs up."""
+    host, _, port = os.environ[framing.ADDRESS].rpartition(":")
+    with socket.create_connection((host, int(port))) as sock:
+        sock.sendall(data)
+        return sock.recv(1)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["intruded"]:
+            knock(framing.pack(b"not the token"))
+            knock(b"\xff\xff\xff\xff and so on")
+            knock(framing.pack(b""))
+        case ["garbling"]:
+            host, _, port = os.environ[framing.ADDRESS].rpartition(":")
+            sock = socket.create_connection((host, int(port)))
+            sock.sendall(framing.pack(os.environ[framing.TOKEN].encode()) + framing.pack(b"\xc1 no event"))
+            time.sleep(60)
+    sys.exit(main(lambda _progress: FakeDriver))

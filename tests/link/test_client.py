@@ -1,0 +1,231 @@
+"""The screen's end of the wire against real engine processes with a pretended driver."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlplay.link import client
+from rlplay.link.client import EngineProcess
+from rlplay.link.messages import (
+    Advance,
+    AnyEvent,
+    Failed,
+    Loading,
+    LogLine,
+    Pause,
+    Recorded,
+    Rewind,
+    Set,
+    Status,
+)
+from rlplay.scenario.schema import Job, Scenario
+from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled
+
+ROOT = Path(__file__).parents[2]
+FAKE = (sys.executable, "-m", "tests.link.fake_engine")
+
+
+def job(manner: str = "normal") -> Job:
+    return Job(scenario=Scenario(name=manner, title="", question=""), run="/runs/x.rlplay")
+
+
+class Screen:
+    """Collects an engine's events and waits for the one that matters."""
+
+    def __init__(self, engine: EngineProcess) -> None:
+        self.engine = engine
+        self.seen: list[AnyEvent] = []
+        self._events = engine.events()
+
+    async def until(self, condition: Callable[[Any], bool], within: float = 20.0) -> Any:
+        async with asyncio.timeout(within):
+            async for event in self._events:
+                self.seen.append(event)
+                if condition(event):
+                    return event
+        raise AssertionError(f"the events ended: {self.seen[-5:]}")
+
+    async def to_the_end(self, within: float = 20.0) -> list[AnyEvent]:
+        async with asyncio.timeout(within):
+            self.seen += [event async for event in self._events]
+        return self.seen
+
+    def records(self, kind: type) -> list[Any]:
+        return [event.record for event in self.seen if isinstance(event, Recorded) and isinstance(event.record, kind)]
+
+
+@pytest.fixture
+async def screen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Screen]:
+    """A screen whose engine has been started; the parameter is its manner."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    engine = EngineProcess(FAKE)
+    await engine.start(job(getattr(request, "param", "normal")))
+    yield Screen(engine)
+    await engine.close(grace=3.0)
+
+
+def idle(event: AnyEvent) -> bool:
+    return isinstance(event, Status) and not event.running
+
+
+def running(event: AnyEvent) -> bool:
+    return isinstance(event, Status) and event.running
+
+
+def notice(event: AnyEvent) -> bool:
+    return isinstance(event, Recorded) and isinstance(event.record, Notice)
+
+
+async def test_updates_run_and_then_the_engine_stops(screen: Screen) -> None:
+    await screen.engine.send(Advance("update", 2))
+    await screen.until(lambda event: idle(event) and event.update == 2)
+    assert [record.update for record in screen.records(Finished)] == [1, 2]
+    assert any(isinstance(event, Loading) for event in screen.seen)
+    partial = [record for record in screen.records(Sampled) if not record.done]
+    assert partial[0].position == 1
+    await screen.engine.close()
+    assert screen.engine.exit_status == 0
+
+
+async def test_pause_stops_a_free_run_and_a_rewind_goes_back(screen: Screen) -> None:
+    await screen.engine.send(Advance("forever"))
+    await screen.until(lambda event: running(event) and event.update >= 1)
+    await screen.engine.send(Pause())
+    stopped = await screen.until(idle)
+    await screen.engine.send(Rewind(1))
+    back = await screen.until(idle)
+    assert (back.update, back.rewindable) == (1, [0, 1])
+    assert screen.records(Rewound) == [Rewound(update=1, abandoned=stopped.update)]
+
+
+async def test_a_setting_changes_while_running(screen: Screen) -> None:
+    await screen.engine.send(Advance("forever"))
+    await screen.engine.send(Set("epsilon", 0.1))
+    status = await screen.until(lambda event: running(event) and event.settings["epsilon"] == 0.1)
+    assert status.running
+    assert screen.records(Changed)[0].previous == 0.2
+    await screen.engine.send(Advance("update", 1))
+    await screen.until(idle)
+
+
+async def test_what_is_refused_is_a_notice(screen: Screen) -> None:
+    await screen.engine.send(Set("colour", "red"))
+    refused = await screen.until(notice)
+    assert refused.record.level == "warning"
+    assert "unknown setting 'colour'" in refused.record.text
+    await screen.engine.send(Rewind(7))
+    assert "cannot rewind to update 7" in (await screen.until(notice)).record.text
+
+
+@pytest.mark.parametrize("screen", ["failing"], indirect=True)
+async def test_an_error_in_training_leaves_the_engine_alive_and_a_full_disk_ends_it(screen: Screen) -> None:
+    await screen.engine.send(Advance("token"))
+    found = (await screen.until(notice)).record
+    assert "found no answer" in found.text
+    assert "Traceback" in found.detail
+    await screen.engine.send(Advance("phase"))
+    assert "Lower num_prompts" in (await screen.until(notice)).record.text
+    await screen.engine.send(Advance("update"))
+    failed = await screen.until(lambda event: isinstance(event, Failed))
+    assert "disk full" in failed.text
+    rest = await screen.to_the_end()
+    assert sum(isinstance(event, Failed) for event in rest) == 1
+
+
+@pytest.mark.parametrize("screen", ["unloadable"], indirect=True)
+async def test_a_job_that_cannot_be_loaded_says_why(screen: Screen) -> None:
+    events = await screen.to_the_end()
+    (failed,) = [event for event in events if isinstance(event, Failed)]
+    assert failed.text == "no model at /nowhere; give --model a folder or a name"
+
+
+@pytest.mark.parametrize("screen", ["dying"], indirect=True)
+async def test_a_killed_engine_is_reported_with_its_last_words(screen: Screen) -> None:
+    await screen.until(idle)
+    await screen.engine.send(Advance("token"))
+    failed = await screen.until(lambda event: isinstance(event, Failed))
+    assert "SIGKILL" in failed.text
+    assert "/runs/x.rlplay" in failed.text
+    assert "last words" in failed.detail
+    await screen.engine.send(Advance("token"))
+    await screen.to_the_end()
+
+
+@pytest.mark.parametrize("screen", ["noisy"], indirect=True)
+async def test_anything_may_be_printed(screen: Screen) -> None:
+    await screen.until(idle)
+    await screen.engine.send(Advance("update"))
+    await screen.until(lambda event: idle(event) and event.update == 1)
+    log = [event.text for event in screen.seen if isinstance(event, LogLine)]
+    assert "[bold]after" in log
+    assert "100%" in log
+    assert max(map(len, log)) == 2000
+
+
+@pytest.mark.parametrize("screen", ["busy"], indirect=True)
+async def test_a_busy_engine_is_ended_by_force(screen: Screen) -> None:
+    await screen.until(idle)
+    await screen.engine.send(Advance("update"))
+    await screen.until(lambda event: isinstance(event, LogLine) and event.text == "now busy")
+    began = time.monotonic()
+    await screen.engine.close(grace=0.1)
+    assert time.monotonic() - began < 2.0
+    assert screen.engine.exit_status not in (None, 0)
+    assert await screen.to_the_end()
+
+
+async def _started(*argv: str) -> Screen:
+    engine = EngineProcess(argv)
+    await engine.start(job())
+    return Screen(engine)
+
+
+async def test_strangers_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    screen = await _started(*FAKE, "intruded")
+    await screen.until(idle)
+    refused = [event for event in screen.seen if isinstance(event, LogLine) and "refused" in event.text]
+    assert len(refused) == 3
+    await screen.engine.close()
+
+
+async def test_an_engine_that_talks_nonsense_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    screen = await _started(*FAKE, "garbling")
+    failed = await screen.until(lambda event: isinstance(event, Failed))
+    assert "no message" in failed.text
+    await screen.to_the_end()
+    await screen.engine.close()
+
+
+async def test_an_engine_that_dies_before_it_reports() -> None:
+    screen = await _started(sys.executable, "-c", "import sys; sys.exit('no module named torch')")
+    failed = await screen.until(lambda event: isinstance(event, Failed))
+    assert "exit status 1" in failed.text
+    assert failed.detail == "no module named torch"
+    await screen.to_the_end()
+    await screen.engine.close()
+
+
+async def test_an_engine_that_never_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "CONNECT_WITHIN", 0.05)
+    screen = await _started(sys.executable, "-c", "import time; time.sleep(60)")
+    failed = await screen.until(lambda event: isinstance(event, Failed))
+    assert "did not report" in failed.text
+    await screen.to_the_end()
+    await screen.engine.close()
+
+
+async def test_an_engine_that_cannot_be_started() -> None:
+    screen = await _started("/nowhere/python")
+    (failed,) = await screen.to_the_end()
+    assert isinstance(failed, Failed)
+    assert "/nowhere/python" in failed.text
+    await screen.engine.close()
