@@ -16,7 +16,7 @@ script:
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
 ```
 
-Every verb of `verbs.py` is allowed except those that need a person (`tour`, `quit`). `parse` turns a script into
+Every verb of `verbs.py` is allowed except those that need a person (`resume`, `tour`, `quit`). `parse` turns a script into
 frozen steps, so that whoever plays it can match on types.
 """
 
@@ -35,7 +35,7 @@ from rlplay.trace.lenses import LENSES
 
 Pace = Literal["token", "phase", "step", "update"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
-_NEEDS_A_PERSON = ("tour", "quit")
+_NEEDS_A_PERSON = ("resume", "tour", "quit")
 
 
 class Say(msgspec.Struct, frozen=True):

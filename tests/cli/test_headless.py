@@ -192,9 +192,16 @@ def test_ctrl_c_saves_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[FakeEngine] = []
-    monkeypatch.setattr(FakeEngine, "close", closed.append)
-    monkeypatch.setattr(FakeEngine, "set", lambda *_: (_ for _ in ()).throw(ValueError("not now")))
+    closed = []
+
+    def refuse(_engine: FakeEngine, _name: str, _value: Any) -> None:
+        raise ValueError("not now")
+
+    def close(engine: FakeEngine) -> None:
+        closed.append(engine)
+
+    monkeypatch.setattr(FakeEngine, "close", close)
+    monkeypatch.setattr(FakeEngine, "set", refuse)
     with pytest.raises(ValueError, match="not now"):
         Played([{"set": {"beta": 1}}])
     assert closed
