@@ -13,16 +13,19 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
 
-from rlplay.link.messages import Failed
+from rlplay.link.messages import Failed, Status
 from rlplay.scenario.schema import Job
+from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.ui.actions import ACTIONS
-from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
+from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
 from rlplay.ui.narrate import narrate
 from rlplay.ui.order import SORTS, Sort, order
+from rlplay.ui.player import Player
 from rlplay.ui.session import Session, Source
 from rlplay.ui.sources import LiveSource, ReplaySource
+from rlplay.ui.stage import AppStage
 from rlplay.ui.theme import THEMES
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
@@ -35,9 +38,9 @@ from rlplay.ui.widgets.tokens import Tokens, title
 FRAMES = 15
 
 
-def play(job: Job) -> int:
-    """Open the playground on a job; returns the exit status."""
-    return RlplayApp(LiveSource(job)).run() or 0
+def play(job: Job, demo: bool = False) -> int:
+    """Open the playground on a job, with `demo` playing its lesson hands-free; returns the exit status."""
+    return RlplayApp(LiveSource(job), demo).run() or 0
 
 
 def replay(path: str | Path) -> int:
@@ -62,13 +65,16 @@ class RlplayApp(App[int]):
         Binding("escape", "verb('live')", "back to live", show=False),
     ]
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, demo: bool = False) -> None:
         super().__init__()
         self.session = Session(source)
+        self.lesson = Player(parse(source.script), AppStage(self))
+        self.lesson.hands_free = demo
         self.lens_choice: str | None = None
         self.signs = False
         self.sort: Sort = SORTS[0]
         self.view = "answers"
+        self._greeted = False
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
@@ -111,6 +117,8 @@ class RlplayApp(App[int]):
             await source.start()
             async for event in source.events():
                 self.session.apply(event)
+                if isinstance(event, Status):
+                    self._heard(event)
                 # A source that always has something ready would never let a key press in.
                 await asyncio.sleep(0)
         except OSError as error:
@@ -118,6 +126,15 @@ class RlplayApp(App[int]):
             return
         if self.session.failed is None:
             self.session.apply(Failed("The engine ended unexpectedly; what it had recorded is safe on disk."))
+
+    def _heard(self, status: Status) -> None:
+        first = self._greeted is False
+        self._greeted = True
+        self.lesson.heard(status)
+        if first and self.lesson.hands_free:
+            self.run_worker(self.lesson.demo(), group="lesson", exclusive=True)
+        elif first and not self.lesson.finished:
+            self.narrator.say(self.session.source.question, hint="`t` plays the lesson · `space` runs freely")
 
     async def on_unmount(self) -> None:
         await self.session.source.close()
@@ -183,16 +200,24 @@ class RlplayApp(App[int]):
         self.paint()
 
     async def action_verb(self, name: str) -> None:
-        """A key or click on a verb."""
+        """A key on a verb."""
+        if VERBS[name].where == "engine":
+            self.lesson.take_over()
         await self.perform(name)
 
     @on(Perform)
     async def _asked_to_perform(self, event: Perform) -> None:
         await self.perform(event.name, event.argument)
 
+    @on(Answered)
+    def _answered(self, event: Answered) -> None:
+        self.lesson.answered(event.choice)
+
     def on_key(self, event: events.Key) -> None:
         if self.narrator.key_choice(event.key):
             event.stop()
+        elif self.lesson.hands_free:
+            self.lesson.take_over()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: every verb, every statistic, and Textual's own commands."""
@@ -215,4 +240,9 @@ class RlplayApp(App[int]):
         """What the focused panel shows."""
 
     def tour(self) -> None:
-        """Play the scenario's script to its next step."""
+        """Play the lesson to the next thing it says."""
+        if self.lesson.finished:
+            self.narrator.release()
+            self.notify("The lesson is over." if self.session.source.script else "There is no lesson here.")
+        else:
+            self.run_worker(self.lesson.play(), group="lesson")

@@ -37,6 +37,10 @@ class Source(Protocol):
     """Where events come from: a live engine or a run file."""
 
     live: bool
+    question: str
+    """What the scenario asks."""
+    script: list[dict[str, Any]]
+    """The scenario's lesson; empty for none."""
 
     async def start(self) -> None:
         """Begin, or begin again after the engine died."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -41,6 +41,7 @@ class LiveSource:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self.question, self.script = job.scenario.question, job.scenario.script
         self._engine: EngineProcess | None = None
         self._reader: RunReader | None = None
 
@@ -101,6 +102,7 @@ class ReplaySource:
     def __init__(self, path: Path) -> None:
         """Open the run; RunFileError if it cannot be read."""
         self._reader = RunReader(path)
+        self.question, self.script = "", list[dict[str, Any]]()
         self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
         self._whole: Update | None = None
         self._point = 0

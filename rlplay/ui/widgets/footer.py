@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from rich.cells import cell_len
+from textual import events
 from textual.app import RenderResult
 from textual.content import Content
-from textual.style import Style
 from textual.widget import Widget
 
 from rlplay.scenario.verbs import VERBS, Verb
+from rlplay.ui.messages import Perform
 
 KEY_NAMES = {
     "full_stop": ".",
@@ -18,6 +19,8 @@ KEY_NAMES = {
     "f12": "F12",
     "f1": "F1",
 }
+GAP = 3
+NARROW = 110
 ALWAYS = ("help", "quit")
 
 
@@ -29,25 +32,38 @@ def key_name(verb: Verb) -> str:
 class Footer(Widget):
     """Keys in the accent, words plain."""
 
-    def __init__(self, *, id: str | None = None, hidden: frozenset[str] = frozenset()) -> None:
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._verbs = [verb for verb in VERBS.values() if verb.footer and verb.name not in hidden]
+        self._verbs = [verb for verb in VERBS.values() if verb.footer]
 
     def render(self) -> RenderResult:
-        verbs = self.fitting(self.size.width)
-        parts: list[Content] = []
-        for verb in verbs:
-            press = Style.from_meta({"@click": f"app.verb('{verb.name}')"})
-            label = Content.assemble((key_name(verb), "bold $footer-key-foreground"), (f" {verb.title}", "$text-muted"))
-            parts.append(label.stylize(press))
-        return Content.assemble(" ", Content("   ").join(parts))
+        parts = [
+            Content.assemble((key_name(verb), "bold $footer-key-foreground"), (f" {verb.title}", "$text-muted"))
+            for verb in self.fitting(self.size.width)
+        ]
+        return Content.assemble(" ", Content(" " * GAP).join(parts))
+
+    def on_click(self, event: events.Click) -> None:
+        """Carry out the verb under the mouse."""
+        x = 1
+        for verb in self.fitting(self.size.width):
+            end = x + _width(verb)
+            if x <= event.x < end:
+                self.post_message(Perform(verb.name))
+                return
+            x = end + GAP
 
     def fitting(self, width: int) -> list[Verb]:
         """The verbs that have room; help and quit stay longest."""
         verbs = list(self._verbs)
-        while sum(cell_len(key_name(v)) + cell_len(v.title) + 4 for v in verbs) > width:
-            spare = [verb for verb in verbs if verb.name not in ALWAYS]
+        while sum(_width(verb) + GAP for verb in verbs) > width:
+            kept = (*ALWAYS, "panel") if width < NARROW else ALWAYS
+            spare = [verb for verb in verbs if verb.name not in kept]
             if not spare:
                 break
             verbs.remove(spare[-1])
         return verbs
+
+
+def _width(verb: Verb) -> int:
+    return cell_len(f"{key_name(verb)} {verb.title}")

@@ -13,7 +13,8 @@ from rich.style import Style
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.formula import Numbers, objective
+from rlplay.ui.facts import Facts, value_at
+from rlplay.ui.formula import objective
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.numbers import plain, short, signed
 from rlplay.ui.text import quoted
@@ -43,6 +44,7 @@ Below stand all statistics of this token, the ones the colours can show.
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
+        self._facts: Facts | None = None
 
     def count(self) -> int:
         """Lines about the token."""
@@ -57,17 +59,19 @@ Below stand all statistics of this token, the ones the colours can show.
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
+            if self._facts is None or not self._facts.hold_for(update):
+                self._facts = Facts(update)
             start, end = (int(x) for x in sampled.offsets[cursor[0] : cursor[0] + 2])
             if start < end:
                 token = start + min(cursor[1], end - start - 1)
                 self._lines = [
                     *self._head(update, sampled, cursor[0], token),
                     [],
-                    *self._candidates(update, sampled, token),
+                    *self._candidates(self._facts, sampled, token),
                     [],
-                    *self._loss(update, token, settings),
+                    *self._loss(self._facts, token, settings),
                     [],
-                    *self._statistics(update, token),
+                    *self._statistics(self._facts, token),
                 ]
         self.rebuild()
 
@@ -90,27 +94,24 @@ Below stand all statistics of this token, the ones the colours can show.
                 for name, part in scored.parts.items()
             ]
             reward = plain(float(scored.rewards[completion]))
-            line = [Segment("reward ", self.palette.muted), Segment(reward, self.palette.strong)]
+            told = [("reward ", self.palette.muted), (reward, self.palette.strong)]
             if parts and (len(parts) > 1 or not parts[0].startswith("1.0·")):
-                line.append(Segment(" = " + " + ".join(parts), self.palette.muted))
-            lines.append(line)
+                told.append((" = " + " + ".join(parts), self.palette.muted))
+            lines += _folded(told, self.scrollable_content_region.width)
         return lines
 
-    def _candidates(self, update: Update, sampled: Sampled, token: int) -> list[list[Segment]]:
+    def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
         ids = [int(x) for x in sampled.top_ids[token][:SHOWN]]
         old = {i: float(np.exp(lp)) for i, lp in zip(ids, sampled.top_logprobs[token], strict=False)}
-        ref = _by_id(ids, None if update.credited is None else update.credited.ref_top_logprobs, token)
-        new = _by_id(ids, _new_top(update), token)
+        ref = _by_id(ids, facts.ref_top, token)
+        new = _by_id(ids, facts.new_top, token)
         chosen = int(sampled.token_ids[token])
         if chosen not in old:
             ids = [*ids[: SHOWN - 1], chosen]
-            old[chosen] = float(np.exp(sampled.old_logprobs[token]))
-            reference = None if update.credited is None else update.credited.ref_logprobs
-            if reference is not None:
-                ref[chosen] = float(np.exp(reference[token]))
-            after = update.new_logprobs()
-            if after is not None:
-                new[chosen] = float(np.exp(after[token]))
+            alone = (old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new)
+            for table, logprobs in alone:
+                if logprobs is not None:
+                    table[chosen] = float(np.exp(logprobs[token]))
         width = max(self.scrollable_content_region.width - 24, 7)
         lines = [[Segment(" " * (width + 2) + "   ref   old   new", self.palette.muted)]]
         for i in ids:
@@ -134,7 +135,7 @@ Below stand all statistics of this token, the ones the colours can show.
             return otherwise
         return self.palette.up_text if new > old else self.palette.down_text
 
-    def _loss(self, update: Update, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
+    def _loss(self, facts: Facts, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
         if not settings:
             return []
         styles = {
@@ -143,25 +144,16 @@ Below stand all statistics of this token, the ones the colours can show.
             "lost": self.palette.muted,
             "note": self.palette.muted,
         }
-        clip = _at(update.latest_step("clip_state"), token)
-        numbers = Numbers(
-            logprob=_at(update.latest_step("logprobs"), token),
-            advantage=None if update.credited is None else float(update.credited.advantages[token]),
-            ratio=_at(update.latest_step("importance_ratio"), token),
-            clip_state=None if clip is None else int(clip),
-            kl=_at(update.latest_step("kl"), token),
-        )
         lines = [[Segment("loss of this token", self.palette.muted)]]
-        for line in objective(settings, numbers):
+        for line in objective(settings, facts.numbers(token)):
             lines += _folded([(text, styles[kind]) for text, kind in line], self.scrollable_content_region.width)
         return lines
 
-    def _statistics(self, update: Update, token: int) -> list[list[Segment]]:
+    def _statistics(self, facts: Facts, token: int) -> list[list[Segment]]:
         lines = []
         for lens in LENSES.values():
-            values = lens.values(update)
-            value = _at(values, token)
-            if values is None and lens.name == "values" and update.credited is not None:
+            value = value_at(facts.lenses[lens.name], token)
+            if value is None and lens.name == "values" and facts.update.credited is not None:
                 continue
             name = Segment(f"{lens.title:<22}", self.palette.muted)
             if value is None:
@@ -176,22 +168,10 @@ Below stand all statistics of this token, the ones the colours can show.
         return lines
 
 
-def _new_top(update: Update) -> Array | None:
-    if update.finished is None:
-        return None
-    return update.scatter(update.finished.rows, update.finished.top_logprobs)
-
-
 def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, float]:
     if logprobs is None:
         return {}
     return {i: float(np.exp(lp)) for i, lp in zip(ids, logprobs[token], strict=False)}
-
-
-def _at(values: Array | None, token: int) -> float | None:
-    if values is None or not np.isfinite(values[token]):
-        return None
-    return float(values[token])
 
 
 def _probability(value: float | None) -> str:

@@ -1,0 +1,77 @@
+"""Everything the records say about the tokens of an update, looked up once for as long as the update stands still."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Array
+from rlplay.trace.update import Update
+from rlplay.ui.formula import Numbers
+
+
+class Facts:
+    """The token arrays of one state of an update."""
+
+    def __init__(self, update: Update) -> None:
+        self.update = update
+        self._state = _state(update)
+
+    def hold_for(self, update: Update) -> bool:
+        """Whether these are still the facts about `update`."""
+        return self.update is update and self._state == _state(update)
+
+    @cached_property
+    def lenses(self) -> dict[str, Array | None]:
+        """The values of every lens."""
+        return {name: lens.values(self.update) for name, lens in LENSES.items()}
+
+    @cached_property
+    def ref(self) -> Array | None:
+        """Log-probabilities of the sampled tokens under the reference."""
+        return None if self.update.credited is None else self.update.credited.ref_logprobs
+
+    @cached_property
+    def ref_top(self) -> Array | None:
+        """Log-probabilities of the candidates under the reference."""
+        return None if self.update.credited is None else self.update.credited.ref_top_logprobs
+
+    @cached_property
+    def new_top(self) -> Array | None:
+        """Log-probabilities of the candidates after the update."""
+        finished = self.update.finished
+        return None if finished is None else self.update.scatter(finished.rows, finished.top_logprobs)
+
+    @cached_property
+    def new(self) -> Array | None:
+        """Log-probabilities of the sampled tokens after the update."""
+        return self.update.new_logprobs()
+
+    @cached_property
+    def _last_step(self) -> dict[str, Array | None]:
+        return {name: self.update.latest_step(name) for name in ("logprobs", "importance_ratio", "clip_state", "kl")}
+
+    def numbers(self, token: int) -> Numbers:
+        """What the objective's formula needs of one token, as of the last optimizer step that saw it."""
+        last = {name: value_at(values, token) for name, values in self._last_step.items()}
+        clip = last["clip_state"]
+        return Numbers(
+            logprob=last["logprobs"],
+            advantage=value_at(self.lenses["advantages"], token),
+            ratio=last["importance_ratio"],
+            clip_state=None if clip is None else int(clip),
+            kl=last["kl"],
+        )
+
+
+def value_at(values: Array | None, token: int) -> float | None:
+    """One token's value; None where there is no number."""
+    if values is None or not np.isfinite(values[token]):
+        return None
+    return float(values[token])
+
+
+def _state(update: Update) -> tuple[object, ...]:
+    return update.phase, len(update.steps), update.tokens

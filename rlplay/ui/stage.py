@@ -1,0 +1,44 @@
+"""What a scenario's script sees of the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlplay.link.messages import AnyCommand
+from rlplay.scenario.expect import Expect, Outcome, check
+from rlplay.ui.actions import send
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+
+class AppStage:
+    """The stage a `Player` plays on: the app's session and narrator."""
+
+    def __init__(self, app: RlplayApp) -> None:
+        self._app = app
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command to the engine."""
+        await send(self._app, command)
+
+    def look(self, verb: str, argument: Any) -> None:
+        """Carry out a verb of the screen."""
+        self._app.call_later(self._app.perform, verb, argument)
+
+    def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
+        """Show a scenario's words."""
+        self._app.narrator.say(text, outcomes, hint)
+
+    def ask(self, question: str, choices: Sequence[str]) -> None:
+        """Put a question."""
+        self._app.narrator.ask(question, choices)
+
+    def check(self, expect: Expect) -> Outcome:
+        """How a claim fares against what is recorded now."""
+        return check(expect, self._app.session.history, self._app.session.newest)
+
+    def over(self) -> None:
+        """The script has let go of the screen."""
+        self._app.narrator.release()
