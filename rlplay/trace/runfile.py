@@ -209,6 +209,10 @@ class RunReader:
             known = _snapshots(self._db, self.path)
         return next((snapshot for snapshot in reversed(known) if snapshot.path.exists()), None)
 
+    def last_id(self) -> int:
+        """The id of the newest record, for `follow`."""
+        return int(self._rows("SELECT max(id) FROM records")[0][0])
+
     def follow(self, after_id: int) -> list[tuple[int, AnyRecord]]:
         """The records stored since the one with id `after_id`, with their ids; 0 gives all that are kept."""
         return list(self._records("id > ? ORDER BY id", after_id))
