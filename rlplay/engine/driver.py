@@ -123,7 +123,7 @@ class Driver:
     def _next(self) -> Moment:
         began = time.perf_counter()
         moment = next(self._moments)
-        phase = "evaluate" if isinstance(moment, Evaluating) else self._point[1]
+        phase = "evaluate" if isinstance(moment, (Evaluating, Evaluated)) else self._point[1]
         self._timings[phase] = self._timings.get(phase, 0.0) + time.perf_counter() - began
         return moment
 
@@ -142,6 +142,8 @@ class Driver:
             self._store.keep(self._state)
             timings, self._timings = self._timings, {}
             moment = msgspec.structs.replace(moment, timings=timings, seconds=sum(timings.values()))
+        if isinstance(moment, Evaluated):
+            moment = msgspec.structs.replace(moment, seconds=self._timings.pop("evaluate"))
         if _ends_phase(moment):
             self._enter(next_point(self._point))
         self._emit(moment)

@@ -145,8 +145,8 @@ def run(
     player = Player(report, updates)
     with _interrupts(player.stopped):
         driver = engine(job, player.take)
+        driver.load(report.loading)
         try:
-            driver.load(report.loading)
             player.play(steps, driver)
         finally:
             driver.close()
