@@ -1,0 +1,143 @@
+"""Changed settings before they are applied: stepping, typing, checking, and the order in which they can be set."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import msgspec
+
+from rlplay.scenario.presets import PRESETS, apply, validated
+from rlplay.scenario.settings import KNOBS, Settings, choices
+
+
+class Draft:
+    """A copy of the run's settings to play with. `begun` are the settings that the scenario started with."""
+
+    def __init__(self, settings: dict[str, Any], begun: dict[str, Any]) -> None:
+        self._original = msgspec.convert(settings, Settings)
+        self._begun = msgspec.convert(begun, Settings)
+        self._settings = self._original
+
+    def value(self, name: str) -> Any:
+        """What the setting would be."""
+        return getattr(self._settings, name)
+
+    def original(self, name: str) -> Any:
+        """What holds now."""
+        return getattr(self._original, name)
+
+    def changed(self, name: str) -> bool:
+        """Whether it differs from what holds now."""
+        return bool(self.value(name) != self.original(name))
+
+    @property
+    def problem(self) -> str:
+        """Why the settings do not fit together, in one line; empty if they do."""
+        try:
+            validated(self._settings)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    def put(self, name: str, value: Any) -> None:
+        """Take a value, typed or chosen. Raises ValueError, one line, if the setting does not take it."""
+        self._settings = apply(self._settings, name, value)
+
+    def reset(self, name: str) -> None:
+        """Take the setting back to what holds now; for the algorithm, with all its axes."""
+        names = {name}
+        if name == "algorithm":
+            names |= {*PRESETS[self._original.algorithm].axes, *PRESETS[self._settings.algorithm].axes}
+        held = {each: self.original(each) for each in names}
+        self._settings = msgspec.structs.replace(self._settings, **held)
+
+    def nudge(self, name: str, direction: int) -> None:
+        """One step up or down: the next word of a choice, a step of a number, a factor on a logarithmic one."""
+        words = tuple(PRESETS) if name == "algorithm" else choices(name)
+        if words:
+            self.put(name, words[(words.index(self.value(name)) + direction) % len(words)])
+        elif isinstance(self.value(name), bool):
+            self.put(name, not self.value(name))
+        elif name != "reward_weights":
+            self.put(name, self._stepped(name, direction))
+
+    def changes(self) -> list[tuple[str, Any]]:
+        """What to set, in an order in which every step on the way is allowed; only for settings that fit."""
+        now, ordered = self._original, []
+        if self.changed("algorithm"):
+            now = apply(now, "algorithm", self._settings.algorithm)
+            ordered.append(("algorithm", self._settings.algorithm))
+        while left := self._differences(now):
+            # GAE and a value baseline need each other; only by way of to_go can one be set before the other.
+            fitting = (item for item in left.items() if _fits(now, *item))
+            detour = ("returns", "to_go") if now.returns != "to_go" else next(iter(left.items()))
+            name, value = next(fitting, detour)
+            now = apply(now, name, value)
+            ordered.append((name, value))
+        return ordered
+
+    def command(self, scenario: str) -> str:
+        """The command line that runs the scenario with these settings from the start."""
+        begun, words = self._begun, ["rlplay", "run", scenario]
+        if self._settings.algorithm != begun.algorithm:
+            begun = apply(begun, "algorithm", self._settings.algorithm)
+            words += ["--set", f"algorithm={self._settings.algorithm}"]
+        for name, value in self._differences(begun).items():
+            words += ["--set", f"{name}={written(value)}"]
+        return shlex.join(words)
+
+    def idle(self, name: str) -> str:
+        """Why the setting has no effect beside the others as they are; empty if it has one."""
+        s = self._settings
+        clips = f"surrogate={s.surrogate} does not clip" if s.surrogate != "ppo" else ""
+        if not clips and s.num_iterations * s.num_minibatches == 1:
+            clips = "no effect: one optimizer step per batch"
+        kl = "kl_placement=none leaves the KL out" if s.kl_placement == "none" else ""
+        value = f"baseline={s.baseline} has no value head" if s.baseline != "value" else ""
+        reasons = {
+            "epsilon": clips,
+            "epsilon_high": clips,
+            "beta": kl,
+            "kl_estimator": kl,
+            "gamma": "returns=broadcast does not discount" if s.returns == "broadcast" else "",
+            "lam": f"returns={s.returns} does not use it" if s.returns != "gae" else "",
+            "vf_coef": value,
+            "cliprange_value": value,
+        }
+        return reasons.get(name, "")
+
+    def _differences(self, base: Settings) -> dict[str, Any]:
+        return {name: self.value(name) for name in KNOBS if self.value(name) != getattr(base, name)}
+
+    def _stepped(self, name: str, direction: int) -> Any:
+        knob, value = KNOBS[name], self.value(name)
+        low = -float("inf") if knob.low is None else knob.low
+        high = float("inf") if knob.high is None else knob.high
+        if value is None:
+            return self._settings.epsilon if direction > 0 else None
+        if name == "epsilon_high" and direction < 0 and value <= low:
+            return None
+        if knob.log:
+            moved = float(f"{max(value, 1e-7) * knob.step**direction:.3g}")
+        else:
+            moved = round(value + direction * knob.step, 6)
+        moved = min(max(moved, low), high)
+        return round(moved) if isinstance(value, int) else moved
+
+
+def written(value: Any) -> str:
+    """A value as it is typed: 0.0004, none, {correct: 1}."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {weight:g}" for name, weight in value.items()) + "}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _fits(settings: Settings, name: str, value: Any) -> bool:
+    try:
+        validated(apply(settings, name, value))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,193 @@
+"""Every setting of the run: what it is, what it means, what changes if it is changed; applied live, together."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from rlplay.scenario.settings import KNOBS, Knob, choices
+from rlplay.ui.draft import Draft, written
+from rlplay.ui.widgets.narrator import keyed
+
+Changes = list[tuple[str, Any]]
+
+
+class KnobList(OptionList):
+    """The settings; left and right belong to the value under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,minus", "screen.nudge(-1)", "lower", show=False),
+        Binding("right,plus", "screen.nudge(1)", "higher", show=False),
+    ]
+
+
+class KnobsScreen(ModalScreen[Changes | None]):
+    """Dismisses with the changes in the order in which to set them, or None."""
+
+    DEFAULT_CSS = """
+    KnobsScreen { align: center middle; background: $background 70%; }
+    KnobsScreen > Vertical {
+        width: 104; max-width: 100%; height: 42; max-height: 100%; padding: 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    KnobsScreen KnobList {
+        height: 1fr; background: $background; padding: 0; scrollbar-size-vertical: 1;
+        text-wrap: nowrap; text-overflow: ellipsis;
+        &, &:focus { border: none; background-tint: $foreground 0%; }
+        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
+            background: $accent 30%; color: $foreground; text-style: none;
+        }
+        & > .option-list--option-hover { background: $foreground 8%; }
+    }
+    KnobsScreen Static { height: auto; min-height: 5; max-height: 9; padding: 0 1; border-top: solid $border; }
+    KnobsScreen Input {
+        display: none;
+        &, &:focus { height: 1; border: none; padding: 0 1; background: $surface; }
+        &.-typing { display: block; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "apply", "apply"),
+        Binding("r", "reset", "reset"),
+        Binding("y", "copy", "copy the command"),
+        Binding("escape", "cancel", "cancel"),
+    ]
+
+    def __init__(self, settings: dict[str, Any], begun: dict[str, Any], scenario: str) -> None:
+        """`settings` hold now, `begun` held at the start; `scenario` is its name on the command line."""
+        super().__init__()
+        self.draft = Draft(settings, begun)
+        self.scenario = scenario
+        self.refused = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "Knobs"
+            panel.border_subtitle = keyed(
+                "`← →` change · `enter` type · `r` reset · `a` apply · `y` copy command · `esc` cancel"
+            )
+            yield KnobList(*self._options())
+            yield Input(select_on_focus=True)
+            yield Static(self._detail("algorithm"))
+
+    def on_mount(self) -> None:
+        self.query_one(KnobList).focus()
+        self.query_one(KnobList).highlighted = 1
+
+    @property
+    def name_under_cursor(self) -> str:
+        """The setting the cursor is on."""
+        option = self.query_one(KnobList).highlighted_option
+        return option.id if option is not None and option.id is not None else "algorithm"
+
+    def action_nudge(self, direction: int) -> None:
+        """One step up or down."""
+        self._attempt(lambda: self.draft.nudge(self.name_under_cursor, direction))
+
+    def action_reset(self) -> None:
+        """Take the setting back to what holds now."""
+        self.draft.reset(self.name_under_cursor)
+        self._refresh()
+
+    def action_apply(self) -> None:
+        """Hand over the changes, if they fit together."""
+        if not self.draft.problem:
+            self.dismiss(self.draft.changes())
+
+    def action_cancel(self) -> None:
+        """Stop typing, or leave everything as it was."""
+        if self.query_one(Input).has_class("-typing"):
+            self._stop_typing()
+        else:
+            self.dismiss(None)
+
+    def action_copy(self) -> None:
+        """Copy the command line."""
+        self.app.copy_to_clipboard(self.draft.command(self.scenario))
+        self.notify("Command copied.")
+
+    @on(OptionList.OptionSelected)
+    def _type(self) -> None:
+        entry = self.query_one(Input)
+        entry.value = written(self.draft.value(self.name_under_cursor))
+        entry.add_class("-typing")
+        entry.focus()
+
+    @on(Input.Submitted)
+    def _typed(self, event: Input.Submitted) -> None:
+        if self._attempt(lambda: self.draft.put(self.name_under_cursor, event.value.strip())):
+            self._stop_typing()
+
+    @on(OptionList.OptionHighlighted)
+    def _moved(self) -> None:
+        self.refused = ""
+        self.query_one(Static).update(self._detail(self.name_under_cursor))
+
+    def _attempt(self, change: Any) -> bool:
+        self.refused = ""
+        try:
+            change()
+        except ValueError as error:
+            self.refused = str(error)
+        self._refresh()
+        return not self.refused
+
+    def _stop_typing(self) -> None:
+        self.query_one(Input).remove_class("-typing")
+        self.query_one(KnobList).focus()
+
+    def _refresh(self) -> None:
+        listed = self.query_one(KnobList)
+        for name, knob in KNOBS.items():
+            row, shown = self._row(knob), listed.get_option(name).prompt
+            if not (isinstance(shown, Content) and row.is_same(shown)):
+                listed.replace_option_prompt(name, row)
+        self.query_one(Static).update(self._detail(self.name_under_cursor))
+
+    def _options(self) -> list[Option | None]:
+        options: list[Option | None] = []
+        group = ""
+        for name, knob in KNOBS.items():
+            if knob.group != group:
+                group = knob.group
+                options.append(Option(Content.styled(group.upper(), "$text-muted bold"), disabled=True))
+            options.append(Option(self._row(knob), id=name))
+        return options
+
+    def _row(self, knob: Knob) -> Content:
+        changed, idle = self.draft.changed(knob.name), self.draft.idle(knob.name)
+        value = written(self.draft.value(knob.name))
+        ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
+        aside = idle or (" | ".join(choices(knob.name)) if choices(knob.name) else _range(knob))
+        if changed:
+            aside = f"was {written(self.draft.original(knob.name))}   {aside}"
+        return Content.assemble(
+            ("● " if changed else "  ", "$accent"),
+            (f"{knob.title:<20}", "$text-muted" if idle else ""),
+            (f"{value:<14} ", ink),
+            (aside, "$text-muted"),
+        )
+
+    def _detail(self, name: str) -> Content:
+        knob = KNOBS[name]
+        trouble = self.refused or self.draft.problem
+        lines = [
+            Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
+            Content(knob.effect),
+            Content.styled(f"▲ {trouble}", "$error") if trouble else Content(""),
+            Content.assemble(("$ ", "$text-muted"), (self.draft.command(self.scenario), "$accent")),
+        ]
+        return Content("\n").join(lines)
+
+
+def _range(knob: Knob) -> str:
+    return "" if knob.low is None or knob.high is None else f"{knob.low:g} … {knob.high:g}"

@@ -1,0 +1,220 @@
+"""The knobs: changing a copy of the settings, and the screen that does it."""
+
+import msgspec
+import pytest
+from textual.app import App
+from textual.widgets import Input, OptionList, Static
+
+from rlplay.scenario.presets import PRESETS, apply, resolve, validated
+from rlplay.scenario.settings import KNOBS, Settings
+from rlplay.ui.draft import Draft, written
+from rlplay.ui.screens.knobs import KnobList, KnobsScreen
+
+
+def settings(**given):
+    return msgspec.to_builtins(resolve({"algorithm": "grpo", **given}))
+
+
+def draft(**given) -> Draft:
+    return Draft(settings(**given), settings())
+
+
+def test_every_setting_can_be_stepped_both_ways_and_stays_allowed():
+    for name in KNOBS:
+        for direction in (1, -1):
+            changed = draft()
+            for _ in range(40):
+                changed.nudge(name, direction)
+            apply(Settings(), name, changed.value(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "expected"),
+    [
+        ("epsilon", 2, 0.3),
+        ("temperature", -20, 0.05),
+        ("num_prompts", 3, 11),
+        ("kl_estimator", 1, "k1"),
+        ("surrogate", -1, "logp"),
+        ("learning_rate", 1, 0.0006),
+        ("epsilon_high", 1, 0.2),
+        ("algorithm", -1, "rlhf-ppo"),
+    ],
+)
+def test_steps_are_those_of_the_registry(name, steps, expected):
+    changed = draft()
+    for _ in range(abs(steps)):
+        changed.nudge(name, 1 if steps > 0 else -1)
+    assert changed.value(name) == expected
+
+
+def test_a_logarithmic_step_up_and_down_returns():
+    changed = draft()
+    changed.nudge("learning_rate", 1)
+    changed.nudge("learning_rate", -1)
+    assert changed.value("learning_rate") == pytest.approx(4e-4)
+
+
+def test_the_upper_clip_can_be_emptied_again():
+    changed = draft(epsilon_high=0.0)
+    changed.nudge("epsilon_high", -1)
+    assert changed.value("epsilon_high") is None
+
+
+def test_a_word_that_is_not_allowed_is_refused_and_changes_nothing():
+    changed = draft()
+    with pytest.raises(ValueError, match="temperature='hot'"):
+        changed.put("temperature", "hot")
+    with pytest.raises(ValueError, match="out of range"):
+        changed.put("temperature", "9")
+    assert not any(changed.changed(name) for name in KNOBS)
+
+
+def test_settings_that_do_not_fit_have_a_reason():
+    changed = draft()
+    changed.put("returns", "gae")
+    assert "baseline=value" in changed.problem
+    changed.put("baseline", "value")
+    assert changed.problem == ""
+
+
+@pytest.mark.parametrize("first", list(PRESETS))
+@pytest.mark.parametrize("second", list(PRESETS))
+def test_changes_can_be_set_one_after_the_other(first, second):
+    """As the engine does it: each one alone has to be allowed when it comes."""
+    start = resolve({"algorithm": first})
+    changed = Draft(msgspec.to_builtins(start), settings())
+    for name, value in PRESETS[second].axes.items():
+        changed.put(name, value)
+    now = start
+    for name, value in changed.changes():
+        now = validated(apply(now, name, value))
+    assert all(getattr(now, name) == value for name, value in PRESETS[second].axes.items())
+
+
+def test_choosing_an_algorithm_is_one_change_and_what_differs_from_it_follows():
+    changed = draft()
+    changed.put("algorithm", "ppo")
+    assert changed.changes() == [("algorithm", "ppo")]
+    changed.put("num_iterations", 2)
+    assert changed.changes() == [("algorithm", "ppo"), ("num_iterations", 2)]
+    changed.reset("algorithm")
+    changed.reset("num_iterations")
+    assert changed.changes() == []
+
+
+def test_the_command_line_holds_earlier_changes_too():
+    changed = Draft(settings(epsilon=0.1), settings())
+    changed.put("beta", 0.05)
+    assert changed.command("learn-to-think") == "rlplay run learn-to-think --set epsilon=0.1 --set beta=0.05"
+    changed.put("reward_weights", {"correct": 1.0})
+    assert "--set 'reward_weights={correct: 1}'" in changed.command("x")
+
+
+def test_what_the_command_line_says_can_be_read_back():
+    changed = draft()
+    for name in KNOBS:
+        changed.put(name, written(changed.value(name)))
+    assert not any(changed.changed(name) for name in KNOBS)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("epsilon", {}, "one optimizer step"),
+        ("epsilon", {"num_iterations": 2}, ""),
+        ("epsilon", {"surrogate": "logp", "num_iterations": 2}, "does not clip"),
+        ("beta", {"kl_placement": "none"}, "leaves the KL out"),
+        ("lam", {}, "does not use it"),
+        ("temperature", {}, ""),
+    ],
+)
+def test_settings_without_effect_say_why(name, given, words):
+    idle = draft(**given).idle(name)
+    assert words in idle
+    assert bool(idle) == bool(words)
+
+
+class Host(App):
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcome = "open"
+
+    def on_mount(self) -> None:
+        self.push_screen(KnobsScreen(settings(), settings(), "learn-to-think"), self.done)
+
+    def done(self, changes) -> None:
+        self.outcome = changes
+
+
+def go_to(screen: KnobsScreen, name: str) -> None:
+    listed = screen.query_one(KnobList)
+    listed.highlighted = listed.get_option_index(name)
+
+
+async def test_stepping_and_applying_hands_over_the_changes():
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        go_to(app.screen, "temperature")
+        await pilot.press("right", "right", "a")
+        assert app.outcome == [("temperature", 1.2)]
+
+
+async def test_typing_a_value_and_a_wrong_one():
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = app.screen
+        go_to(screen, "learning_rate")
+        await pilot.press("enter", *"fast", "enter")
+        assert "learning_rate='fast' is not allowed" in str(screen.query_one(Static).render())
+        assert screen.query_one(Input).has_class("-typing")
+        await pilot.press(*["backspace"] * 4, *"1e-3", "enter")
+        assert not screen.query_one(Input).has_class("-typing")
+        await pilot.press("a")
+        assert app.outcome == [("learning_rate", 1e-3)]
+
+
+async def test_what_does_not_fit_is_not_applied():
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = app.screen
+        go_to(screen, "returns")
+        await pilot.press("left", "a")
+        assert app.outcome == "open"
+        assert "GAE bootstraps" in str(screen.query_one(Static).render())
+        await pilot.press("r", "a")
+        assert app.outcome == []
+
+
+async def test_escape_stops_typing_first_and_then_cancels():
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", "escape")
+        assert app.outcome == "open"
+        await pilot.press("right", "escape")
+        assert app.outcome is None
+
+
+async def test_changed_settings_are_marked_with_what_they_were():
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = app.screen
+        go_to(screen, "epsilon")
+        await pilot.press("right")
+        row = str(screen.query_one(OptionList).get_option("epsilon").prompt)
+        assert row.startswith("● Clip ε")
+        assert "0.25" in row
+        assert "was 0.2" in row
+        assert "--set epsilon=0.25" in str(screen.query_one(Static).render())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_every_setting_can_be_reached(size):
+    app = Host()
+    async with app.run_test(size=size) as pilot:
+        seen = set()
+        for _ in KNOBS:
+            seen.add(app.screen.name_under_cursor)
+            await pilot.press("down")
+        assert seen == set(KNOBS)
+        assert app.screen.query_one(Static).region.bottom <= size[1]
