@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,6 +24,7 @@ from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
 from rlplay.ui.narrate import narrate
 from rlplay.ui.order import SORTS, Sort, order
 from rlplay.ui.player import Player
+from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session import Session, Source
 from rlplay.ui.sources import LiveSource, ReplaySource
 from rlplay.ui.stage import AppStage
@@ -67,6 +69,10 @@ class RlplayApp(App[int]):
 
     def __init__(self, source: Source, demo: bool = False) -> None:
         super().__init__()
+        for theme in THEMES:
+            self.register_theme(theme)
+        wanted = os.environ.get("TEXTUAL_THEME", "")
+        self.theme = wanted if wanted in self.available_themes else THEMES[0].name
         self.session = Session(source)
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
@@ -94,10 +100,6 @@ class RlplayApp(App[int]):
         yield self.keys
 
     def on_mount(self) -> None:
-        for theme in THEMES:
-            self.register_theme(theme)
-        if self.theme == "textual-dark":
-            self.theme = THEMES[0].name
         self.main = self.screen
         self.rollouts.border_title, self.inspector.border_title = "Rollouts", "Token"
         self.banner.border_title = "The engine has ended"
@@ -232,6 +234,17 @@ class RlplayApp(App[int]):
 
     def open_knobs(self) -> None:
         """Every setting, to see and to change."""
+        started = self.session.started
+        if started is None:
+            self.notify("The engine is still starting; its settings come with it.")
+            return
+        self.push_screen(KnobsScreen(self.session.settings, started.settings, started.scenario), self._turned)
+
+    async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
+        if changes and not self.session.source.live:
+            self.notify("A recorded run cannot be changed. Open its scenario to play with the knobs.")
+        elif changes:
+            await self.perform("set", dict(changes))
 
     def open_log(self) -> None:
         """What the engine said."""

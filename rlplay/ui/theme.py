@@ -80,7 +80,8 @@ THEMES = (DARK, LIGHT)
 STEPS = 4
 """Shades on each side of the middle: few enough that they stay apart with 256 and with 16 colours."""
 
-_STRENGTHS = (0.0, 0.22, 0.42, 0.66, 0.95)
+_STRONG = (0.0, 0.22, 0.42, 0.66, 0.95)
+_SOFT = (0.0, 0.1, 0.22, 0.36, 0.52)
 _FALLBACK = {"scale-up": "#3f8fe8", "scale-down": "#e8812e", "scale-amount": "#2fa592"}
 _ANSI_SHADES = {"scale-up": ("cyan", "blue"), "scale-down": ("yellow", "red"), "scale-amount": ("cyan", "green")}
 
@@ -123,18 +124,20 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
     def mixed(share: float) -> Color:
         return background.blend(foreground, share)
 
-    def scale(name: str, cue: Style) -> tuple[Style, ...]:
+    def scale(name: str, strengths: tuple[float, ...], cue: Style) -> tuple[Style, ...]:
         end = Color.parse(variables.get(name, _FALLBACK[name]))
         shades = [Style()]
         for level in range(1, STEPS + 1):
             if colours <= 16:
                 shade = Style(color="black", bgcolor=_ANSI_SHADES[name][level > STEPS // 2])
             else:
-                ground = background.blend(end, _STRENGTHS[level])
+                ground = background.blend(end, strengths[level])
                 shade = Style(color=_readable(ground, foreground).rich_color, bgcolor=ground.rich_color)
             shades.append(shade + cue if level >= STEPS // 2 else shade)
         return tuple(shades)
 
+    # Underlined or not tells up from down in grey, too; where colours are few, down gets a sign of its own.
+    few = Style() if colours > 16 else Style(strike=True)
     accent = Color.parse(variables["primary"])
     up, down = (Color.parse(variables.get(name, _FALLBACK[name])) for name in ("scale-up", "scale-down"))
     toward = Color.parse("#ffffff" if background.brightness < 0.5 else "#000000")
@@ -148,9 +151,9 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         warning=ink(Color.parse(variables["warning"])),
         error=ink(Color.parse(variables["error"])),
         good=ink(Color.parse(variables["success"])),
-        up=scale("scale-up", Style(underline=True)),
-        down=scale("scale-down", Style(strike=True)),
-        amount=scale("scale-amount", Style(bold=True)),
+        up=scale("scale-up", _STRONG, Style(underline=True)),
+        down=scale("scale-down", _STRONG, few),
+        amount=scale("scale-amount", _SOFT, Style()),
         up_text=ink(up.blend(toward, 0.25)),
         down_text=ink(down.blend(toward, 0.25)),
         cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),

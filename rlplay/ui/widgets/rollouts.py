@@ -12,7 +12,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.update import Update
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import plain, signed
@@ -47,7 +47,9 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._update: Update | None = None
+        self._sampled: Sampled | None = None  # as of `show`: the update itself may have gone on by the time of drawing
+        self._scored: Scored | None = None
+        self._credited: Credited | None = None
         self._order: list[int] = []
         self._means: Array | None = None
         self._rows: list[tuple[int, int]] = []  # group and completion; completion −1 the prompt, −2 its numbers
@@ -56,15 +58,18 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
 
     def show(self, update: Update | None, order: list[int], sort: Sort) -> None:
         """List `update`'s completions in this `order`."""
-        self._update, self._order = update, order
+        self._order = order
+        self._sampled, self._scored, self._credited = (
+            (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
+        )
         self._means = None if update is None else advantages(update)
         rows: list[tuple[int, int]] = []
         self._row_of = {}
         group = -1
-        if update is not None and update.sampled is not None:
+        if self._sampled is not None:
             for completion in order:
-                if update.sampled.group[completion] != group:
-                    group = int(update.sampled.group[completion])
+                if self._sampled.group[completion] != group:
+                    group = int(self._sampled.group[completion])
                     rows += [(group, -1), (group, -2)]
                 self._row_of[completion] = len(rows)
                 rows.append((group, completion))
@@ -87,12 +92,11 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
 
     def line(self, row: int) -> Iterable[Segment]:
         """One line of the list."""
-        assert self._update is not None
-        assert self._update.sampled is not None
+        assert self._sampled is not None
         group, completion = self._rows[row]
         width = self.scrollable_content_region.width
         if completion == -1:
-            prompt = visible(self._update.sampled.prompts[group])
+            prompt = visible(self._sampled.prompts[group])
             if cell_len(prompt) > width:
                 prompt = set_cell_size(prompt, width - 1) + "…"
             yield Segment(prompt, self.palette.text)
@@ -102,10 +106,9 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
             yield from self._completion(completion, width)
 
     def _group(self, group: int) -> Iterable[Segment]:
-        assert self._update is not None
-        credited = self._update.credited
+        credited = self._credited
         if credited is None:
-            yield Segment("  not scored yet" if self._update.scored is None else "", self.palette.faint)
+            yield Segment("  not scored yet" if self._scored is None else "  scored", self.palette.faint)
             return
         mean, std = float(credited.group_mean[group]), float(credited.group_std[group])
         yield Segment(f"  {plain(mean):>5} ± {plain(std)}", self.palette.muted)
@@ -113,8 +116,7 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
             yield Segment("  no signal", self.palette.warning)
 
     def _completion(self, completion: int, width: int) -> Iterable[Segment]:
-        assert self._update is not None
-        sampled, scored = self._update.sampled, self._update.scored
+        sampled, scored = self._sampled, self._scored
         assert sampled is not None
         here = completion == self.cursor[0]
         base = self.palette.strong if here else self.palette.text

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from rlplay.trace.lenses import Lens
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
@@ -51,7 +51,7 @@ Every answer the policy sampled, prompt dim above it. The colour of a token is o
 scale, written below, never changes, so shades compare between updates. `c` and `C` go through the statistics; until
 then the one that fits what has just happened is shown (auto).
 
-**Without colour:** underlined tokens are pushed up or high, struck-out ones are pushed down; `m` writes the numbers.
+**Without colour:** on a scale with two sides the underlined tokens are on the upper one; `m` writes every number.
 ▲ and ▼ are tokens the clip silenced: their gradient is exactly zero in that optimizer step.
 
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
@@ -69,7 +69,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._update: Update | None = None
+        self._sampled: Sampled | None = None  # as of `show`: the update itself may have gone on by the time of drawing
         self._order: list[int] = []
         self._lens: Lens | None = None
         self._values: Array | None = None
@@ -85,15 +85,16 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def show(self, update: Update | None, order: list[int], lens: Lens, signs: bool) -> None:
         """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number."""
-        self._update, self._order, self._lens, self._signs = update, order, lens, signs
+        self._order, self._lens, self._signs = order, lens, signs
+        self._sampled = None if update is None else update.sampled
         self._values = self._levels = self._clips = self._means = None
-        if update is not None and update.sampled is not None:
+        if update is not None and self._sampled is not None:
             self._values = lens.values(update)
             self._levels = None if self._values is None else levels(lens, self._values)
             self._clips = update.latest_step("clip_state")
             self._means = advantages(update)
             completion, token = self.cursor
-            if completion >= update.completions:
+            if completion >= len(self._sampled.group):
                 self.cursor = (0, 0)
             else:
                 self.cursor = (completion, min(token, max(self._length(completion) - 1, 0)))
@@ -102,7 +103,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""
-        if self.cursor == (completion, token) or self._update is None or completion >= self._update.completions:
+        if self.cursor == (completion, token) or self._sampled is None or completion >= len(self._sampled.group):
             return
         token = max(min(token, self._length(completion) - 1), 0)
         before, self.cursor = self.cursor, (completion, token)
@@ -125,18 +126,17 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         return len(self._rows)
 
     def _length(self, completion: int) -> int:
-        assert self._update is not None
-        assert self._update.sampled is not None
-        offsets = self._update.sampled.offsets
+        assert self._sampled is not None
+        offsets = self._sampled.offsets
         return int(offsets[completion + 1] - offsets[completion])
 
     def _lay_out(self) -> None:
         rows: list[Row] = []
         self._first_row = {}
-        if self._update is not None and self._update.sampled is not None:
+        if self._sampled is not None:
             width = self.scrollable_content_region.width - GUTTER
-            sampled = self._update.sampled
-            key = (sampled.update, id(self._update), width, self._signs)
+            sampled = self._sampled
+            key = (sampled.update, tuple(sampled.prompts), width, self._signs)
             if key != self._wrapped_for:
                 self._wrapped, self._wrapped_for = {}, key
             group = -1
@@ -157,8 +157,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self.rebuild()
 
     def _wrap(self, completion: int, width: int) -> list[list[Cell]]:
-        assert self._update is not None
-        sampled = self._update.sampled
+        sampled = self._sampled
         assert sampled is not None
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
         clips = b"" if self._clips is None else np.nan_to_num(self._clips[start:end]).astype(np.int8).tobytes()
@@ -190,9 +189,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         first = self._first_row[shown.completion] == row
         yield Segment("▸" if here and first else "▎", self.palette.key if here else self._edge(shown.completion))
         yield Segment(" ")
-        assert self._update is not None
-        assert self._update.sampled is not None
-        start = int(self._update.sampled.offsets[shown.completion])
+        assert self._sampled is not None
+        start = int(self._sampled.offsets[shown.completion])
         for cell in shown.cells:
             if shown.values:
                 yield self._number(start + cell.token, cell)
@@ -210,9 +208,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         return self.palette.up_text if mean > 0 else self.palette.down_text
 
     def _style(self, token: int) -> Style:
-        assert self._update is not None
-        assert self._update.sampled is not None
-        if not self._update.sampled.mask[token]:
+        assert self._sampled is not None
+        if not self._sampled.mask[token]:
             return self.palette.muted
         if self._levels is None or self._lens is None:
             return self.palette.text
@@ -285,7 +282,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def action_along(self, step: int) -> None:
         """To the next token, past the end to the next completion."""
-        if not self._order or self._update is None:
+        if not self._order:
             return
         completion, token = self.cursor
         if 0 <= token + step < self._length(completion):
