@@ -100,10 +100,14 @@ def run(scenario: str | None, device: str, updates: int | None, as_json: bool, o
     from rlplay.engine.driver import Driver
     from rlplay.engine.headless import run as play_headless
     from rlplay.engine.report import JsonLines, Lines
+    from rlplay.engine.state import Halt
 
     report = (JsonLines if as_json else Lines)(sys.stdout, sys.stderr)
     job = Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
-    return play_headless(job, steps, updates, report, Driver)
+    try:
+        return play_headless(job, steps, updates, report, Driver)
+    except Halt as error:
+        raise click.UsageError(f"training cannot go on: {error}") from error
 
 
 @click.command()

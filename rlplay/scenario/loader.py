@@ -83,9 +83,10 @@ def with_changes(
 ) -> Scenario:
     """`scenario` with what the command line says. Raises ScenarioError.
 
-    A dataset of one's own replaces the task and the script, which speaks of that task.
+    A dataset of one's own replaces the task and the script, which speaks of that task; a reward of one's own, the
+    weights of the task's rewards.
     """
-    settings = dict(scenario.settings)
+    settings = {name: value for name, value in scenario.settings.items() if name != "reward_weights" or not reward}
     if algorithm is not None:
         settings["algorithm"] = algorithm
     for entry in sets:

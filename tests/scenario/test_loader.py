@@ -124,3 +124,4 @@ def test_own_data_replaces_the_task_and_its_script(tmp_path: Path) -> None:
         load("learn-to-think"), dataset=str(tmp_path / "rows.csv"), reward=[f"{tmp_path / 'score.py'}:f"]
     )
     assert (changed.task, changed.script, changed.name) == (None, [], "own-data")
+    assert "reward_weights" not in changed.settings
