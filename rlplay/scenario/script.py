@@ -16,8 +16,8 @@ script:
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
 ```
 
-Every verb of `verbs.py` is allowed except those that need a person (`resume`, `tour`, `quit`). `parse` turns a script into
-frozen steps, so that whoever plays it can match on types.
+Every verb of `verbs.py` is allowed except those that need a person (`resume`, `tour`, `quit`). `parse` turns a script
+into frozen steps, so that whoever plays it can match on types.
 """
 
 from __future__ import annotations
