@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +12,7 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
+from textual.theme import Theme
 
 from rlplay.link.messages import Failed, Status
 from rlplay.scenario.schema import Job
@@ -35,7 +35,7 @@ from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
-from rlplay.ui.widgets.tokens import Tokens, title
+from rlplay.ui.widgets.tokens import Tokens
 
 FRAMES = 15
 
@@ -69,10 +69,8 @@ class RlplayApp(App[int]):
 
     def __init__(self, source: Source, demo: bool = False) -> None:
         super().__init__()
-        for theme in THEMES:
-            self.register_theme(theme)
-        wanted = os.environ.get("TEXTUAL_THEME", "")
-        self.theme = wanted if wanted in self.available_themes else THEMES[0].name
+        if self.theme == "textual-dark":
+            self.theme = THEMES[0].name
         self.session = Session(source)
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
@@ -86,6 +84,11 @@ class RlplayApp(App[int]):
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels()
         self.narrator, self.keys = Narrator(), Footer()
+
+    @property
+    def available_themes(self) -> dict[str, Theme]:
+        """Textual's themes and our own, known from the start so that TEXTUAL_THEME can name them."""
+        return {**super().available_themes, **{theme.name: theme for theme in THEMES}}
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -101,7 +104,7 @@ class RlplayApp(App[int]):
 
     def on_mount(self) -> None:
         self.main = self.screen
-        self.rollouts.border_title, self.inspector.border_title = "Rollouts", "Token"
+        self.inspector.border_title = "Token"
         self.banner.border_title = "The engine has ended"
         self.tokens.focus()
         self.set_interval(1 / FRAMES, self.paint)
@@ -162,8 +165,7 @@ class RlplayApp(App[int]):
         if "update" in changes:
             listed = order(session.shown, self.sort)
             lens = self.lens
-            self.tokens.show(session.shown, listed, lens, self.signs)
-            self.tokens.border_title = title(lens, self.lens_choice is None)
+            self.tokens.show(session.shown, listed, lens, self.lens_choice is None, self.signs)
             self.rollouts.show(session.shown, listed, self.sort)
         if changes & {"update", "status"}:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings)

@@ -45,6 +45,13 @@ Below stand all statistics of this token, the ones the colours can show.
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
         self._facts: Facts | None = None
+        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any]] | None = None
+
+    def on_resize(self) -> None:
+        """A new width folds the lines elsewhere."""
+        if self._shown is not None:
+            self._lines = []
+            self.show(*self._shown)
 
     def count(self) -> int:
         """Lines about the token."""
@@ -56,7 +63,8 @@ Below stand all statistics of this token, the ones the colours can show.
 
     def show(self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any]) -> None:
         """Show the token at `cursor`, if there is one."""
-        self._lines = []
+        self._shown = update, cursor, settings
+        before, self._lines = self._lines, []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
             if self._facts is None or not self._facts.hold_for(update):
@@ -73,7 +81,8 @@ Below stand all statistics of this token, the ones the colours can show.
                     [],
                     *self._statistics(self._facts, token),
                 ]
-        self.rebuild()
+        if self._lines != before:
+            self.rebuild()
 
     def _head(self, update: Update, sampled: Sampled, completion: int, token: int) -> list[list[Segment]]:
         piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])

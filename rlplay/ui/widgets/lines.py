@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.content import Content
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -29,6 +30,8 @@ class Lines(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._strips: dict[int, Strip] = {}
+        self._captions: tuple[object, ...] = ()
+        self._ground = Style()
         self.palette: Palette
 
     def count(self) -> int:
@@ -54,12 +57,24 @@ class Lines(ScrollView, can_focus=True):
     def recolour(self) -> None:
         """Draw every line afresh; there are as many as before."""
         self._strips.clear()
+        self._ground = Style()
         self.refresh()
 
     def rebuild(self) -> None:
         """Draw every line afresh and count them."""
-        self.virtual_size = Size(self.scrollable_content_region.width, self.count())
+        size = Size(self.scrollable_content_region.width, self.count())
+        if size != self.virtual_size:
+            # Assigning would lay out the whole screen again; the scrollbar's place is fixed, so nothing would move.
+            self.set_reactive(Lines.virtual_size, size)
+            self._scroll_update(size)
         self.recolour()
+
+    def caption(self, title: Content, subtitle: Content) -> None:
+        """Set the words in the border; repaints only if they are new."""
+        if self._captions == (title, title.spans, subtitle, subtitle.spans):
+            return
+        self._captions = (title, title.spans, subtitle, subtitle.spans)
+        self.border_title, self.border_subtitle = title, subtitle
 
     def redraw(self, *rows: int) -> None:
         """Draw these lines afresh."""
@@ -81,10 +96,13 @@ class Lines(ScrollView, can_focus=True):
         """Focus and size change the ground under every line."""
         super().notify_style_update()
         self._strips.clear()
+        self._ground = Style()
 
     def render_line(self, y: int) -> Strip:
         """Textual asks for the line `y` below the top of the panel."""
         width = self.scrollable_content_region.width
+        if not self._ground:
+            self._ground = self.rich_style
         if self.count() == 0:
             return self._hatched(y, width)
         row = y + self.scroll_offset.y
@@ -94,10 +112,6 @@ class Lines(ScrollView, can_focus=True):
             strip = Strip(segments).adjust_cell_length(width).apply_style(self._ground)
             self._strips[row] = strip
         return strip
-
-    @property
-    def _ground(self) -> Style:
-        return self.rich_style
 
     def _hatched(self, y: int, width: int) -> Strip:
         words = textwrap.wrap(self.EMPTY, max(width - 8, 12))

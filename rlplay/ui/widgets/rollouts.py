@@ -74,7 +74,7 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
                 self._row_of[completion] = len(rows)
                 rows.append((group, completion))
         self._rows = rows
-        self.border_subtitle = Content.assemble((f"by {sort}", "$text-muted")) if sort != "as sampled" else ""
+        self.caption(Content("Rollouts"), Content(f"by {sort}" if sort != "as sampled" else "reward · advantage"))
         self.rebuild()
 
     def point(self, completion: int, token: int) -> None:

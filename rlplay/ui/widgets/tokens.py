@@ -83,8 +83,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._wrapped_for: tuple[object, ...] = ()
         self.cursor = (0, 0)
 
-    def show(self, update: Update | None, order: list[int], lens: Lens, signs: bool) -> None:
-        """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number."""
+    def show(self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool) -> None:
+        """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
+
+        `automatic` says that nobody chose the lens.
+        """
         self._order, self._lens, self._signs = order, lens, signs
         self._sampled = None if update is None else update.sampled
         self._values = self._levels = self._clips = self._means = None
@@ -99,7 +102,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             else:
                 self.cursor = (completion, min(token, max(self._length(completion) - 1, 0)))
         self._lay_out()
-        self._caption(lens)
+        self.caption(title(lens, automatic), legend(lens, self.palette, self._values is not None))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""
@@ -236,9 +239,6 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         if self._lens.scale == "diverging" and level:
             style = self.palette.up_text if level > 0 else self.palette.down_text
         return Segment(text.ljust(cell.width)[: cell.width], style)
-
-    def _caption(self, lens: Lens) -> None:
-        self.border_subtitle = legend(lens, self.palette, self._values is not None)
 
     # Cursor
 
