@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -73,7 +74,7 @@ def runs() -> None:
 @click.option("--format", "kind", type=click.Choice(["npz", "jsonl"]), required=True, help="What to write.")
 @click.option("--update", type=click.IntRange(min=1), metavar="N", help="Only this update's tokens.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
-def export(recorded: Path, kind: str, update: int | None, out: Path) -> None:
+def export(recorded: Path, kind: Literal["npz", "jsonl"], update: int | None, out: Path) -> None:
     """Write a run's tokens and numbers for other tools."""
     from rlplay import paths
     from rlplay.trace.export import export as write

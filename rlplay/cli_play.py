@@ -61,11 +61,7 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     return with_changes(load(name or FLAGSHIP), **changes)
 
 
-@click.command(hidden=True)
-@click.argument("scenario", type=SCENARIO, required=False)
-@_with_changes
-def play(scenario: str | None, device: str, **changes: Any) -> int:
-    """Open the playground."""
+def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
     from rlplay import paths
     from rlplay.scenario.schema import Job
 
@@ -74,7 +70,23 @@ def play(scenario: str | None, device: str, **changes: Any) -> int:
         raise click.UsageError(f"the playground needs a terminal; without one: rlplay run {scenario or FLAGSHIP}")
     from rlplay.ui.app import play as open_playground
 
-    return open_playground(Job(scenario=chosen, run=str(paths.new_run(chosen.name)), device=device))
+    return open_playground(Job(scenario=chosen, run=str(paths.new_run(chosen.name)), device=device), demo)
+
+
+@click.command(hidden=True)
+@click.argument("scenario", type=SCENARIO, required=False)
+@_with_changes
+def play(scenario: str | None, device: str, **changes: Any) -> int:
+    """Open the playground."""
+    return _open(scenario, device, changes, demo=False)
+
+
+@click.command()
+@click.argument("scenario", type=SCENARIO, required=False)
+@_with_changes
+def demo(scenario: str | None, device: str, **changes: Any) -> int:
+    """Play a scenario's lesson hands-free; any key takes over."""
+    return _open(scenario, device, changes, demo=True)
 
 
 @click.command()
@@ -120,4 +132,4 @@ def replay(recorded: Path) -> int:
     return open_replay(paths.find_run(recorded))
 
 
-COMMANDS = (play, run, replay)
+COMMANDS = (play, demo, run, replay)
