@@ -43,7 +43,7 @@ class History:
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
         self._abandoned: dict[str, list[Series]] = {}
-        self._marks: list[tuple[int, str]] = []
+        self._marks: list[tuple[int, int, str]] = []  # how far back a rewind leaves it, its update, text
 
     @classmethod
     def of(cls, points: Iterable[tuple[int, str, int, float | None]], marks: Iterable[AnyRecord]) -> History:
@@ -101,7 +101,7 @@ class History:
     @property
     def marks(self) -> list[tuple[int, str]]:
         """What happened between updates on the live branch, in that order: (update, "epsilon 0.2 → 0.1")."""
-        return list(self._marks)
+        return [(update, text) for _, update, text in self._marks]
 
     def _cut(self, last: int) -> None:
         for name, line in self._lines.items():
@@ -113,8 +113,9 @@ class History:
     def _mark(self, record: AnyRecord) -> None:
         match record:
             case Changed():
-                self._marks.append((record.update, f"{record.name} {record.previous} → {record.value}"))
+                since = record.update - 1 if record.phase == "sample" else record.update
+                self._marks.append((since, record.update, f"{record.name} {record.previous} → {record.value}"))
             case Rewound():
-                self._marks.append((record.update, f"rewound from {record.abandoned}"))
+                self._marks.append((record.update, record.update, f"rewound from {record.abandoned}"))
             case _:
                 pass

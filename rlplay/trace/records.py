@@ -133,6 +133,7 @@ class Changed(Record, frozen=True, kw_only=True):
     name: str
     value: Any
     previous: Any
+    also: dict[str, Any] = {}  # other settings it changed with it: the axes of an algorithm
 
 
 class Rewound(Record, frozen=True, kw_only=True):

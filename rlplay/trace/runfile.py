@@ -26,7 +26,7 @@ from rlplay.trace.runfile_format import (
     unpack,
     without_detail,
 )
-from rlplay.trace.update import Update
+from rlplay.trace.update import PHASES, Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
 
@@ -96,9 +96,12 @@ class RunWriter:
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:
                 if isinstance(record, Rewound):
-                    self._abandon("number > ?", record.update, ("records", "metrics", "snapshots"))
+                    # A knob turned before the next update began was turned at the state that the run goes back to.
+                    turned = "kind = 'changed' AND phase = 'sample' AND number = ?2 + 1"
+                    later = {"records": f"number > ?2 AND NOT ({turned})"}
+                    self._abandon(record.update, {**later, "metrics": "number > ?2", "snapshots": "number > ?2"})
                 if isinstance(record, Sampled):  # an update begun before and given up, or cut short by a crash
-                    self._abandon(f"number >= ? AND kind IN {DETAIL}", record.update, ("records",))
+                    self._abandon(record.update, {"records": f"number >= ?2 AND kind IN {DETAIL}"})
                 _insert(self._db, record)
                 if isinstance(record, Finished | Evaluated):
                     rows = [(record.update, name, value) for name, value in record.metrics.items()]
@@ -128,10 +131,10 @@ class RunWriter:
         """Fold the write-ahead log into the file and close it; nothing is lost without it."""
         self._db.close()
 
-    def _abandon(self, which: str, update: int, tables: tuple[str, ...]) -> None:
+    def _abandon(self, update: int, which: dict[str, str]) -> None:
         moved = 0
-        for table in tables:
-            query = f"UPDATE {table} SET branch = ? WHERE branch = 0 AND {which}"
+        for table, condition in which.items():
+            query = f"UPDATE {table} SET branch = ?1 WHERE branch = 0 AND {condition}"
             moved += self._db.execute(query, (self._branches + 1, update)).rowcount
         self._branches += moved > 0
 
@@ -203,6 +206,14 @@ class RunReader:
         found = self._records("kind = 'changed' AND branch = 0 ORDER BY id")
         return [record for _, record in found if isinstance(record, Changed)]
 
+    def settings(self, number: int) -> dict[str, Any]:
+        """The settings that held in the optimizer steps of update `number`."""
+        settings = dict(self.started.settings)
+        for change in self.changes():
+            if (change.update, PHASES.index(change.phase)) <= (number, PHASES.index("update")):
+                settings |= {**change.also, change.name: change.value}
+        return settings
+
     def last_snapshot(self) -> Snapshot | None:
         """The newest snapshot of the live branch that is still on disk; None if there is none."""
         with explained(self.path, "read"):
@@ -241,8 +252,9 @@ _NUMBERS = "SELECT DISTINCT number FROM records WHERE kind = '{kind}' AND branch
 
 def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:
     step = record.step if isinstance(record, Stepped) else None
-    row = (record.update, kind(record), step, pack(record))
-    db.execute("INSERT INTO records (number, kind, step, data) VALUES (?, ?, ?, ?)", row)
+    phase = record.phase if isinstance(record, Changed) else None
+    row = (record.update, kind(record), step, phase, pack(record))
+    db.execute("INSERT INTO records (number, kind, step, phase, data) VALUES (?, ?, ?, ?, ?)", row)
 
 
 def _snapshots(db: sqlite3.Connection, path: Path) -> list[Snapshot]:

@@ -33,6 +33,7 @@ CREATE TABLE records (
     number INTEGER NOT NULL,             -- update
     kind TEXT NOT NULL,                  -- sampled, scored, credited, stepped, finished, changed…
     step INTEGER,                        -- optimizer step of a stepped record
+    phase TEXT,                          -- from which on a changed setting holds
     branch INTEGER NOT NULL DEFAULT 0,
     data BLOB NOT NULL
 );

@@ -39,8 +39,8 @@ def again(number: int) -> list[AnyRecord]:
     return [msgspec.structs.replace(record, update=number) for record in SMALL]
 
 
-def changed(update: int, value: float) -> Changed:
-    return Changed(update=update, phase="sample", name="epsilon", value=value, previous=0.2)
+def changed(update: int, value: float, phase: str = "sample") -> Changed:
+    return Changed(update=update, phase=phase, name="epsilon", value=value, previous=0.2)
 
 
 @pytest.fixture
@@ -113,9 +113,9 @@ def test_a_rewind_abandons_what_came_later_but_deletes_nothing(writer: RunWriter
     assert reader.updates() == history.series("reward")[0] == [1, 2]
     assert encoded(reader.load(2)) == [RECORDS.encode(record) for record in synthetic_update(2, seed=5)]
     assert [segment[0] for segment in history.abandoned("reward")] == [[2, 3]]
-    assert reader.changes() == []
+    assert reader.changes() == [changed(2, 0.1)]
     assert [snapshot.update for snapshot in writer.snapshots()] == [1]
-    assert history.marks == [(1, "rewound from 3")]
+    assert history.marks == [(2, "epsilon 0.2 → 0.1"), (1, "rewound from 3")]
     assert sum(isinstance(record, Finished) for _, record in reader.follow(0)) == 4
 
 
@@ -143,7 +143,7 @@ def lives(draw: st.DrawFn) -> list[AnyRecord]:
             case "evaluate":
                 records.append(synthetic_evaluated(reached))
             case "change":
-                records.append(changed(reached + 1, 0.5))
+                records.append(changed(reached + 1, 0.5, draw(st.sampled_from(["sample", "score"]))))
             case "rewind":
                 target = draw(st.integers(0, reached))
                 records.append(Rewound(update=target, abandoned=reached))
@@ -239,6 +239,16 @@ def test_a_killed_writer_leaves_a_readable_file(tmp_path: Path, attempt: int) ->
     resumed.append(Notice(update=told, level="info", text="going on"))
     resumed.close()
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_settings_are_those_that_held_in_an_updates_steps(writer: RunWriter) -> None:
+    writer.append(changed(2, 0.1, "update"))
+    writer.append(changed(2, 0.3, "after"))
+    axes = {"returns": "gae", "baseline": "value"}
+    writer.append(Changed(update=4, phase="sample", name="algorithm", value="ppo", previous="grpo", also=axes))
+    reader = RunReader(writer.path)
+    assert [reader.settings(number)["epsilon"] for number in (1, 2, 3)] == [0.2, 0.1, 0.3]
+    assert reader.settings(4) == {**synthetic_started().settings, "epsilon": 0.3, "algorithm": "ppo", **axes}
 
 
 def test_optimizer_steps_keep_their_index(writer: RunWriter) -> None:

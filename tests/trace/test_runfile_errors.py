@@ -110,7 +110,8 @@ def test_a_run_on_a_read_only_disk_can_be_read(path: Path, monkeypatch: pytest.M
     def without_rights(name: str, **options: Any) -> sqlite3.Connection:
         if "mode=rw" in name:
             raise sqlite3.OperationalError("unable to open database file")
-        return connect(name, **options)
+        opened: sqlite3.Connection = connect(name, **options)
+        return opened
 
     monkeypatch.setattr(sqlite3, "connect", without_rights)
     assert RunReader(path).updates() == [1, 2]

@@ -1,0 +1,105 @@
+"""One update as named arrays, enough to compute its loss again with nothing but numpy.
+
+Rectangles are padded on the right: 0 for ids, masks and clip states, NaN for numbers. N completions, P positions of
+the longest prompt, C of the longest completion, R completions in a step. What was not computed is left out.
+
+    token_ids              [N, ≤P + C]  prompt and completion
+    prompt_ids, prompt_mask           [N, P]
+    completion_ids, completion_mask   [N, C]  mask 1 = sampled by the policy, 0 = environment or padding
+    completion_lengths, group_id, rewards, truncated  [N]
+    rewards/NAME, gold/NAME           [N]  the parts of the reward, scores that are not trained on
+    old_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values, token_rewards  [N, C]
+    step_I/rows            [R]     the completions of optimizer step I
+    step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/kl, …/values  [R, C]
+    step_I/metrics, metrics, settings, reward_weights  JSON strings
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rlplay.trace.records import Array, Stepped
+from rlplay.trace.update import Update
+
+_STEPPED = ("logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "kl", "values")
+_CREDITED = ("ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards")
+
+
+def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
+    """The arrays of an update that has been sampled; `settings` are those that held in its optimizer steps."""
+    sampled = update.sampled
+    assert sampled is not None
+    lengths = np.diff(sampled.offsets)
+    prompt = _padded(sampled.prompt_ids, np.diff(sampled.prompt_offsets))[sampled.group]
+    prompt_lengths = np.diff(sampled.prompt_offsets)[sampled.group]
+    completion = _padded(sampled.token_ids, lengths)
+    out: dict[str, Array] = {
+        "token_ids": _joined(prompt, prompt_lengths, completion, lengths),
+        "prompt_ids": prompt,
+        "prompt_mask": (np.arange(prompt.shape[1]) < prompt_lengths[:, None]).astype(np.uint8),
+        "completion_ids": completion,
+        "completion_mask": _padded(sampled.mask, lengths),
+        "completion_lengths": lengths,
+        "group_id": sampled.group,
+        "truncated": sampled.truncated,
+        "old_logprobs": _padded(sampled.old_logprobs, lengths),
+        "entropy": _padded(sampled.entropy, lengths),
+        "settings": _json(settings),
+    }
+    if update.scored is not None:
+        out["rewards"] = update.scored.rewards
+        out["reward_weights"] = _json(update.scored.weights)
+        out |= {f"rewards/{name}": part for name, part in update.scored.parts.items()}
+        out |= {f"gold/{name}": score for name, score in update.scored.gold.items()}
+    for name in _CREDITED if update.credited is not None else ():
+        values = getattr(update.credited, name)
+        if values is not None:
+            out[name] = _padded(values, lengths)
+    for step in update.steps:
+        out |= {f"step_{step.step}/{name}": array for name, array in _step(step, lengths).items()}
+    new = update.new_logprobs()
+    if new is not None and update.finished is not None:
+        out["new_logprobs"] = _padded(new, lengths)
+        out["metrics"] = _json(update.finished.metrics)
+    return out
+
+
+def write_npz(path: Path, named: Iterable[tuple[str, Array]]) -> None:
+    """Write arrays one after the other, so that a long run needs no memory; `numpy.load` reads them."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in named:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def _step(step: Stepped, lengths: Array) -> dict[str, Array]:
+    found = {name: getattr(step, name) for name in _STEPPED}
+    width = int(lengths.max(initial=0))
+    out = {name: _padded(flat, lengths[step.rows], width) for name, flat in found.items() if flat is not None}
+    return {"rows": step.rows, "metrics": _json(step.metrics), **out}
+
+
+def _padded(flat: Array, lengths: Array, width: int | None = None) -> Array:
+    """Flat values of sequences with these lengths as a rectangle [sequences, width, ...]."""
+    width = int(lengths.max(initial=0)) if width is None else width
+    filler = np.nan if flat.dtype.kind == "f" else 0
+    out = np.full((len(lengths), width, *flat.shape[1:]), filler, dtype=flat.dtype)
+    out[np.arange(width) < lengths[:, None]] = flat
+    return out
+
+
+def _joined(prompt: Array, prompt_lengths: Array, completion: Array, lengths: Array) -> Array:
+    rows = [
+        np.concatenate([p[:n], c[:m]]) for p, n, c, m in zip(prompt, prompt_lengths, completion, lengths, strict=True)
+    ]
+    return _padded(np.concatenate(rows), prompt_lengths + lengths) if rows else prompt
+
+
+def _json(value: Any) -> Array:
+    return np.array(msgspec.json.encode(value).decode())
