@@ -73,7 +73,6 @@ class Driver:
         out of memory), the state goes back to the end of the last update and the exception goes on to the caller.
         """
         self._state.look_closely = until in ("token", "phase", "step") or (until == "update" and count == 1)
-        finished = False  # an update ends with its held-out evaluation, where one is due
         while count > 0:
             try:
                 moment = self._next()
@@ -81,12 +80,9 @@ class Driver:
                 self._go_to(self._state.update)
                 raise
             self._tell(moment, closely=until == "token")
-            finished = finished or isinstance(moment, Finished)
-            ended = finished and isinstance(moment, Evaluated if self._evaluates() else Finished)
-            finished = finished and not ended
-            if ended if until == "update" else self._ends(moment, until):
+            if self._ends(moment, until):
                 count -= 1
-            at_limit = ended and self._state.update == self._plan.max_updates
+            at_limit = isinstance(moment, Finished) and moment.update == self._plan.max_updates
             if interrupted() or (until == "forever" and at_limit):
                 return
 
@@ -161,16 +157,15 @@ class Driver:
     def _ends(self, moment: Moment, until: Until) -> bool:
         match until:
             case "token":
-                return not isinstance(moment, Evaluating)
+                return not isinstance(moment, (Evaluating, Evaluated))
             case "phase":
                 return _ends_phase(moment)
             case "step":
                 return isinstance(moment, Stepped)
+            case "update":
+                return isinstance(moment, Finished)
             case _:
                 return False
-
-    def _evaluates(self) -> bool:
-        return bool(self._plan.eval_every) and self._state.update % self._plan.eval_every == 0
 
     def _go_to(self, update: int) -> None:
         """Restore the nearest snapshot at or before `update` and repeat, silently, what came after it."""
