@@ -2,5 +2,6 @@
 
 May import numpy, msgspec and sqlite3; never torch or Textual, so a run can be replayed anywhere.
 Start with `records.py` (what the engine says), then `update.py` (one update assembled from its records),
-`lenses.py` (every per-token statistic) and `metrics.py` (every per-update number).
+`lenses.py` (every per-token statistic) and `metrics.py` (every per-update number). `runfile.py` keeps records on disk,
+`history.py` the numbers of all updates, `export.py` hands both over to other tools.
 """

@@ -1,0 +1,58 @@
+"""Where runs are kept and how they are found again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlplay import paths
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    return tmp_path
+
+
+def made(name: str) -> Path:
+    path = paths.new_run(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+    return path
+
+
+def test_runs_live_under_rlplay_home_or_the_platforms_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paths.runs_folder() == home / "runs"
+    monkeypatch.delenv("RLPLAY_HOME")
+    assert paths.runs_folder().parts[-2:] == ("rlplay", "runs")
+
+
+def test_a_new_path_is_readable_safe_and_free(home: Path) -> None:
+    assert not paths.runs_folder().exists()
+    first, second = made("Learn to think!/.."), made("Learn to think!/..")
+    assert first.parent == home / "runs"
+    assert "learn-to-think" in first.stem
+    assert first != second
+    assert "_run" in paths.new_run("東").stem
+
+
+def test_runs_are_listed_newest_first() -> None:
+    assert paths.list_runs() == []
+    folder = paths.runs_folder()
+    folder.mkdir()
+    for name in ("2026-01-02_a", "2026-02-01_b", "2025-12-31_c"):
+        (folder / f"{name}.rlplay").write_text("")
+    (folder / "2027-01-01_d.rlplay.new").write_text("")
+    assert [run.stem for run in paths.list_runs()] == ["2026-02-01_b", "2026-01-02_a", "2025-12-31_c"]
+
+
+def test_a_run_is_found_by_path_name_part_and_last() -> None:
+    run = made("learn-to-think")
+    for given in (run, run.name, run.stem, "think", "last"):
+        assert paths.find_run(given) == run
+    made("think-twice")
+    with pytest.raises(ValueError, match="fits 2 runs"):
+        paths.find_run("think")
+    with pytest.raises(ValueError, match="no run 'none'"):
+        paths.find_run("none")

@@ -1,0 +1,63 @@
+"""The numbers of a run, as curves need them."""
+
+from __future__ import annotations
+
+from rlplay.trace.history import History
+from rlplay.trace.records import Changed, Finished, Rewound
+from tests.recorded import synthetic_evaluated, synthetic_update
+
+
+def lived(*numbers: int) -> History:
+    history = History()
+    for number in numbers:
+        for record in synthetic_update(number):
+            history.add(record)
+    return history
+
+
+def reward(number: int, seed: int = 0) -> float:
+    finished = synthetic_update(number, seed)[-1]
+    assert isinstance(finished, Finished)
+    return finished.metrics["reward"]
+
+
+def test_series_hold_every_finished_update() -> None:
+    history = lived(1, 2, 3)
+    assert history.series("reward") == ([1, 2, 3], [reward(1), reward(2), reward(3)])
+    assert history.latest("reward") == reward(3)
+    assert "clip_ratio/high_mean" in history.names()
+
+
+def test_an_unknown_metric_is_empty() -> None:
+    assert History().series("reward") == ([], [])
+    assert History().latest("reward") is None
+    assert History().abandoned("reward") == []
+
+
+def test_an_evaluation_done_again_replaces_the_first() -> None:
+    history = lived(1, 2)
+    history.add(synthetic_evaluated(2))
+    history.add(synthetic_evaluated(2))
+    assert history.series("eval_reward")[0] == [2]
+
+
+def test_a_rewind_keeps_the_abandoned_part_apart() -> None:
+    history = lived(1, 2, 3)
+    history.add(Rewound(update=1, abandoned=3))
+    assert history.series("reward") == ([1], [reward(1)])
+    for record in synthetic_update(2, seed=9):
+        history.add(record)
+    history.add(Rewound(update=0, abandoned=2))
+    assert history.latest("reward") is None
+    assert history.abandoned("reward") == [
+        ([2, 3], [reward(2), reward(3)]),
+        ([1, 2], [reward(1), reward(2, seed=9)]),
+    ]
+
+
+def test_a_rewind_forgets_the_knobs_turned_after_the_update_it_goes_back_to() -> None:
+    history = lived(1, 2)
+    for update, phase in ((2, "sample"), (2, "update"), (3, "sample")):
+        history.add(Changed(update=update, phase=phase, name="epsilon", value=0.1, previous=0.2))
+    history.add(Rewound(update=1, abandoned=2))
+    assert history.marks == [(2, "epsilon 0.2 → 0.1"), (1, "rewound from 2")]
