@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
@@ -75,7 +76,7 @@ class Session:
         self.status: Status | None = None
         self.failed: Failed | None = None
         self.history = History()
-        self.log: deque[LogLine] = deque(maxlen=LOG_LINES)
+        self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
         self.notices: list[Notice] = []
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
@@ -114,10 +115,10 @@ class Session:
                 self.changed.add("status")
             case Failed():
                 self.failed, self.loading, self.asked = event, None, ""
-                self.log.append(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
+                self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
                 self.changed |= {"status", "log"}
             case LogLine():
-                self.log.append(event)
+                self._note(event)
                 self.changed.add("log")
             case Restored():
                 self.history = event.history
@@ -139,7 +140,7 @@ class Session:
                 self.changed.add("status")
             case Notice():
                 self.notices.append(record)
-                self.log.append(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
+                self._note(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
                 self.changed |= {"notice", "log"}
             case Rewound():
                 for number in [n for n in self._updates if n > record.update]:
@@ -169,6 +170,9 @@ class Session:
             self._newest = update
         if update is self.shown:
             self.changed.add("update")
+
+    def _note(self, line: LogLine) -> None:
+        self.log.append((time.time(), line))
 
     def find(self, number: int) -> Update | None:
         """Update `number`, from memory or from the run file; None if its detail was not kept."""

@@ -27,14 +27,20 @@ class CurvePanel(Widget, can_focus=True):
     """One plot: a curve or two over the updates, or the ratios of the last optimizer step."""
 
     HELP = """\
+# Curves
+
 One number per update, drawn over the whole run.
 
-**left** and **right** move a cursor and show exact values in the title, in all panels at once.
-**up** and **down** show another metric here. **L** changes to a logarithmic scale and back.
-**escape** goes back to the latest values.
+`←` and `→` move a cursor and show exact values in the title, in all panels at once.
+`↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back.
+`esc` goes back to the latest values.
 
 ◆ marks an update at which a setting was changed or the run went back: put the cursor on it to read which.
 × marks a value that was not a number. The shade around a mean is one standard deviation to each side.
+
+**Ratio** is different: bars show how the importance ratios of the last optimizer step are distributed, counts on a
+logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
+below it, gradient exactly zero. Tokens outside on the other side still pull. Clipping does not bound the ratio.
 """
     DEFAULT_CSS = """
     CurvePanel {
@@ -46,12 +52,12 @@ One number per update, drawn over the whole run.
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1)", "cursor", show=False, id="curve.back"),
-        Binding("right", "move(1)", "cursor", show=False, id="curve.on"),
-        Binding("up,comma", "cycle(-1)", "metric", show=False, id="curve.previous"),
-        Binding("down,semicolon", "cycle(1)", "metric", show=False, id="curve.next"),
+        Binding("left", "move(-1)", "cursor back", show=False, id="curve.back"),
+        Binding("right", "move(1)", "cursor on", show=False, id="curve.on"),
+        Binding("up,comma", "cycle(-1)", "previous metric", show=False, id="curve.previous"),
+        Binding("down,semicolon", "cycle(1)", "next metric", show=False, id="curve.next"),
         Binding("L", "scale", "log scale", show=False, id="curve.log"),
-        Binding("escape", "release", "latest", show=False, id="curve.latest"),
+        Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
 
     class Moved(Message):

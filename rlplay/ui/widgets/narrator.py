@@ -23,9 +23,11 @@ class Narrator(Widget):
     """Shows one thing at a time; a scenario's words stay until the script goes on, whatever the engine does."""
 
     HELP = """\
+# Narrator
+
 What just happened, with the numbers that were recorded, and what you can do next.
 
-In a lesson it is the teacher: **t** goes on. When it asks, predict first: press a choice's number or click it;
+In a lesson it is the teacher: `t` goes on. When it asks, predict first: press a choice's number or click it;
 the answer follows once it can be seen.
 """
     DEFAULT_CSS = """

@@ -1,0 +1,133 @@
+"""Help about the focused panel: what it shows, the formulas behind it, and every key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Markdown, Static
+
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.metrics import describe
+from rlplay.ui.widgets.footer import KEY_NAMES
+from rlplay.ui.widgets.inspector import Inspector
+from rlplay.ui.widgets.rollouts import Rollouts
+from rlplay.ui.widgets.tokens import Tokens
+
+GENERAL = """\
+# rlplay
+
+A model answers prompts (**sample**), the answers are rewarded (**score**), each token is given its share of the outcome
+(**credit**), and the weights are moved so that good tokens get likelier (**update**). Then it starts again.
+
+Move between panels with **tab** or the mouse, and open this help on any of them.
+"""
+_GROUPS = {
+    "engine": "Go on and go back",
+    "look": "What you see",
+    "panels": "Panels",
+    "script": "Lesson",
+    "program": "Program",
+}
+_NAMES = {
+    **KEY_NAMES,
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+    "comma": ",",
+    "semicolon": ";",
+    "escape": "esc",
+}
+
+
+class HelpScreen(ModalScreen[None]):
+    """Explains `widget`, or the nearest panel around it that explains itself."""
+
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; background: $background 70%; }
+    HelpScreen > VerticalScroll {
+        width: 100; max-width: 100%; height: auto; max-height: 95%; padding: 0 2; scrollbar-size-vertical: 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    HelpScreen Markdown { padding: 0; margin: 0; background: $background; }
+    HelpScreen MarkdownBlock:dark > .code_inline, HelpScreen MarkdownBlock:light > .code_inline {
+        color: $accent; background: $background;
+    }
+    HelpScreen MarkdownH1 { content-align: left middle; color: $accent; text-style: bold; margin: 0 0 1 0; }
+    HelpScreen Static { margin: 1 0 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark,f1,q", "dismiss", "close"),
+    ]
+
+    def __init__(self, widget: Widget | None) -> None:
+        super().__init__()
+        self._panel = _explained(widget)
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as scroll:
+            scroll.border_title, scroll.border_subtitle = "Help", "↑ ↓ scroll · esc closes"
+            yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL)
+            for section in (*_statistics(self._panel), _keys(self._panel)):
+                yield Static(section)
+
+    def on_mount(self) -> None:
+        self.query_one(VerticalScroll).focus()
+
+
+def _explained(widget: Widget | None) -> Widget | None:
+    around = widget.ancestors_with_self if widget is not None else ()
+    return next((node for node in around if isinstance(node, Widget) and node.HELP), None)
+
+
+def _statistics(panel: Widget | None) -> Iterator[Content]:
+    """One block for each statistic the panel shows, from the registries."""
+    if isinstance(panel, Tokens | Inspector):
+        for lens in LENSES.values():
+            scale = f"{lens.low:g} … {lens.high:g} {lens.unit}".replace("-", "−").strip()
+            yield _block(lens.title, lens.symbol, lens.formula, f"{lens.reading} Scale: {scale}.")
+    names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if isinstance(panel, Rollouts) else ()
+    for name in names or getattr(panel, "help_metrics", ()):
+        row = describe(name)
+        if row is not None:
+            yield _block(row.title, name, row.formula, f"{row.reading} {f'In {row.unit}.' if row.unit else ''}".strip())
+
+
+def _block(title: str, symbol: str, formula: str, reading: str) -> Content:
+    head = Content.assemble((title, "bold"), (f"  {symbol}", "$accent"), (f"  = {formula}", "$text-muted"))
+    return Content("\n").join([head, Content(reading)]) if reading else head
+
+
+def _keys(panel: Widget | None) -> Content:
+    rows = [Content.styled("Keys", "bold $accent")]
+    own = [
+        (" ".join(_written(key) for key in binding.key.split(",")), binding.description)
+        for binding in (panel.BINDINGS if panel is not None else ())
+        if isinstance(binding, Binding)
+    ]
+    groups = [("In this panel", own)]
+    for group, title in _GROUPS.items():
+        verbs = [verb for verb in VERBS.values() if verb.group == group and verb.keys]
+        groups.append((title, [(" ".join(map(_written, verb.keys)), verb.help) for verb in verbs]))
+    for title, entries in groups:
+        rows += [Content(""), Content.styled(title, "$text-muted")] if entries else []
+        rows += [Content.assemble((f"{keys:>9}  ", "bold $accent"), words) for keys, words in entries]
+    return Content("\n").join([*rows, Content(""), _PALETTE])
+
+
+def _written(key: str) -> str:
+    return _NAMES.get(key, key)
+
+
+_PALETTE = Content.assemble(
+    (f"{'ctrl+p':>9}  ", "bold $accent"), "Every command by name; also themes and a screenshot."
+)

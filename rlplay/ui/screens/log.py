@@ -1,0 +1,139 @@
+"""The log: what the engine said, where it runs, and how long each phase of the last update took."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import RichLog, Static
+
+from rlplay.link.messages import LogLine
+from rlplay.trace.records import Finished, Started
+from rlplay.ui.numbers import tenths
+from rlplay.ui.session import Session
+from rlplay.ui.text import visible
+from rlplay.ui.theme import palette
+from rlplay.ui.widgets.narrator import keyed
+
+LEVELS = ("debug", "info", "warning", "error")
+_LOOK_AGAIN = 0.5
+_BAR = 24
+
+
+class LogScreen(ModalScreen[None]):
+    """Follows the session's log while it is open."""
+
+    DEFAULT_CSS = """
+    LogScreen { align: center middle; background: $background 70%; }
+    LogScreen > Vertical {
+        width: 130; max-width: 100%; height: 90%; padding: 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    LogScreen Static { height: auto; border-bottom: solid $border; }
+    LogScreen RichLog {
+        height: 1fr; scrollbar-size-vertical: 1;
+        &, &:focus { background: $background; background-tint: $foreground 0%; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "filter", "level"),
+        Binding("y", "copy", "copy"),
+        Binding("escape,f12,q", "dismiss", "close"),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._level = "debug"
+        self._written: tuple[float, LogLine] | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_subtitle = keyed("`l` level · `y` copy · `esc` close")
+            yield Static()
+            yield RichLog(wrap=True, markup=False, highlight=False, min_width=20)
+
+    def on_mount(self) -> None:
+        self.query_one(RichLog).focus()
+        self._follow()
+        self.set_interval(_LOOK_AGAIN, self._follow)
+
+    @property
+    def lines(self) -> list[tuple[float, LogLine]]:
+        """What the filter lets through, oldest first, with the time it came."""
+        least = LEVELS.index(self._level)
+        return [(at, line) for at, line in self._session.log if LEVELS.index(line.level) >= least]
+
+    def action_filter(self) -> None:
+        """Leave out the next level; after errors only, show all again."""
+        self._level = LEVELS[(LEVELS.index(self._level) + 1) % len(LEVELS)]
+        self._rewrite()
+
+    def action_copy(self) -> None:
+        """Copy what is shown."""
+        self.app.copy_to_clipboard("\n".join(f"{_clock(at)} {line.level} {line.text}" for at, line in self.lines))
+        self.notify(f"{len(self.lines)} messages copied.")
+
+    def _follow(self) -> None:
+        newest = self._session.log[-1] if self._session.log else None
+        if newest is not self._written or newest is None:
+            self._rewrite()
+        update = self._session.newest
+        finished = update.finished if update is not None else None
+        self.query_one(Static).update(Content("\n").join([*_place(self._session.started), *_timings(finished)]))
+
+    def _rewrite(self) -> None:
+        log = self.query_one(RichLog)
+        panel = self.query_one(Vertical)
+        panel.border_title = "Log" if self._level == "debug" else f"Log · {self._level} and graver"
+        log.clear()
+        inks = palette(self.app.theme_variables)
+        levels = {"debug": inks.muted, "info": inks.text, "warning": inks.warning, "error": inks.error}
+        for at, line in self.lines:
+            head, *rest = line.text.split("\n")
+            mark = f"{line.level:<9}", levels[line.level]
+            log.write(Text.assemble((f"{_clock(at)}  ", inks.muted), mark, visible(head)))
+            for more in rest:
+                log.write(Text(f"{'':19}{visible(more)}", style=inks.muted))
+        self._written = self._session.log[-1] if self._session.log else None
+        if not self.lines:
+            log.write(Text("nothing to report", style=inks.muted))
+
+
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def _place(started: Started | None) -> list[Content]:
+    if started is None:
+        return [Content.styled("the engine has not said yet where it runs", "$text-muted")]
+    versions = " · ".join(f"{name} {version}" for name, version in started.versions.items())
+    threads = "1 thread" if started.threads == 1 else f"{started.threads} threads"
+    return [
+        Content.assemble(
+            (visible(started.model), "bold"), f" · {started.parameters:,} parameters · ", (started.device, "bold"),
+            f" · {started.dtype} · {threads} · seed {started.seed}",
+        ),
+        Content.styled(f"{visible(versions)} · run {visible(started.run_id)}", "$text-muted"),
+    ]  # fmt: skip
+
+
+def _timings(finished: Finished | None) -> list[Content]:
+    if finished is None or not finished.timings:
+        return []
+    whole = sum(finished.timings.values()) or 1.0
+    head = Content.assemble((f"update {finished.update}  ", "$text-muted"), (tenths(finished.seconds), "bold"))
+    bars = [
+        Content.assemble(
+            (f"{phase:<9}", "$text-muted"), f"{seconds:7.2f} s ", ("▇" * round(_BAR * seconds / whole), "$primary")
+        )
+        for phase, seconds in finished.timings.items()
+    ]
+    return [head, *bars]

@@ -1,0 +1,224 @@
+"""The curve panels: what stands in their borders, the shared cursor, other metrics, and how many fit."""
+
+import msgspec
+import numpy as np
+import pytest
+from textual.app import App, ComposeResult
+from textual.widget import Widget
+
+from rlplay.trace.history import History
+from rlplay.trace.records import Changed, Evaluated, Finished, Stepped
+from rlplay.trace.update import Update
+from rlplay.ui.ratios import ONE_STEP
+from rlplay.ui.widgets.curves import EMPTY, CurvePanel, CurvePanels
+from tests.recorded import SETTINGS, synthetic_update
+
+CHOSEN = msgspec.to_builtins(SETTINGS)
+
+
+def recorded(updates: int = 8, steps: int = 4) -> tuple[History, Update]:
+    history, live = History(), Update(updates)
+    for number in range(1, updates + 1):
+        for record in synthetic_update(number, steps=steps):
+            history.add(record)
+            if number == updates:
+                live.add(record)
+        if number == 5:
+            held = {"eval_reward": 0.4321}
+            history.add(Evaluated(update=5, metrics=held, prompts=[], completions=[], rewards=np.zeros(1), seconds=1.0))
+            history.add(Changed(update=6, phase="sample", name="epsilon", value=0.1, previous=0.2))
+    return history, live
+
+
+class Host(App):
+    def __init__(self, history: History | None = None, live: Update | None = None, **settings) -> None:
+        super().__init__()
+        self.given = history, live, {**CHOSEN, **settings}
+
+    def compose(self) -> ComposeResult:
+        yield CurvePanels()
+
+    def on_mount(self) -> None:
+        history, live, settings = self.given
+        if history is not None:
+            self.query_one(CurvePanels).show(history, live, settings)
+
+    @property
+    def panels(self) -> list[CurvePanel]:
+        return list(self.query(CurvePanel))
+
+
+def title(panel: Widget) -> str:
+    return panel._border_title.plain
+
+
+def subtitle(panel: Widget) -> str:
+    return panel._border_subtitle.plain
+
+
+async def test_before_the_first_update_every_panel_says_which_key_fills_it():
+    app = Host()
+    async with app.run_test(size=(160, 12)):
+        assert [panel.render().plain for panel in app.panels] == [EMPTY] * 4
+        assert [title(panel) for panel in app.panels] == ["Reward", "KL", "Ratio · clip", "Length"]
+
+
+async def test_borders_name_the_latest_values():
+    history, live = recorded()
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)):
+        reward, kl, ratio, length = app.panels
+        assert title(reward) == f"Reward ━ {history.latest('reward'):.3g}"
+        assert subtitle(reward) == "• held out 0.432"
+        assert title(kl) == f"KL ━ to reference {history.latest('kl'):.3g} nats · k3"
+        assert subtitle(kl) == f"┅ to old policy {history.latest('kl_old'):.3g} nats · k3"
+        clipped = live.steps[-1].metrics["clip_ratio/region_mean"]
+        assert title(ratio) == f"Ratio at step 4/4 · clipped {100 * clipped:.1f} %"
+        assert title(length).endswith("tokens")
+        assert subtitle(length).startswith("┅ entropy")
+
+
+async def test_the_estimator_of_the_settings_is_named():
+    history, live = recorded()
+    app = Host(history, live, kl_estimator="k1")
+    async with app.run_test(size=(160, 12)):
+        assert title(app.panels[1]).endswith("· k1")
+        assert subtitle(app.panels[1]).endswith("· k3"), "KL old to new is always k3"
+
+
+async def test_one_step_per_batch_is_said_in_words():
+    app = Host(*recorded(steps=1))
+    async with app.run_test(size=(160, 12)):
+        assert app.panels[2].render().plain == ONE_STEP
+
+
+async def test_the_bounds_are_those_of_the_settings_and_absent_without_clipping():
+    history, live = recorded()
+    for settings, shown in (({"epsilon": 0.1, "epsilon_high": 0.3}, True), ({"surrogate": "logp"}, False)):
+        app = Host(history, live, **settings)
+        async with app.run_test(size=(160, 12)) as pilot:
+            await pilot.pause()
+            axis = app.panels[2].render().plain.split("\n")[-1]
+            assert ("0.9" in axis and "1.3" in axis) == shown
+
+
+async def test_tokens_the_environment_wrote_are_not_counted():
+    history, live = recorded()
+    whole = live.sampled
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        before = app.panels[2].render().plain
+        live.sampled = msgspec.structs.replace(whole, mask=np.zeros_like(whole.mask))
+        app.query_one(CurvePanels).show(history, live, CHOSEN)
+        await pilot.pause()
+        assert "█" in before
+        assert not set("▁▂▃▄▅▆▇█") & set(app.panels[2].render().plain)
+
+
+async def test_the_cursor_moves_in_all_panels_and_shows_exact_values():
+    history, live = recorded()
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        reward, kl, _, length = app.panels
+        reward.focus()
+        await pilot.press("left", "left", "left")
+        assert title(reward) == f"Reward ━ {history.series('reward')[1][5]:.5g} at 6"
+        assert title(kl).endswith("at 6")
+        assert title(length).endswith("at 6")
+        assert subtitle(reward) == "• held out –", "nothing was held out at update 6"
+        assert reward.render().plain.endswith("epsilon 0.2 → 0.1")
+        await pilot.press("left")
+        assert subtitle(reward) == "• held out 0.4321"
+        assert not reward.render().plain.endswith("0.1")
+
+
+async def test_the_cursor_stops_at_the_first_and_leaves_after_the_last():
+    history, live = recorded(3)
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        app.panels[0].focus()
+        await pilot.press("left", "left", "left", "left", "left")
+        assert app.panels[0].cursor == 1
+        await pilot.press("right", "right", "right")
+        assert app.panels[0].cursor is None
+        await pilot.press("left", "escape")
+        assert app.panels[3].cursor is None
+
+
+async def test_a_click_puts_the_cursor_there():
+    history, live = recorded(8)
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        frame = app.panels[0]._drawn[1].frame
+        await pilot.click(app.panels[0], offset=(2 + frame.column(4), 3))
+        assert app.panels[0].cursor == 4
+
+
+async def test_any_metric_takes_a_place_and_a_log_scale():
+    history, live = recorded()
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        app.panels[3].focus()
+        titles = set()
+        for _ in range(len(history.names()) + 4):
+            await pilot.press("down")
+            titles.add(title(app.panels[3]).split(" ━")[0])
+        assert any(text.startswith("Gradient norm") for text in titles)
+        assert any(text.startswith("Reward part, mean correct") for text in titles)
+        assert title(app.panels[3]).startswith("Length"), "all the way round"
+        await pilot.press("L")
+        assert title(app.panels[3]).endswith("· log")
+
+
+@pytest.mark.parametrize(("width", "count"), [(160, 4), (150, 4), (120, 3), (100, 2), (80, 1)])
+async def test_as_many_panels_as_fit(width, count):
+    app = Host(*recorded(3))
+    async with app.run_test(size=(width, 12)) as pilot:
+        await pilot.pause()
+        assert sum(bool(panel.display) for panel in app.panels) == count
+
+
+async def test_a_narrow_screen_reaches_the_other_panels_by_cycling():
+    app = Host(*recorded())
+    async with app.run_test(size=(80, 12)) as pilot:
+        app.panels[0].focus()
+        await pilot.press("down", "down")
+        assert title(app.panels[0]).startswith("Ratio at step")
+
+
+async def test_nothing_is_drawn_again_for_the_cursor(monkeypatch):
+    drawn = []
+    monkeypatch.setattr("rlplay.ui.views.curves", lambda *given: drawn.append(given) or _draw(*given))
+    history, live = recorded()
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        before = len(drawn)
+        app.panels[0].focus()
+        await pilot.press("left", "left", "left")
+        assert before > 0
+        assert len(drawn) == before
+
+
+def _draw(*given):
+    from rlplay.ui.plot import curves
+
+    return curves(*given)
+
+
+async def test_a_run_with_numbers_that_are_none_is_still_drawn():
+    history, live = recorded(3)
+    broken = next(record for record in synthetic_update(4) if isinstance(record, Finished))
+    history.add(msgspec.structs.replace(broken, metrics=dict.fromkeys(broken.metrics, float("nan"))))
+    live.steps = [
+        msgspec.structs.replace(step, importance_ratio=np.full_like(step.importance_ratio, np.nan))
+        for step in live.steps
+        if isinstance(step, Stepped)
+    ]
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        assert title(app.panels[0]) == "Reward ━ nan"
+        assert "×" in app.panels[0].render().plain

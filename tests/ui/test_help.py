@@ -1,0 +1,97 @@
+"""Help: about the panel that has the focus, from the registries."""
+
+from textual.app import App, ComposeResult
+from textual.widget import Widget
+from textual.widgets import Markdown, Static
+
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.metrics import METRICS
+from rlplay.ui.screens.help import GENERAL, HelpScreen
+from rlplay.ui.views import KL
+from rlplay.ui.widgets.curves import CurvePanel
+from rlplay.ui.widgets.narrator import Narrator
+from rlplay.ui.widgets.rollouts import Rollouts
+from rlplay.ui.widgets.tokens import Tokens
+
+
+class Host(App):
+    def __init__(self, widget: Widget | None) -> None:
+        super().__init__()
+        self.widget = widget
+
+    def compose(self) -> ComposeResult:
+        if self.widget is not None:
+            yield self.widget
+
+    def on_mount(self) -> None:
+        self.push_screen(HelpScreen(self.widget))
+
+
+async def shown(widget: Widget | None) -> tuple[str, str]:
+    """The panel's own words, and everything below them."""
+    app = Host(widget)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        sections = [str(section.render()) for section in app.screen.query(Static) if type(section) is Static]
+        return app.screen.query_one(Markdown).source, "\n".join(sections)
+
+
+async def test_every_panel_explains_itself():
+    for widget in (CurvePanel(KL), Narrator(), Tokens(), Rollouts()):
+        words, _ = await shown(widget)
+        assert words == widget.HELP
+        assert words.startswith("# ")
+
+
+async def test_without_a_panel_it_says_what_this_is():
+    words, _ = await shown(None)
+    assert words == GENERAL
+
+
+async def test_a_part_without_help_is_explained_by_what_is_around_it():
+    class Part(Widget):
+        pass
+
+    class Whole(Narrator):
+        def compose(self) -> ComposeResult:
+            yield Part()
+
+    app = Host(Whole())
+    async with app.run_test() as pilot:
+        app.pop_screen()
+        await pilot.pause()
+        app.push_screen(HelpScreen(app.query_one(Part)))
+        await pilot.pause()
+        assert app.screen.query_one(Markdown).source == Narrator.HELP
+
+
+async def test_a_curve_is_explained_by_its_metrics():
+    _, below = await shown(CurvePanel(KL))
+    for name in ("kl", "kl_old"):
+        assert METRICS[name].formula in below
+        assert METRICS[name].reading in below
+    assert METRICS["reward"].formula not in below
+
+
+async def test_the_tokens_are_explained_by_every_lens_with_its_scale():
+    _, below = await shown(Tokens())
+    for lens in LENSES.values():
+        assert lens.formula in below
+        assert lens.reading in below
+    assert "Scale: −2 … 2 advantage units." in below
+
+
+async def test_every_key_is_listed():
+    _, below = await shown(Narrator())
+    for verb in VERBS.values():
+        assert not verb.keys or verb.help in below
+    for key in (" . ", " ? ", " [ ", " F12 ", "ctrl+p"):
+        assert key in f"{below} "
+
+
+async def test_escape_closes_it():
+    app = Host(None)
+    async with app.run_test() as pilot:
+        await pilot.press("escape")
+        assert not isinstance(app.screen, HelpScreen)

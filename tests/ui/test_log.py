@@ -1,0 +1,102 @@
+"""The log: what the engine said, filtered, and the place and time of the last update."""
+
+import pytest
+from textual.app import App
+from textual.widgets import RichLog, Static
+
+from rlplay.link.messages import LogLine, Recorded
+from rlplay.trace.records import Finished
+from rlplay.ui.screens.log import LogScreen
+from rlplay.ui.session import Session
+from tests.recorded import synthetic_started, synthetic_update
+
+
+class NoSource:
+    live = True
+
+
+@pytest.fixture
+def session() -> Session:
+    session = Session(NoSource())
+    for line in (
+        LogLine("debug", "kernel warmed up"),
+        LogLine("info", "ready"),
+        LogLine("warning", "[red]odd\x1b[31m text\nsecond line"),
+        LogLine("error", "it broke"),
+    ):
+        session.apply(line)
+    return session
+
+
+class Host(App):
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+
+    def on_mount(self) -> None:
+        self.push_screen(LogScreen(self.session))
+
+    def text(self) -> str:
+        return "\n".join(strip.text for strip in self.screen.query_one(RichLog).lines)
+
+
+async def test_messages_are_shown_with_time_and_level_and_obey_nothing(session):
+    app = Host(session)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        lines = app.text().split("\n")
+        assert [line.split()[1] for line in lines if line[:1].isdigit()] == ["debug", "info", "warning", "error"]
+        assert all(line[2] == line[5] == ":" for line in lines if line[:1].isdigit())
+        assert "[red]odd␛[31m text" in app.text()
+        assert any(line.strip() == "second line" for line in lines)
+
+
+async def test_the_filter_leaves_out_what_is_less_grave(session):
+    app = Host(session)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("l", "l")
+        assert "ready" not in app.text()
+        assert "it broke" in app.text()
+        await pilot.press("l", "l")
+        assert "kernel warmed up" in app.text()
+
+
+async def test_copying_takes_what_is_shown(session):
+    app = Host(session)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("l", "l", "l", "y")
+        assert app.clipboard.endswith("error it broke")
+        assert "ready" not in app.clipboard
+
+
+async def test_it_follows_what_comes_while_it_is_open(session):
+    app = Host(session)
+    async with app.run_test(size=(100, 30)) as pilot:
+        session.apply(LogLine("info", "news"))
+        app.screen._follow()
+        await pilot.pause()
+        assert "news" in app.text()
+
+
+async def test_the_head_names_the_place_and_the_time_of_each_phase(session):
+    session.apply(Recorded(synthetic_started()))
+    for record in synthetic_update(1):
+        session.apply(Recorded(record))
+    finished = record
+    assert isinstance(finished, Finished)
+    app = Host(session)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        head = str(app.screen.query_one(Static).render())
+        assert "1,234,567 parameters · cpu · float32 · 1 thread" in head
+        rows = {line.split()[0]: line for line in head.split("\n")}
+        for phase, seconds in finished.timings.items():
+            assert f"{seconds:.2f} s" in rows[phase]
+        assert rows["sample"].count("▇") > rows["update"].count("▇") > rows["score"].count("▇")
+
+
+async def test_an_empty_log_says_so():
+    app = Host(Session(NoSource()))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert app.text().strip() == "nothing to report"
