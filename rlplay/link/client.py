@@ -17,7 +17,7 @@ import msgspec
 
 from rlplay.link import framing
 from rlplay.link.lines import lines
-from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Begin, Failed, LogLine, Stop
+from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Begin, Failed, LogLine, Status, Stop
 from rlplay.scenario.schema import Job
 
 ENGINE = (sys.executable, "-m", "rlplay.engine.main")
@@ -42,6 +42,7 @@ class EngineProcess:
         self._tasks: list[asyncio.Task[None]] = []
         self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._explained = False
+        self._ready = False
         self._closing = False
         self._run = ""
 
@@ -90,13 +91,20 @@ class EngineProcess:
         return None if self._process is None else self._process.returncode
 
     async def close(self, grace: float = 5.0) -> None:
-        """Ask the engine to stop, and end it by force if it has not after `grace` seconds."""
+        """Ask the engine to stop, and end it by force if it has not after `grace` seconds.
+
+        One that is still starting has nothing to save and is ended at once.
+        """
         self._closing = True
         process = self._process
         if process is not None:
             await self.send(Stop())
             draining = asyncio.create_task(self._drain())
-            for force, patience in ((None, grace), (process.terminate, 1.0), (process.kill, 10.0)):
+            for force, patience in (
+                (None, grace if self._ready else 0.0),
+                (process.terminate, 1.0),
+                (process.kill, 10.0),
+            ):
                 if force is not None:
                     with contextlib.suppress(ProcessLookupError):
                         force()
@@ -136,7 +144,7 @@ class EngineProcess:
         for task in lasting:
             task.cancel()
         if not self._closing and not self._explained:
-            saved = f"what it had finished is in {self._run}; start it again to go on from there"
+            saved = "every update it finished is kept"
             await self._fail(f"The engine ended: {_how(status)}; {saved}", "\n".join(self._last_words))
         await self._events.put(None)
 
@@ -155,6 +163,7 @@ class EngineProcess:
             while (data := await framing.read(reader)) is not None:
                 event = EVENTS.decode(data)
                 self._explained = self._explained or isinstance(event, Failed)
+                self._ready = self._ready or isinstance(event, Status)
                 await self._events.put(event)
         except (framing.FrameError, msgspec.MsgspecError) as error:
             await self._fail(f"The engine sent what is no message ({error}); it was ended, start it again")

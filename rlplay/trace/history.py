@@ -6,6 +6,7 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
+from typing import Any
 
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound
 
@@ -114,8 +115,16 @@ class History:
         match record:
             case Changed():
                 since = record.update - 1 if record.phase == "sample" else record.update
-                self._marks.append((since, record.update, f"{record.name} {record.previous} → {record.value}"))
+                self._marks.append(
+                    (since, record.update, f"{record.name} {_short(record.previous)} → {_short(record.value)}")
+                )
             case Rewound():
-                self._marks.append((record.update, record.update, f"rewound from {record.abandoned}"))
+                back = record.abandoned > record.update
+                text = f"rewound from {record.abandoned}" if back else f"went on from {record.update}"
+                self._marks.append((record.update, record.update, text))
             case _:
                 pass
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

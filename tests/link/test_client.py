@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -179,6 +180,14 @@ async def test_a_busy_engine_is_ended_by_force(screen: Screen) -> None:
     assert time.monotonic() - began < 2.0
     assert screen.engine.exit_status not in (None, 0)
     assert await screen.to_the_end()
+
+
+async def test_an_engine_that_is_still_starting_is_ended_at_once() -> None:
+    screen = await _started(sys.executable, "-c", "import time; time.sleep(60)")
+    began = time.monotonic()
+    await screen.engine.close(grace=30.0)
+    assert time.monotonic() - began < 5.0
+    assert screen.engine.exit_status == -signal.SIGTERM
 
 
 async def _started(*argv: str) -> Screen:

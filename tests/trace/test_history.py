@@ -61,3 +61,10 @@ def test_a_rewind_forgets_the_knobs_turned_after_the_update_it_goes_back_to() ->
         history.add(Changed(update=update, phase=phase, name="epsilon", value=0.1, previous=0.2))
     history.add(Rewound(update=1, abandoned=2))
     assert history.marks == [(2, "epsilon 0.2 → 0.1"), (1, "rewound from 2")]
+
+
+def test_marks_are_short() -> None:
+    history = History()
+    history.add(Changed(update=1, phase="sample", name="learning_rate", value=4e-4 * 1.5, previous=4e-4))
+    history.add(Rewound(update=0, abandoned=0))
+    assert history.marks == [(1, "learning_rate 0.0004 → 0.0006"), (0, "went on from 0")]
