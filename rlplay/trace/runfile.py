@@ -30,7 +30,7 @@ from rlplay.trace.update import PHASES, Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
 
-RECENT = 50  # updates whose detail is always kept
+RECENT = 50  # updates whose detail is always kept, of the live branch and of abandoned ones
 OLDER = 350  # about as many older ones keep theirs
 _THINNED_AT_ONCE = 4
 
@@ -139,18 +139,18 @@ class RunWriter:
         self._branches += moved > 0
 
     def _thin(self, finished: int) -> None:
-        every = stride(finished)
-        if every == 1:
-            return
-        stale = self._db.execute(
-            "SELECT DISTINCT number FROM records WHERE kind = 'sampled' AND number <= ? AND (number - 1) % ? LIMIT ?",
-            (finished - RECENT, every, _THINNED_AT_ONCE),
-        ).fetchall()
-        for (number,) in stale:
-            self._db.execute(f"DELETE FROM records WHERE number = ? AND kind IN {DETAIL}", (number,))
-            whole = "SELECT id, data FROM records WHERE number = ? AND kind = 'finished'"
-            for key, data in self._db.execute(whole, (number,)).fetchall():
-                record = unpack(data, self.path, number)
+        query = "SELECT DISTINCT branch, number FROM records WHERE kind = 'sampled' AND "
+        abandoned = query + "branch > 0 ORDER BY branch DESC, number DESC LIMIT ? OFFSET ?"
+        stale = self._db.execute(abandoned, (_THINNED_AT_ONCE, RECENT)).fetchall()
+        if (every := stride(finished)) > 1:
+            older = query + "branch = 0 AND number <= ? AND (number - 1) % ? LIMIT ?"
+            stale += self._db.execute(older, (finished - RECENT, every, _THINNED_AT_ONCE)).fetchall()
+        for place in stale:
+            this = "branch = ? AND number = ?"
+            self._db.execute(f"DELETE FROM records WHERE {this} AND kind IN {DETAIL}", place)
+            whole = f"SELECT id, data FROM records WHERE {this} AND kind = 'finished'"
+            for key, data in self._db.execute(whole, place).fetchall():
+                record = unpack(data, self.path, place[1])
                 if isinstance(record, Finished):
                     self._db.execute("UPDATE records SET data = ? WHERE id = ?", (pack(without_detail(record)), key))
 

@@ -199,6 +199,18 @@ def test_detail_stays_bounded_and_numbers_stay(writer: RunWriter) -> None:
     assert len(thinned.finished.logprobs) == 0
 
 
+def test_detail_of_abandoned_branches_is_bounded_too(writer: RunWriter) -> None:
+    for _ in range(40):
+        for number in (1, 2, 3):
+            for record in again(number):
+                writer.append(record)
+        writer.append(Rewound(update=0, abandoned=3))
+    records = [record for _, record in RunReader(writer.path).follow(0)]
+    assert sum(isinstance(record, Sampled) for record in records) < RECENT + 8
+    assert sum(isinstance(record, Finished) for record in records) == 120
+    assert len(RunReader(writer.path).history().abandoned("reward")) == 40
+
+
 def test_snapshots_are_found_beside_the_file_even_after_a_move(tmp_path: Path) -> None:
     folder = tmp_path / "here"
     run = RunWriter.create(folder / "run.rlplay", synthetic_started())
