@@ -187,4 +187,4 @@ class Banner(Widget):
             (" quit", "$foreground"),
         ]
         self._content = Content.assemble((f"{failed.text}\n", "$foreground"), *keys)
-        self.refresh()
+        self.refresh(layout=True)

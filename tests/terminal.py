@@ -1,0 +1,107 @@
+"""The real program in a pseudo-terminal: press keys, wait for what the screen shows."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pyte
+
+_KEYS = {"space": " ", "enter": "\r", "escape": "\x1b", "up": "\x1b[A", "down": "\x1b[B", "f12": "\x1b[24~"}
+_QUERY = re.compile(r"\x1b\[[<>=?][0-9;$]*[^0-9;$hl]|\x1b[P_^].*?\x1b\\", re.S)
+"""Questions to a terminal and private settings that pyte would draw as text."""
+
+
+class Terminal:
+    """One program on a screen of `columns` x `rows`."""
+
+    def __init__(self, argv: list[str], columns: int = 160, rows: int = 45, env: dict[str, str] | None = None) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.Stream(self._screen)
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.started = time.monotonic()
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+            os.execvpe(argv[0], argv, os.environ | colours | (env or {}))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def text(self) -> str:
+        """What the screen shows."""
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
+    def read(self, patience: float) -> int:
+        """Take what the program has written, waiting up to `patience` seconds for it; returns the bytes."""
+        if not select.select([self._fd], [], [], patience)[0]:
+            return 0
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except OSError:  # the program has ended
+            return 0
+        self._stream.feed(_QUERY.sub("", self._decoder.decode(data)))
+        return len(data)
+
+    def wait_for(self, pattern: str, timeout: float = 30) -> float:
+        """Seconds until the screen matches; AssertionError with the screen if it never does."""
+        began = time.monotonic()
+        while not re.search(pattern, self.text(), re.S):
+            self.read(0.05)
+            assert time.monotonic() - began < timeout, f"{pattern!r} never came in {timeout} s:\n{self.text()}"
+        return time.monotonic() - began
+
+    def press(self, key: str) -> None:
+        """One key, by name or as the character it types."""
+        os.write(self._fd, _KEYS.get(key, key).encode())
+
+    def wait_for_exit(self, timeout: float = 10) -> int:
+        """The exit status, once the program has ended by itself."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            self.read(0.05)
+            done, status = os.waitpid(self.pid, os.WNOHANG)
+            if done:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError(f"still running after {timeout} s:\n{self.text()}")
+
+    def kill(self) -> None:
+        """SIGKILL, if the program is still there."""
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self.pid = 0
+
+    def close(self) -> None:
+        """End the program and give the terminal back; nothing can be read any more."""
+        self.kill()
+        os.close(self._fd)
+
+
+def rlplay(*arguments: str) -> list[str]:
+    """The command line of the real program under this interpreter."""
+    return [sys.executable, "-m", "rlplay", *arguments]
+
+
+def child_of(pid: int, containing: str) -> int | None:
+    """The process id of a child of `pid` whose command line contains a text."""
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            stat = Path(f"/proc/{entry}/stat").read_text().rsplit(")", 1)[1].split()
+            command = Path(f"/proc/{entry}/cmdline").read_text()
+            if int(stat[1]) == pid and containing in command:
+                return int(entry)
+    return None

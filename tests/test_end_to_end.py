@@ -1,0 +1,82 @@
+"""The real program, with the real engine and the bundled model, in a pseudo-terminal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlplay.trace.runfile import RunReader
+from tests.terminal import Terminal, child_of, rlplay
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    program = Terminal(rlplay("learn-to-think", "--set", "num_prompts=4"), env={"RLPLAY_HOME": str(tmp_path)})
+    yield program
+    program.close()
+
+
+def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.wait_for("Learn to think")
+    terminal.wait_for("paused")
+    terminal.press(".")
+    terminal.wait_for(r"How many \w+ does")
+    terminal.press("n")
+    terminal.wait_for("SCORE")
+    terminal.press("u")
+    terminal.wait_for("update 1 ")
+    terminal.press("u")
+    terminal.wait_for("update 2 ")
+    terminal.press("z")
+    terminal.wait_for("update 1 ")
+
+    engine = child_of(terminal.pid, "rlplay.engine.main")
+    assert engine is not None
+    os.kill(engine, signal.SIGKILL)
+    terminal.wait_for("resume")
+    assert "How many" in terminal.text(), "the data went with the engine"
+    terminal.press("r")
+    terminal.wait_for("paused", timeout=40)
+    terminal.press("u")
+    terminal.wait_for("update 2 ")
+
+    resumed = child_of(terminal.pid, "rlplay.engine.main")
+    terminal.press("q")
+    assert terminal.wait_for_exit() == 0
+    _gone(resumed)
+    (run,) = (tmp_path / "runs").glob("*.rlplay")
+    reader = RunReader(run)
+    assert reader.updates() == [1, 2]
+    assert reader.load(2).finished is not None
+    reader.close()
+
+
+def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
+    terminal.wait_for("paused")
+    terminal.press("space")
+    terminal.wait_for("update 1 ")
+    engine = child_of(terminal.pid, "rlplay.engine.main")
+    terminal.kill()
+    began = time.monotonic()
+    _gone(engine)
+    assert time.monotonic() - began < 2
+
+
+def _gone(pid: int | None, timeout: float = 5) -> None:
+    assert pid is not None
+    end = time.monotonic() + timeout
+    while _running(pid):
+        assert time.monotonic() < end, f"process {pid} is still there"
+        os.sched_yield()
+
+
+def _running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
