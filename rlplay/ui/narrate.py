@@ -185,9 +185,9 @@ def _after(update: Update, history: History, _settings: dict[str, Any]) -> tuple
                 start = float(before[kept].mean())
                 moved.append(f"{start:.3f} → {start + float(change[kept].mean()):.3f} where A {sign} 0")
         if moved:
-            parts.append(f"Mean probability of the sampled tokens: {', '.join(moved)}.")
+            parts.append(f"The sampled tokens' mean probability: {', '.join(moved)}.")
     if "kl_old" in finished.metrics:
-        parts.append(f"KL old to new {number(finished.metrics['kl_old'])} nats.")
+        parts.append(f"KL old to new {number(finished.metrics['kl_old'])}.")
     return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
 
 
@@ -195,7 +195,7 @@ def _reward(update: Update, history: History) -> str:
     assert update.finished is not None
     now = update.finished.metrics.get("reward", math.nan)
     earlier = dict(zip(*history.series("reward"), strict=True)).get(update.number - 1)
-    against = "" if earlier is None else f" ({_signed(now - earlier)} against the update before)"
+    against = "" if earlier is None else f" ({_signed(now - earlier)})"
     held = dict(zip(*history.series("eval_reward"), strict=True)).get(update.number)
     return f"reward {number(now)}{against}{'' if held is None else f', held out {number(held)}'}."
 

@@ -133,8 +133,7 @@ class Player:
                 for name, value in step.settings.items():
                     await self._set(name, value)
             case Rewind():
-                target = max(0, self._update - 1) if step.update is None else step.update
-                await self._done(RewindCommand(target), lambda status: status.update == target and not status.running)
+                await self._rewind(max(0, self._update - 1) if step.update is None else step.update)
             case Look():
                 self._stage.look(step.verb, step.argument)
         return True
@@ -178,6 +177,15 @@ class Player:
             return False
         self._target = None
         return True
+
+    async def _rewind(self, target: int) -> None:
+        def there(status: Status) -> bool:
+            return status.update == target and status.phase == "sample" and not status.running
+
+        if self._status is not None and there(self._status):
+            await self._stage.send(RewindCommand(target))  # the status stays as it is, so none will come
+        else:
+            await self._done(RewindCommand(target), there)
 
     async def _set(self, name: str, value: Any) -> None:
         if self._status is None or self._status.settings.get(name) != value:

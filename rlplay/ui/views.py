@@ -94,11 +94,14 @@ class Lines:
         if cursor is not None:
             at = dict(zip(updates, values, strict=True)).get(cursor)
             return Content.assemble((glyph, style), label, ("–" if at is None else exact(at), "bold $foreground"))
-        row = describe(trace.metric)
-        unit = f" {row.unit}" if row is not None and row.unit and len(values) else ""
+        unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
         kind = f" · {source.settings.get(trace.estimator, trace.estimator)}" if trace.estimator else ""
         latest = number(values[-1]) if len(values) else "–"
         return Content.assemble((glyph, style), label, (latest, "bold $foreground"), unit, kind)
+
+    def _names_unit(self, trace: Trace) -> bool:
+        """A unit that both metrics share is named once, below."""
+        return [_unit(other) for other in self.traces][self.traces.index(trace) + 1 :] != [_unit(trace)]
 
 
 def single(metric: str) -> Lines:
@@ -126,6 +129,11 @@ LENGTH = Lines(
 def exact(value: float) -> str:
     """A value to five digits, as the cursor shows it."""
     return f"{value:.5g}".replace("-", "−")
+
+
+def _unit(trace: Trace) -> str:
+    row = describe(trace.metric)
+    return row.unit if row is not None else ""
 
 
 def _aligned(updates: Sequence[int], others: Sequence[int], values: Sequence[float]) -> list[float]:

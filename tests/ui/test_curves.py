@@ -70,7 +70,7 @@ async def test_borders_name_the_latest_values():
         reward, kl, ratio, length = app.panels
         assert title(reward) == f"Reward ━ {history.latest('reward'):.3g}"
         assert subtitle(reward) == "• held out 0.432"
-        assert title(kl) == f"KL ━ to reference {history.latest('kl'):.3g} nats · k3"
+        assert title(kl) == f"KL ━ to reference {history.latest('kl'):.3g} · k3"
         assert subtitle(kl) == f"┅ to old policy {history.latest('kl_old'):.3g} nats · k3"
         clipped = live.steps[-1].metrics["clip_ratio/region_mean"]
         assert title(ratio) == f"Ratio at step 4/4 · clipped {100 * clipped:.1f} %"

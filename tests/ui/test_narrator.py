@@ -119,7 +119,7 @@ def test_afterwards_it_compares_probabilities_and_names_the_kl():
     up = update.credited.advantages > 0
     happened = told(Sampled, Scored, Credited, Stepped, Finished).happened
     assert f"{before[up].mean():.3f} → {after[up].mean():.3f} where A > 0" in happened
-    assert f"KL old to new {update.finished.metrics['kl_old']:.3g} nats" in happened
+    assert f"KL old to new {update.finished.metrics['kl_old']:.3g}." in happened
 
 
 def test_the_reward_is_compared_with_the_update_before():
@@ -130,7 +130,7 @@ def test_the_reward_is_compared_with_the_update_before():
             update.add(entry)
     first, second = history.series("reward")[1]
     change = f"{second - first:+.3g}".replace("-", "−")
-    assert f"reward {second:.3g} ({change} against" in narrate(update, history, CHOSEN).happened
+    assert f"reward {second:.3g} ({change})" in narrate(update, history, CHOSEN).happened
 
 
 def test_while_running_it_tells_of_the_run_not_of_the_moment():

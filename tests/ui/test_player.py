@@ -138,6 +138,14 @@ async def test_settings_and_rewinds_are_awaited_and_known_settings_are_not_sent(
     assert stage.said[-1][0] == "Done."
 
 
+async def test_going_back_to_where_it_stands_waits_for_nothing():
+    player, stage = playing([{"rewind": 0}, {"say": "Done."}])
+    stage.stuck = True
+    await asyncio.wait_for(player.play(), 2)
+    assert stage.sent == [Rewind(0)]
+    assert stage.said[-1][0] == "Done."
+
+
 async def test_a_run_stopped_by_hand_is_finished_by_the_next_press():
     player, stage = playing([{"run": 10}, {"say": "Done."}])
     stage.stuck = True
