@@ -44,11 +44,9 @@ class EngineProcess:
         self._explained = False
         self._ready = False
         self._closing = False
-        self._run = ""
 
     async def start(self, job: Job) -> None:
         """Start the process and give it `job`; returns at once, what goes wrong comes as a `Failed` event."""
-        self._run = job.run
         self._connected = asyncio.get_running_loop().create_future()
         await self.send(Begin(job))
         server = await asyncio.start_server(self._admit, "127.0.0.1", 0, limit=2**20)
@@ -144,8 +142,8 @@ class EngineProcess:
         for task in lasting:
             task.cancel()
         if not self._closing and not self._explained:
-            saved = "every update it finished is kept"
-            await self._fail(f"The engine ended: {_how(status)}; {saved}", "\n".join(self._last_words))
+            text = f"The engine ended: {_how(status)}; every update it finished is kept"
+            await self._fail(text, "\n".join(self._last_words))
         await self._events.put(None)
 
     async def _talk(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:

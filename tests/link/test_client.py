@@ -153,7 +153,7 @@ async def test_a_killed_engine_is_reported_with_its_last_words(screen: Screen) -
     await screen.engine.send(Advance("token"))
     failed = await screen.until(lambda event: isinstance(event, Failed))
     assert "SIGKILL" in failed.text
-    assert "/runs/x.rlplay" in failed.text
+    assert "every update it finished is kept" in failed.text
     assert "last words" in failed.detail
     await screen.engine.send(Advance("token"))
     await screen.to_the_end()
