@@ -47,9 +47,9 @@ def test_config_agrees_with_the_tokenizer(model: Any, tokenizer: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "figure", "between"),
     [
-        ("arithmetic", "correct", (0.25, 0.55)),
-        ("word_problems", "correct", (0.16, 0.40)),
-        ("questions", "helpful", (0.28, 0.58)),
+        ("arithmetic", "correct", (0.17, 0.55)),
+        ("word_problems", "correct", (0.14, 0.40)),
+        ("questions", "helpful", (0.26, 0.58)),
     ],
 )
 def test_base_success_leaves_room_to_learn(
