@@ -49,7 +49,8 @@ def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool 
     notes = [(frame.column(update), "◆", NOTE) for update in marks if first <= update <= last]
     bands: list[Span] = []
     _clear(frame, height)
-    for index, curve in enumerate(series):
+    # A cell shows one curve only: lines win over dots, points over both.
+    for index, curve in sorted(enumerate(series), key=lambda item: ("dotted", "line", "points").index(item[1].kind)):
         scale = scales[curve.side == "right"]
         x, y = np.asarray(curve.updates, dtype=float), np.asarray(curve.values, dtype=float)
         unit = _unit(y, scale, log)

@@ -10,7 +10,7 @@ from rlplay.ui.bars import Look, histogram
 from rlplay.ui.picture import Picture, Size
 from rlplay.ui.views import FIRST, Source
 
-ONE_STEP = "One step per batch: the ratio is 1 by construction and nothing is clipped."
+ONE_STEP = "One step per batch: the ratio is 1 by construction and nothing is clipped. More iterations (k) move it."
 
 
 class Ratios:
@@ -22,10 +22,11 @@ class Ratios:
     def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
         """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
         step = _last(source)
+        planned = source.settings.get("num_iterations", 1) * source.settings.get("num_minibatches", 1)
+        if (planned if step is None else step.epochs * step.minibatches) == 1:
+            return ONE_STEP
         if step is None or source.live is None or source.live.sampled is None:
             return "no optimizer step yet · s takes one"
-        if step.epochs * step.minibatches == 1:
-            return ONE_STEP
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
         low, high = (float(source.settings.get(name) or source.settings.get("epsilon", 0.2))
@@ -41,7 +42,7 @@ class Ratios:
             return Content(self.title), Content("")
         whole, high, low, outside = (percent(step.metrics.get(name)) for name in self.metrics[:4])
         count = step.epochs * step.minibatches
-        head = Content.assemble(f"Ratio at step {step.step + 1}/{count} · clipped ", (f"{whole} %", "bold $foreground"))
+        head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (f"{whole} %", "bold $foreground"))
         return head, Content(f"{'' if log else 'log n · '}↑{high} ↓{low} · outside {outside} %")
 
 

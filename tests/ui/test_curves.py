@@ -73,7 +73,7 @@ async def test_borders_name_the_latest_values():
         assert title(kl) == f"KL ━ to reference {history.latest('kl'):.3g} · k3"
         assert subtitle(kl) == f"┅ to old policy {history.latest('kl_old'):.3g} nats · k3"
         clipped = live.steps[-1].metrics["clip_ratio/region_mean"]
-        assert title(ratio) == f"Ratio at step 4/4 · clipped {100 * clipped:.1f} %"
+        assert title(ratio) == f"Ratio, step 4/4 · clipped {100 * clipped:.1f} %"
         assert title(length).endswith("tokens")
         assert subtitle(length).startswith("┅ entropy")
 
@@ -90,6 +90,19 @@ async def test_one_step_per_batch_is_said_in_words():
     app = Host(*recorded(steps=1))
     async with app.run_test(size=(160, 12)):
         assert app.panels[2].render().plain == ONE_STEP
+
+
+async def test_the_ratios_stay_until_the_next_update_has_some_and_go_with_a_rewind():
+    history, live = recorded()
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)):
+        panels = app.query_one(CurvePanels)
+        shown = title(app.panels[2])
+        assert shown.startswith("Ratio, step 4/4")
+        panels.show(history, Update(live.number + 1), CHOSEN)
+        assert title(app.panels[2]) == shown
+        panels.show(history, Update(2), CHOSEN)
+        assert title(app.panels[2]) == "Ratio · clip"
 
 
 async def test_the_bounds_are_those_of_the_settings_and_absent_without_clipping():
@@ -185,7 +198,7 @@ async def test_a_narrow_screen_reaches_the_other_panels_by_cycling():
     async with app.run_test(size=(80, 12)) as pilot:
         app.panels[0].focus()
         await pilot.press("down", "down")
-        assert title(app.panels[0]).startswith("Ratio at step")
+        assert title(app.panels[0]).startswith("Ratio, step")
 
 
 async def test_nothing_is_drawn_again_for_the_cursor(monkeypatch):

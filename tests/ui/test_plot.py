@@ -32,6 +32,12 @@ def test_a_rising_curve_ends_in_the_upper_right_corner_and_the_axis_names_its_en
     assert rows[0][2:20].strip() == ""
 
 
+def test_where_curves_meet_the_line_wins():
+    line, dotted = Curve([1, 9], [1, 1], "$primary"), Curve([1, 9], [1, 1], "$secondary", "dotted")
+    alone, both = (lines(curves(series, [], SIZE)) for series in ([line], [line, dotted]))
+    assert alone == both
+
+
 def test_colours_are_names_of_the_theme_so_that_a_theme_change_needs_no_drawing():
     first, second = Curve([1, 2, 3], [1, 2, 3], "$primary"), Curve([1, 2, 3], [3, 2, 1], "$secondary")
     styles = {str(span.style) for span in curves([first, second], [], SIZE).content.spans}

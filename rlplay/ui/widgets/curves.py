@@ -172,13 +172,17 @@ class CurvePanels(Horizontal):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self.panels = [CurvePanel(view) for view in OVERVIEW]
+        self._stepped: Update | None = None
 
     def compose(self) -> ComposeResult:
         yield from self.panels
 
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Draw the run so far and the update looked at."""
-        source = Source(history, live, settings)
+        if live is not None and (live.steps or (self._stepped is not None and live.number < self._stepped.number)):
+            self._stepped = live
+        # The ratios of the update before stay until this one has some.
+        source = Source(history, self._stepped, settings)
         with self.app.batch_update():
             for panel in self.panels:
                 panel.show(source)
