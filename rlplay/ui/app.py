@@ -21,10 +21,9 @@ from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
-from rlplay.ui.narrate import narrate
+from rlplay.ui.narrate import narrate, narrate_run
 from rlplay.ui.order import SORTS, Sort, order
 from rlplay.ui.player import Player
-from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session import Session, Source
 from rlplay.ui.sources import LiveSource, ReplaySource
 from rlplay.ui.stage import AppStage
@@ -169,7 +168,10 @@ class RlplayApp(App[int]):
             self.rollouts.show(session.shown, listed, self.sort)
         if changes & {"update", "status"}:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings)
-            self.narrator.narrate(narrate(session.shown, session.history, session.settings))
+            if session.runs_on and session.looking is None:
+                self.narrator.narrate(narrate_run(session.history))
+            else:
+                self.narrator.narrate(narrate(session.shown, session.history, session.settings))
         if changes & {"update", "history"} and self._curves_are_due(changes):
             self.curves.show(session.history, session.shown, session.settings)
         for notice in session.notices:
@@ -240,6 +242,8 @@ class RlplayApp(App[int]):
         if started is None:
             self.notify("The engine is still starting; its settings come with it.")
             return
+        from rlplay.ui.screens.knobs import KnobsScreen
+
         self.push_screen(KnobsScreen(self.session.settings, started.settings, started.scenario), self._turned)
 
     async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
@@ -250,9 +254,15 @@ class RlplayApp(App[int]):
 
     def open_log(self) -> None:
         """What the engine said."""
+        from rlplay.ui.screens.log import LogScreen
+
+        self.push_screen(LogScreen(self.session))
 
     def open_help(self) -> None:
         """What the focused panel shows."""
+        from rlplay.ui.screens.help import HelpScreen
+
+        self.push_screen(HelpScreen(self.focused))
 
     def tour(self) -> None:
         """Play the lesson to the next thing it says."""

@@ -81,6 +81,7 @@ class Session:
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
         self.asked: str = ""
+        self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
         self.last_finished = 0
         self._updates: OrderedDict[int, Update] = OrderedDict()
@@ -98,6 +99,11 @@ class Session:
         return self._newest
 
     @property
+    def runs_on(self) -> bool:
+        """Whether the engine goes from update to update, too fast for its phases to be read."""
+        return self.status is not None and self.status.running and self.status.update > self._set_off
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The settings that hold now."""
         if self.status is not None and self.status.settings:
@@ -111,6 +117,8 @@ class Session:
                 self.loading = event if event.fraction < 1 else None
                 self.changed.add("status")
             case Status():
+                if not event.running or self.status is None or not self.status.running:
+                    self._set_off = event.update
                 self.status, self.loading, self.asked = event, None, ""
                 self.changed.add("status")
             case Failed():
