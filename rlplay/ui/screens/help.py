@@ -59,8 +59,8 @@ class HelpScreen(ModalScreen[None]):
         border-subtitle-color: $text-muted;
     }
     HelpScreen Markdown { padding: 0; margin: 0; background: $background; }
-    HelpScreen MarkdownBlock:dark > .code_inline, HelpScreen MarkdownBlock:light > .code_inline {
-        color: $accent; background: $background;
+    HelpScreen Markdown MarkdownBlock {
+        &:dark > .code_inline, &:light > .code_inline { color: $accent; background: $background; }
     }
     HelpScreen MarkdownH1 { content-align: left middle; color: $accent; text-style: bold; margin: 0 0 1 0; }
     HelpScreen Static { margin: 1 0 0 0; }

@@ -85,9 +85,14 @@ class LogScreen(ModalScreen[None]):
         newest = self._session.log[-1] if self._session.log else None
         if newest is not self._written or newest is None:
             self._rewrite()
-        update = self._session.newest
-        finished = update.finished if update is not None else None
+        finished = self._last_finished()
         self.query_one(Static).update(Content("\n").join([*_place(self._session.started), *_timings(finished)]))
+
+    def _last_finished(self) -> Finished | None:
+        newest = self._session.newest
+        if newest is not None and newest.finished is None and newest.number > 1:
+            newest = self._session.find(newest.number - 1)
+        return newest.finished if newest is not None else None
 
     def _rewrite(self) -> None:
         log = self.query_one(RichLog)
