@@ -35,18 +35,19 @@ class Report:
 
     def finished(self, record: Finished) -> None:
         """An update has ended."""
-        self.flush()
-        self._update, self._seconds = record.update, record.seconds
-        self._metrics, self._timings = dict(record.metrics), dict(record.timings)
+        self._gather(record.update, record.metrics, record.seconds, record.timings)
 
     def evaluated(self, record: Evaluated) -> None:
         """Held-out prompts have been answered."""
-        if self._update != record.update:
+        self._gather(record.update, record.metrics, record.seconds, {"evaluate": record.seconds})
+
+    def _gather(self, update: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
+        if self._update != update:
             self.flush()
-            self._update, self._metrics, self._timings, self._seconds = record.update, {}, {}, 0.0
-        self._metrics |= record.metrics
-        self._timings["evaluate"] = record.seconds
-        self._seconds += record.seconds
+            self._update, self._metrics, self._timings, self._seconds = update, {}, {}, 0.0
+        self._metrics |= metrics
+        self._timings |= timings
+        self._seconds += seconds
 
     def flush(self) -> None:
         """Write the gathered update, if there is one."""

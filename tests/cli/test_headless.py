@@ -23,7 +23,7 @@ from tests.recorded import synthetic_started, synthetic_update
 
 
 class FakeEngine:
-    """Its reward after update n is n / 10; it evaluates before the first and after every second update."""
+    """Its reward after update n is n / 10; it evaluates before the first and at the end of every second update."""
 
     def __init__(self, job: Job, sink: Callable[[AnyRecord], None]) -> None:
         self.job, self.sink = job, sink
@@ -50,9 +50,9 @@ class FakeEngine:
             for record in records:
                 self.sink(record)
             metrics = {"reward": self.update / 10, "kl": math.nan}
-            self.sink(Finished(**{**fields(finished), "metrics": metrics, "timings": {"sample": 0.5}, "seconds": 0.5}))
             if self.update % 2 == 0:
                 self.evaluate()
+            self.sink(Finished(**{**fields(finished), "metrics": metrics, "timings": {"sample": 0.5}, "seconds": 0.5}))
 
     def evaluate(self) -> None:
         metrics = {"eval_reward": self.update / 20}
