@@ -249,8 +249,10 @@ class RlplayApp(App[int]):
     async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
         if changes and not self.session.source.live:
             self.notify("A recorded run cannot be changed. Open its scenario to play with the knobs.")
-        elif changes:
-            await self.perform("set", dict(changes))
+            return
+        # One at a time: the order matters, and a setting may come twice on the way.
+        for name, value in changes or ():
+            await self.perform("set", {name: value})
 
     def open_log(self) -> None:
         """What the engine said."""

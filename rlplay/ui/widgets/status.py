@@ -107,6 +107,9 @@ def _width(parts: list[Part]) -> int:
 class PhaseBar(Bar):
     """The five phases of an update with the one under way lit; while the engine starts, how far it has come."""
 
+    here = ""
+    """The phase that is lit."""
+
     def show(self, session: Session) -> None:
         """Take the phase of the update on the screen."""
         if session.loading is not None and session.status is None:
@@ -115,13 +118,15 @@ class PhaseBar(Bar):
         update = session.shown
         status = session.status
         if update is None or update.sampled is None:
-            self.put(_phases("sample" if status is not None else "", False, "", self.size.width))
+            self.here = "sample" if status is not None else ""
+            self.put(_phases(self.here, False, "", self.size.width))
             return
-        here = update.phase
+        here: str = update.phase
         # The engine names the phase that comes next or is under way; what is shown is the last with a record.
         busy = session.looking is None and status is not None and status.running
         if busy and status is not None and status.phase != "after":
             here = status.phase
+        self.here = here
         self.put(_phases(here, here == "after", _detail(update), self.size.width))
 
 

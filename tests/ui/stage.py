@@ -1,0 +1,94 @@
+"""A source that a test feeds, and the app on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import msgspec
+
+from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
+from rlplay.trace.records import AnyRecord
+from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
+from tests.recorded import SETTINGS, synthetic_started, synthetic_update
+
+CHOSEN = msgspec.to_builtins(SETTINGS)
+
+
+class Fed:
+    """A live source: what is put in comes out as events; commands are kept."""
+
+    live = True
+    question = "Does it learn?"
+
+    def __init__(self, script: list[dict[str, Any]] | None = None) -> None:
+        self.script = script or []
+        self.commands: list[AnyCommand] = []
+        self.started = self.closed = 0
+        self.kept: dict[int, Update] = {}
+        self._queue: asyncio.Queue[AnyEvent | None] = asyncio.Queue()
+
+    def put(self, *events: AnyEvent | None) -> None:
+        """Let these happen; None ends the source."""
+        for event in events:
+            self._queue.put_nowait(event)
+
+    def records(self, records: Iterable[AnyRecord]) -> None:
+        """Let the engine have recorded these."""
+        self.put(*(Recorded(record) for record in records))
+
+    def status(self, update: int = 0, running: bool = False, phase: str = "sample", **changes: Any) -> None:
+        """Let the engine say where it stands."""
+        self.put(Status(running, update, phase, {**CHOSEN, **changes}, [0]))  # type: ignore[arg-type]
+
+    def update(self, number: int, **shape: int) -> None:
+        """Let a whole update happen."""
+        self.records(synthetic_update(number, **shape))
+        self.status(number, phase="sample")
+
+    async def start(self) -> None:
+        self.started += 1
+
+    async def events(self) -> AsyncIterator[AnyEvent]:
+        while (event := await self._queue.get()) is not None:
+            yield event
+
+    async def send(self, command: AnyCommand) -> None:
+        self.commands.append(command)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    def load(self, number: int) -> Update | None:
+        return self.kept.get(number)
+
+    def recorded(self) -> list[int]:
+        return sorted(self.kept)
+
+
+def playground(script: list[dict[str, Any]] | None = None) -> tuple[RlplayApp, Fed]:
+    """An app and the source it is fed from; the engine is there and waits."""
+    source = Fed(script)
+    source.records([synthetic_started()])
+    source.status()
+    return RlplayApp(source), source
+
+
+def text_of(widget: Any) -> str:
+    """What a panel made of lines shows, top to bottom."""
+    return "\n".join("".join(segment.text for segment in widget.render_line(y)) for y in range(widget.size.height))
+
+
+def all_text(widget: Any) -> str:
+    """All lines of a panel, those out of sight too."""
+    return "\n".join("".join(segment.text for segment in widget.line(row)) for row in range(widget.count()))
+
+
+async def settled(pilot: Any) -> None:
+    """All events that are there have arrived and been painted."""
+    for _ in range(3):
+        await pilot.pause()
+    pilot.app.paint()
+    await pilot.pause()

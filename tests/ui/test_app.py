@@ -1,0 +1,298 @@
+"""The playground: keys become commands, events become panels, and nothing jumps that should stay."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rlplay.link.messages import Advance, Failed, Loading, Pause, Rewind, Set
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.records import Changed, Finished, Notice, Rewound
+from rlplay.ui.actions import ACTIONS
+from tests.recorded import synthetic_sampling, synthetic_update
+from tests.ui.stage import all_text, playground, settled, text_of
+
+WIDE = (160, 45)
+
+
+def shown(widget) -> str:
+    return str(widget.render())
+
+
+def test_every_verb_can_be_carried_out_or_belongs_to_scripts():
+    assert {name for name, verb in VERBS.items() if verb.where != "script"} == set(ACTIONS)
+
+
+def test_no_key_means_two_things():
+    keys = [key for verb in VERBS.values() for key in verb.keys]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_screen_needs_no_torch():
+    code = (
+        "import sys, rlplay.ui.app; print(*(m for m in ('torch', 'transformers', 'rlplay.engine') if m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "command"),
+    [
+        ("space", Advance("forever")),
+        ("full_stop", Advance("token")),
+        ("n", Advance("phase")),
+        ("s", Advance("step")),
+        ("u", Advance("update")),
+    ],
+)
+async def test_keys_of_the_engine(key, command):
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await pilot.press(key)
+        assert source.commands == [command]
+
+
+async def test_space_pauses_what_runs():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await pilot.press("space")
+        assert "running" in shown(app.header), "said at once, before the engine answers"
+        source.status(running=True)
+        await settled(pilot)
+        await pilot.press("space")
+        assert source.commands[-1] == Pause()
+        assert "pausing" in shown(app.header)
+        source.status()
+        await settled(pilot)
+        assert "paused" in shown(app.header)
+
+
+async def test_undo_gives_up_an_update_in_progress_or_takes_back_a_finished_one():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("z")
+        assert source.commands[-1] == Rewind(0)
+        source.records(synthetic_update(2)[:2])
+        source.status(1, phase="credit")
+        await settled(pilot)
+        await pilot.press("z")
+        assert source.commands[-1] == Rewind(1)
+
+
+async def test_a_rewind_shows_the_update_gone_back_to():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.update(2)
+        source.records([Rewound(update=1, abandoned=2)])
+        source.status(1)
+        await settled(pilot)
+        assert app.session.shown.number == 1
+        assert app.session.history.series("reward")[0] == [1]
+
+
+async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
+    app, source = playground()
+    source._queue = type(source._queue)()
+    async with app.run_test(size=WIDE) as pilot:
+        source.put(Loading("importing torch", 0.4))
+        await settled(pilot)
+        assert "importing torch" in shown(app.phases)
+        assert "Press n to sample" in text_of(app.tokens)
+        assert "starting" in shown(app.header)
+
+
+async def test_the_header_tells_what_runs():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        header = shown(app.header)
+        for part in ("Word problems", "GRPO · ", "pocket 1.2M · cpu", "update 1", " tokens", "0.9 s", "paused"):
+            assert part in header, header
+
+
+async def test_the_phase_follows_the_records():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        seen = []
+        for record in synthetic_update(1):
+            source.records([record])
+            await settled(pilot)
+            seen.append((app.phases.here, app.lens.name))
+        assert seen == [
+            ("sample", "probability"),
+            ("score", "probability"),
+            ("credit", "advantages"),
+            ("update", "credit"),
+            ("update", "credit"),
+            ("after", "prob_delta"),
+        ]
+
+
+async def test_sampling_shows_tokens_as_they_come():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        lengths = []
+        for record in synthetic_sampling(1):
+            source.records([record])
+            await settled(pilot)
+            lengths.append(len(all_text(app.tokens)))
+        assert lengths == sorted(lengths)
+        assert lengths[0] < lengths[-1]
+        assert "token 11" in shown(app.phases) or "SAMPLE" in shown(app.phases)
+
+
+async def test_looking_back_stays_while_the_engine_goes_on():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.update(2)
+        await settled(pilot)
+        await pilot.press("left_square_bracket")
+        assert "looking at update 1 · v back to live" in shown(app.header)
+        before = all_text(app.tokens)
+        app.point(5, 2)
+        source.update(3)
+        await settled(pilot)
+        assert all_text(app.tokens).replace("▸", "▎") == before.replace("▸", "▎")
+        assert app.tokens.cursor == (5, 2)
+        await pilot.press("v")
+        assert app.session.shown.number == 3
+        assert "looking" not in shown(app.header)
+
+
+async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        for number in range(1, 20):
+            source.update(number)
+        await settled(pilot)
+        oldest = min(app.session._updates)
+        assert oldest > 1
+        source.kept[1] = app.session._updates[oldest]
+        assert app.session.look_at(1)
+        assert not app.session.look_at(2)
+
+
+async def test_the_engine_dies_and_comes_back():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.put(Failed("The engine ended: killed by SIGKILL", "traceback"), None)
+        await settled(pilot)
+        assert app.banner.display
+        words = shown(app.banner)
+        assert "killed by SIGKILL" in words
+        assert "r resumes from the last snapshot (update 1)" in words
+        assert "answer" in all_text(app.tokens), "the data stays"
+        commands = len(source.commands)
+        await pilot.press("u")
+        assert len(source.commands) == commands, "nobody is there to obey"
+        await pilot.press("r")
+        source.status(1)
+        await settled(pilot)
+        assert source.started == 2
+        assert not app.banner.display
+        assert any("traceback" in line.text for _, line in app.session.log)
+
+
+async def test_an_engine_that_falls_silent_is_noticed():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.put(None)
+        await settled(pilot)
+        assert app.banner.display
+
+
+async def test_notices_are_shown_and_logged_and_obey_nothing():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([Notice(update=0, level="warning", text="beta=[red]9 is not allowed")])
+        await settled(pilot)
+        assert [n.message for n in app._notifications] == ["beta=[red]9 is not allowed"]
+        assert app.session.log[-1][1].level == "warning"
+
+
+async def test_knobs_send_what_was_turned():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await app.perform("set", {"beta": 0.1, "epsilon": 0.3})
+        assert source.commands == [Set("beta", 0.1), Set("epsilon", 0.3)]
+
+
+@pytest.mark.parametrize("key", ["k", "f12", "question_mark"])
+async def test_panels_over_the_screen_open_and_close(key):
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press(key)
+        await pilot.pause()
+        assert app.screen is not app.main
+        source.update(2)
+        await settled(pilot)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.main
+        assert app.session.shown.number == 2
+
+
+async def test_a_lesson_speaks_asks_and_goes_on():
+    script = [{"say": "First words."}, {"ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes",
+                                                "because": "So it is."}}, {"say": "Last words."}]  # fmt: skip
+    app, _ = playground(script)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        assert "Does it learn?" in shown(app.narrator)
+        await pilot.press("t")
+        await settled(pilot)
+        assert "First words." in shown(app.narrator)
+        await pilot.press("t")
+        await settled(pilot)
+        assert "Up?" in shown(app.narrator)
+        await pilot.press("1")
+        await settled(pilot)
+        assert "You said “yes”" in shown(app.narrator)
+
+
+async def test_the_palette_has_every_verb_and_statistic():
+    app, _ = playground()
+    async with app.run_test(size=WIDE):
+        titles = {command.title for command in app.get_system_commands(app.screen)}
+        assert {verb.title.lower() for name, verb in VERBS.items() if name in ACTIONS} <= {t.lower() for t in titles}
+        assert {"Colour: entropy", "Colour: advantage", "Theme"} <= titles
+
+
+async def test_leaving_closes_the_source():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await pilot.press("q")
+    assert source.closed == 1
+    assert app.return_value == 0
+
+
+async def test_a_changed_setting_is_marked():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([Changed(update=1, phase="sample", name="beta", value=0.1, previous=0.0)])
+        await settled(pilot)
+        assert app.session.history.marks
+
+
+async def test_seconds_add_up_over_updates():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.update(2)
+        await settled(pilot)
+        finished = [r for n in (1, 2) for r in synthetic_update(n) if isinstance(r, Finished)]
+        assert app.session.seconds == pytest.approx(sum(r.seconds for r in finished))
+        assert re.search(r"1\.\d s", shown(app.header))

@@ -1,0 +1,72 @@
+"""The objective written out: the term that won is the one that counts, and clipped means a gradient of zero."""
+
+import pytest
+
+from rlplay.ui.formula import Numbers, objective, symbols
+from tests.ui.stage import CHOSEN
+
+
+def told(settings, **numbers):
+    return objective({**CHOSEN, "beta": 0.0, **settings}, Numbers(**numbers))
+
+
+def words(lines):
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+def won(lines):
+    return [text for line in lines for text, kind in line if kind == "won"]
+
+
+def test_clipped_high():
+    lines = told({}, advantage=0.93, ratio=1.39, clip_state=1)
+    assert words(lines) == [
+        "−min(w·A, clip(w, 0.8, 1.2)·A)",
+        "= −min(1.39·0.93, 1.20·0.93)",
+        "= −min(+1.29, +1.12) = −1.12",
+        "▲ clipped (w > 1.2 and A > 0): gradient 0",
+    ]
+    assert won(lines) == ["1.20·0.93", "+1.12", "−1.12"]
+
+
+def test_clipped_low():
+    lines = told({}, advantage=-1.0, ratio=0.5, clip_state=-1)
+    assert won(lines) == ["0.80·(−1.00)", "−0.80", "+0.80"]
+    assert words(lines)[-1] == "▼ clipped (w < 0.8 and A < 0): gradient 0"
+
+
+def test_outside_on_the_harmless_side_still_pulls():
+    lines = told({}, advantage=-1.0, ratio=1.5, clip_state=0)
+    assert won(lines) == ["1.50·(−1.00)", "−1.50", "+1.50"]
+    assert "still pulls" in words(lines)[-1]
+
+
+def test_inside_both_terms_are_the_same():
+    assert len(won(told({}, advantage=1.0, ratio=1.0, clip_state=0))) == 5
+
+
+def test_an_upper_bound_of_its_own():
+    assert symbols({**CHOSEN, "beta": 0.0, "epsilon_high": 0.28}) == "−min(w·A, clip(w, 0.8, 1.28)·A)"
+
+
+def test_plain_policy_gradient():
+    lines = told({"surrogate": "logp", "kl_placement": "none"}, advantage=0.5, logprob=-0.4)
+    assert words(lines) == ["−A·ℓ", "= −(+0.50)·(−0.40) = +0.20", "A > 0: pulls this token up"]
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+def test_the_kl_term_is_named_and_filled(estimator):
+    lines = told({"kl_placement": "loss", "beta": 0.05, "kl_estimator": estimator}, advantage=1.0, ratio=1.0, kl=0.02)
+    assert words(lines)[0].endswith(f" + β·{estimator}")
+    assert f"+ β·{estimator} = 0.05·0.020 = +0.0010" in words(lines)
+
+
+def test_a_penalty_in_the_reward_is_not_in_the_loss():
+    lines = told({"kl_placement": "reward", "beta": 0.1, "kl_estimator": "k1"}, advantage=1.0)
+    assert "β" not in words(lines)[0]
+    assert "taken off each token's reward" in words(lines)[-1]
+
+
+def test_what_is_not_known_yet_is_not_filled_in():
+    assert words(told({}))[1:] == ["A comes with phase ③ credit"]
+    assert words(told({}, advantage=0.5))[1:] == ["A = +0.50; w comes with phase ④ update"]
