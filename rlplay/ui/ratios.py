@@ -19,6 +19,12 @@ class Ratios:
     title = "Ratio · clip"
     metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
 
+    def state(self, source: Source) -> object:
+        """The optimizer step, and what bounds its ratios."""
+        names = ("epsilon", "epsilon_high", "surrogate", "num_iterations", "num_minibatches")
+        step = _last(source)
+        return None if step is None else (step.update, step.step), [source.settings.get(name) for name in names]
+
     def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
         """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
         step = _last(source)

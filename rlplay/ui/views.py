@@ -38,6 +38,9 @@ class View(Protocol):
     def metrics(self) -> tuple[str, ...]:
         """Names of the metrics it shows, for help and for the cursor."""
 
+    def state(self, source: Source) -> object:
+        """Equal for sources of which the same is drawn."""
+
     def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
         """The plot, or a sentence saying why there is none."""
 
@@ -67,6 +70,10 @@ class Lines:
     @property
     def metrics(self) -> tuple[str, ...]:
         return tuple(name for trace in self.traces for name in (trace.metric, trace.band) if name)
+
+    def state(self, source: Source) -> object:
+        estimators = [source.settings.get(trace.estimator) for trace in self.traces]
+        return [source.history.series(name) for name in self.metrics], source.history.marks, estimators
 
     def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
         series = []

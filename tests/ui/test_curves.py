@@ -115,18 +115,14 @@ async def test_the_bounds_are_those_of_the_settings_and_absent_without_clipping(
             assert ("0.9" in axis and "1.3" in axis) == shown
 
 
-async def test_tokens_the_environment_wrote_are_not_counted():
+@pytest.mark.parametrize("sampled", [1, 0])
+async def test_tokens_the_environment_wrote_are_not_counted(sampled):
     history, live = recorded()
-    whole = live.sampled
+    live.sampled = msgspec.structs.replace(live.sampled, mask=np.full_like(live.sampled.mask, sampled))
     app = Host(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
         await pilot.pause()
-        before = app.panels[2].render().plain
-        live.sampled = msgspec.structs.replace(whole, mask=np.zeros_like(whole.mask))
-        app.query_one(CurvePanels).show(history, live, CHOSEN)
-        await pilot.pause()
-        assert "█" in before
-        assert not set("▁▂▃▄▅▆▇█") & set(app.panels[2].render().plain)
+        assert bool(set("▁▂▃▄▅▆▇█") & set(app.panels[2].render().plain)) == bool(sampled)
 
 
 async def test_the_cursor_moves_in_all_panels_and_shows_exact_values():
@@ -201,7 +197,7 @@ async def test_a_narrow_screen_reaches_the_other_panels_by_cycling():
         assert title(app.panels[0]).startswith("Ratio, step")
 
 
-async def test_nothing_is_drawn_again_for_the_cursor(monkeypatch):
+async def test_nothing_is_drawn_again_for_the_cursor_or_for_what_is_drawn_already(monkeypatch):
     drawn = []
     monkeypatch.setattr("rlplay.ui.views.curves", lambda *given: drawn.append(given) or _draw(*given))
     history, live = recorded()
@@ -211,8 +207,14 @@ async def test_nothing_is_drawn_again_for_the_cursor(monkeypatch):
         before = len(drawn)
         app.panels[0].focus()
         await pilot.press("left", "left", "left")
+        app.query_one(CurvePanels).show(history, live, CHOSEN)
+        await pilot.pause()
         assert before > 0
         assert len(drawn) == before
+        history.add(msgspec.structs.replace(synthetic_update(9)[-1], update=9))
+        app.query_one(CurvePanels).show(history, live, CHOSEN)
+        await pilot.pause()
+        assert len(drawn) > before
 
 
 def _draw(*given):

@@ -74,6 +74,7 @@ below it, gradient exactly zero. Tokens outside on the other side still pull. Cl
         self.log_scale = False
         self.cursor: int | None = None
         self.source: Source | None = None
+        self._shown: object = None
         self._drawn: tuple[Size, Picture | str] | None = None
 
     @property
@@ -82,9 +83,12 @@ below it, gradient exactly zero. Tokens outside on the other side still pull. Cl
         return self.view.metrics
 
     def show(self, source: Source) -> None:
-        """Draw what is known now."""
+        """Draw what is known now, if it is not what is drawn already."""
+        state = self.view, self.view.state(source)
         self.source = source
-        self._redraw()
+        if state != self._shown:
+            self._shown = state
+            self._redraw()
 
     def point(self, cursor: int | None) -> None:
         """Put the cursor on an update, or take it away."""
