@@ -18,8 +18,8 @@ A base model of {parameters:,} parameters (Llama architecture, float32) for watc
 laptop. It knows a few small skills and answers as often wrong as right, on purpose: its corpus is synthetic chat
 with known shares of good and bad answers, so that a reward has something to choose from. It is of no other use.
 
-Made by `python -m rlplay.pocket --tokens {tokens:.0f} --seed {seed}`: {tokens:,} tokens in batches of {rows} rows
-of {row_length}, loss on the assistant's tokens only. Final loss {loss:.4f} nats per token (mean of the last 100
+Made by `python -m rlplay.pocket --out DIR --tokens {tokens:.0f} --seed {seed}`: {tokens:,} tokens in batches of {rows}
+rows of {row_length}, loss on the assistant's tokens only. Final loss {loss:.4f} nats per token (mean of the last 100
 steps). The held-out prompts of rlplay's tasks do not occur in the corpus.
 """
 
