@@ -18,6 +18,8 @@ from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, Step
 REFUSED_AFTER = 20.0
 """Seconds after which a setting that the engine did not take is given up."""
 
+TAKE_OVER = "any key takes over"
+
 
 class Stage(Protocol):
     """What a player needs of the screen."""
@@ -147,6 +149,7 @@ class Player:
             choice = await asyncio.wait_for(self._answer, seconds)
         except TimeoutError:
             self._asked = step, None
+            self._stage.say(step.question, [], f"watch · {TAKE_OVER}")
             return True
         finally:
             self._answer = None
@@ -213,7 +216,8 @@ class Player:
 
     def _say(self, text: str, outcomes: list[Outcome], more: bool) -> None:
         self._said = " ".join([text, *(outcome.text for outcome in outcomes)])
-        self._stage.say(text, outcomes, "`t` goes on" if more else "That was the whole lesson; every key is yours.")
+        on = TAKE_OVER if self.hands_free else "`t` goes on"
+        self._stage.say(text, outcomes, on if more else "That was the whole lesson; every key is yours.")
 
     @property
     def _update(self) -> int:

@@ -66,10 +66,10 @@ def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool 
     rows = _rows(plotext.build(), [curve.style for curve in series])
     left, right = ([top, *[""] * (height - 2), bottom] for top, bottom in labels)
     # Two scales take the colours of their curves; one is as quiet as the other axis.
-    inks = [c.style for c in series] if all(gutters) else [AXIS, AXIS]
+    inks = {c.side: c.style for c in reversed(series)} if all(gutters) else {"left": AXIS, "right": AXIS}
     lines = [
         Content.assemble(
-            (f"{a:>{gutters[0] - 1}} " if gutters[0] else "", inks[0]), row, (b.rjust(gutters[1]), inks[-1])
+            (f"{a:>{gutters[0] - 1}} " if gutters[0] else "", inks["left"]), row, (b.rjust(gutters[1]), inks["right"])
         )
         for a, row, b in zip(left, rows, right, strict=True)
     ]

@@ -14,7 +14,10 @@ from rlplay.trace.update import Update
 from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
 
-FIRST, SECOND = "$primary", "$secondary"
+FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
+GHOSTS = 2
+"""Abandoned branches drawn beside the live one."""
+
 _GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}
 
 
@@ -73,7 +76,8 @@ class Lines:
 
     def state(self, source: Source) -> object:
         estimators = [source.settings.get(trace.estimator) for trace in self.traces]
-        return [source.history.series(name) for name in self.metrics], source.history.marks, estimators
+        branches = len(source.history.abandoned(self.traces[0].metric))
+        return [source.history.series(name) for name in self.metrics], source.history.marks, estimators, branches
 
     def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
         series = []
@@ -84,6 +88,9 @@ class Lines:
                 series.append(Curve(updates, values, style, trace.kind, trace.side, band))
         if not series:
             return "no update yet · u runs one"
+        # What was rewound away stays in sight, to compare with.
+        given_up = source.history.abandoned(self.traces[0].metric)[-GHOSTS:]
+        series += [Curve(updates, values, GHOST, "dotted") for updates, values in given_up]
         return curves(series, [update for update, _ in source.history.marks], size, log)
 
     def titles(self, source: Source, cursor: int | None, log: bool) -> tuple[Content, Content]:

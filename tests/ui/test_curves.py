@@ -7,9 +7,10 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed, Evaluated, Finished, Stepped
+from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.ratios import ONE_STEP
+from rlplay.ui.views import GHOST
 from rlplay.ui.widgets.curves import EMPTY, CurvePanel, CurvePanels
 from tests.recorded import SETTINGS, synthetic_update
 
@@ -221,6 +222,20 @@ def _draw(*given):
     from rlplay.ui.plot import curves
 
     return curves(*given)
+
+
+async def test_what_was_rewound_away_stays_in_sight():
+    history, live = recorded(8)
+    history.add(Rewound(update=3, abandoned=8))
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        content = app.panels[0].render()
+        axis = content.plain.split("\n")[-1]
+        assert axis.split() == ["1", "◆", "8"]
+        grey = "".join(content.plain[span.start : span.end] for span in content.spans if span.style == GHOST)
+        assert any("\u2801" <= character <= "\u28ff" for character in grey)
+        assert title(app.panels[0]) == f"Reward ━ {history.series('reward')[1][2]:.3g}"
 
 
 async def test_a_run_with_numbers_that_are_none_is_still_drawn():

@@ -261,6 +261,18 @@ async def test_the_app_can_offer_a_key_when_the_strip_has_no_focus():
         assert narrator.key_choice("1")
 
 
+async def test_words_that_follow_end_the_question():
+    app = Strip()
+    async with app.run_test(size=(80, 12)) as pilot:
+        narrator = app.query_one(Narrator)
+        app.query_one("#elsewhere").focus()
+        narrator.ask("Longer?", ["shorter", "longer"])
+        narrator.say("Time is up.")
+        await pilot.pause()
+        assert not narrator.asking
+        assert app.focused is app.query_one("#elsewhere")
+
+
 async def test_a_lesson_is_not_talked_over():
     app = Strip()
     async with app.run_test(size=(80, 12)):

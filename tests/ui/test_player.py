@@ -7,7 +7,7 @@ import pytest
 from rlplay.link.messages import Advance, Rewind, Set, Status
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import parse
-from rlplay.ui.player import Player
+from rlplay.ui.player import TAKE_OVER, Player
 
 LESSON = [
     {"say": "Watch."},
@@ -199,7 +199,9 @@ async def test_a_demo_plays_to_the_end_and_answers_nobodys_questions():
     player, stage = playing(LESSON)
     await asyncio.wait_for(player.demo(), 2)
     assert player.finished
-    assert [text for text, _, _ in stage.said] == ["Watch.", "Scored.", "The answer: “longer”. It pays.", "Again."]
+    said = ["Watch.", "Scored.", "Longer?", "The answer: “longer”. It pays.", "Again."]
+    assert [text for text, _, _ in stage.said] == said
+    assert stage.said[0][2] == TAKE_OVER
 
 
 async def test_a_demo_ends_when_somebody_takes_over():

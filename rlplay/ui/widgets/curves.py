@@ -36,7 +36,8 @@ One number per update, drawn over the whole run.
 `esc` goes back to the latest values.
 
 ◆ marks an update at which a setting was changed or the run went back: put the cursor on it to read which.
-× marks a value that was not a number. The shade around a mean is one standard deviation to each side.
+Grey dots are what the run did before it went back. × marks a value that was not a number. The shade around a mean is
+one standard deviation to each side.
 
 **Ratio** is different: bars show how the importance ratios of the last optimizer step are distributed, counts on a
 logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0

@@ -68,6 +68,7 @@ the answer follows once it can be seen.
 
     def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` goes on") -> None:
         """A scenario's words, and below them how its claims fared."""
+        self._stop_asking()
         results = [_outcome(outcome) for outcome in outcomes]
         body = [keyed(text)] if text else []
         self._set(Content("\n").join([*body, *results, keyed(hint, QUIET)]), "-lesson")
