@@ -76,7 +76,7 @@ def joined(cells: Iterable[Cell]) -> Content:
     return Content.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
 
 
-def number(value: float) -> str:
-    """At most three digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5."""
-    short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.3g}")
+def number(value: float, digits: int = 3) -> str:
+    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5."""
+    short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.{digits}g}")
     return "−" + short[1:] if short.startswith("-") else short

@@ -94,9 +94,11 @@ class Lines:
         return curves(series, [update for update, _ in source.history.marks], size, log)
 
     def titles(self, source: Source, cursor: int | None, log: bool) -> tuple[Content, Content]:
+        known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
         parts = [
             self._legend(trace, style, source, cursor)
-            for trace, style in zip(self.traces, (FIRST, SECOND), strict=False)
+            for at, (trace, style) in enumerate(zip(self.traces, (FIRST, SECOND), strict=False))
+            if known[at] or at == 0
         ]
         when = "" if cursor is None else f" at {cursor}"
         return Content.assemble(f"{self.title} ", parts[0], when, " · log" if log else ""), Content("").join(parts[1:])
@@ -142,7 +144,7 @@ LENGTH = Lines(
 
 def exact(value: float) -> str:
     """A value to five digits, as the cursor shows it."""
-    return f"{value:.5g}".replace("-", "−")
+    return number(value, digits=5)
 
 
 def _unit(trace: Trace) -> str:

@@ -79,6 +79,14 @@ async def test_borders_name_the_latest_values():
         assert subtitle(length).startswith("┅ entropy")
 
 
+async def test_what_is_not_measured_is_not_named():
+    history, live = recorded(3)
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)):
+        assert subtitle(app.panels[0]) == "", "nothing was held out so far"
+        assert subtitle(app.panels[1]).startswith("┅ to old policy")
+
+
 async def test_the_estimator_of_the_settings_is_named():
     history, live = recorded()
     app = Host(history, live, kl_estimator="k1")
