@@ -232,6 +232,18 @@ def _draw(*given):
     return curves(*given)
 
 
+async def test_sixteen_colours_have_no_tints():
+    history, live = recorded()
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        app.theme = "ansi-dark"
+        app.panels[0].focus()
+        await pilot.press("left")
+        styles = {str(span.style) for span in app.panels[0].render().spans}
+        assert "reverse" in styles
+        assert not any(style.startswith("on ") for style in styles)
+
+
 async def test_what_was_rewound_away_stays_in_sight():
     history, live = recorded(8)
     history.add(Rewound(update=3, abandoned=8))

@@ -46,6 +46,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
         & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
             background: $accent 30%; color: $foreground; text-style: none;
         }
+        &:ansi > .option-list--option-highlighted, &:ansi:focus > .option-list--option-highlighted {
+            background: $accent; color: ansi_black;
+        }
         & > .option-list--option-hover { background: $foreground 8%; }
     }
     KnobsScreen Static { height: auto; min-height: 5; max-height: 9; padding: 0 1; border-top: solid $border; }

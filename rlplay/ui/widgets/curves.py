@@ -8,13 +8,14 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.content import Content
+from textual.content import Content, Span
 from textual.message import Message
 from textual.widget import Widget
 
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
-from rlplay.ui.picture import Picture, Size
+from rlplay.ui.picture import CURSOR, Picture, Size
+from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.views import KL, LENGTH, REWARD, Source, View, single
 
@@ -104,10 +105,11 @@ below it, gradient exactly zero. Tokens outside on the other side still pull. Cl
         drawn = self._drawn[1]
         if isinstance(drawn, str):
             return Content(drawn)
-        if self.cursor is None or self.source is None or isinstance(self.view, Ratios):
-            return drawn.content
-        notes = [text for update, text in self.source.history.marks if update == self.cursor]
-        return drawn.with_cursor(self.cursor, " · ".join(notes))
+        content = drawn.content
+        if self.cursor is not None and self.source is not None and not isinstance(self.view, Ratios):
+            notes = [text for update, text in self.source.history.marks if update == self.cursor]
+            content = drawn.with_cursor(self.cursor, " · ".join(notes))
+        return _without_tints(content) if self.app.native_ansi_color else content
 
     def action_move(self, step: int) -> None:
         """Move the cursor along the updates; past the last one it goes away."""
@@ -167,6 +169,13 @@ below it, gradient exactly zero. Tokens outside on the other side still pull. Cl
     def _label(self) -> None:
         if self.source is not None:
             self.border_title, self.border_subtitle = self.view.titles(self.source, self.cursor, self.log_scale)
+
+
+def _without_tints(content: Content) -> Content:
+    """For terminals with 16 colours, where a tint would cover what it lies under."""
+    instead = {BAND: "", CURSOR: "reverse"}
+    spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
+    return Content(content.plain, spans)
 
 
 class CurvePanels(Horizontal):
