@@ -47,7 +47,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
             background: $accent 30%; color: $foreground; text-style: none;
         }
         &:ansi > .option-list--option-highlighted, &:ansi:focus > .option-list--option-highlighted {
-            background: $accent; color: ansi_black;
+            background: ansi_bright_black; color: ansi_white;
         }
         & > .option-list--option-hover { background: $foreground 8%; }
     }
