@@ -94,7 +94,7 @@ def _lens_step(step: int) -> Action:
             here = app.lens.name
             place = CYCLE.index(here) + step if here in CYCLE else 0
             app.lens_choice = CYCLE[place % len(CYCLE)]
-        app.session.changed.add("update")
+        app.session.changed.add("look")
 
     return action
 
@@ -119,7 +119,7 @@ async def _live(app: RlplayApp, _argument: Any) -> None:
 
 async def _signs(app: RlplayApp, _argument: Any) -> None:
     app.signs = not app.signs
-    app.session.changed.add("update")
+    app.session.changed.add("look")
 
 
 async def _sort(app: RlplayApp, _argument: Any) -> None:

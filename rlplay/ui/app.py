@@ -161,12 +161,13 @@ class RlplayApp(App[int]):
         self.phases.show(session)
         if "status" in changes:
             self.banner.show(session)
-        if "update" in changes:
+        if changes & {"update", "look"}:
             listed = order(session.shown, self.sort)
             lens = self.lens
             self.tokens.show(session.shown, listed, lens, self.lens_choice is None, self.signs)
-            self.rollouts.show(session.shown, listed, self.sort)
-        if changes & {"update", "status"}:
+            if "update" in changes:
+                self.rollouts.show(session.shown, listed, self.sort)
+        if changes & {"update", "status", "history"}:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings)
             if session.runs_on and session.looking is None:
                 self.narrator.narrate(narrate_run(session.history))

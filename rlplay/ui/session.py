@@ -65,8 +65,8 @@ class Source(Protocol):
 class Session:
     """The state of one run as the screen knows it.
 
-    `changed` names what has changed since the screen last looked: "update" (the update shown), "history", "status",
-    "log" or "notice".
+    `changed` names what has changed since the screen last looked: "update" (the update shown), "look" (how it is
+    shown), "history", "status", "log" or "notice".
     """
 
     def __init__(self, source: Source) -> None:

@@ -64,7 +64,7 @@ Below stand all statistics of this token, the ones the colours can show.
     def show(self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any]) -> None:
         """Show the token at `cursor`, if there is one."""
         self._shown = update, cursor, settings
-        before, self._lines = self._lines, []
+        self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
             if self._facts is None or not self._facts.hold_for(update):
@@ -81,8 +81,7 @@ Below stand all statistics of this token, the ones the colours can show.
                     [],
                     *self._statistics(self._facts, token),
                 ]
-        if self._lines != before:
-            self.rebuild()
+        self.rebuild()
 
     def _head(self, update: Update, sampled: Sampled, completion: int, token: int) -> list[list[Segment]]:
         piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])

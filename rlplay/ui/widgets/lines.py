@@ -29,7 +29,7 @@ class Lines(ScrollView, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._strips: dict[int, Strip] = {}
+        self._strips: dict[int, tuple[list[Segment], Strip]] = {}
         self._captions: tuple[object, ...] = ()
         self._ground = Style()
         self.palette: Palette
@@ -47,6 +47,10 @@ class Lines(ScrollView, can_focus=True):
         self._take_theme()
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
 
+    def on_resize(self) -> None:
+        """Another width makes other lines."""
+        self.recolour()
+
     def _theme_changed(self, _theme: Theme) -> None:
         self._take_theme()
         self.recolour()
@@ -61,13 +65,25 @@ class Lines(ScrollView, can_focus=True):
         self.refresh()
 
     def rebuild(self) -> None:
-        """Draw every line afresh and count them."""
-        size = Size(self.scrollable_content_region.width, self.count())
+        """The lines have changed: count them, and draw those in sight that are not what they were."""
+        count = self.count()
+        size = Size(self.scrollable_content_region.width, count)
         if size != self.virtual_size:
             # Assigning would lay out the whole screen again; the scrollbar's place is fixed, so nothing would move.
             self.set_reactive(Lines.virtual_size, size)
             self._scroll_update(size)
-        self.recolour()
+        before, self._strips = self._strips, {}
+        if not before or not count:
+            self.recolour()
+            return
+        top = self.scroll_offset.y
+        for row in range(top, top + self.scrollable_content_region.height):
+            segments = list(self.line(row)) if row < count else []
+            known = before.get(row)
+            if known is not None and known[0] == segments:
+                self._strips[row] = known
+            else:
+                self.refresh_line(row)
 
     def caption(self, title: Content, subtitle: Content) -> None:
         """Set the words in the border; repaints only if they are new."""
@@ -106,12 +122,12 @@ class Lines(ScrollView, can_focus=True):
         if self.count() == 0:
             return self._hatched(y, width)
         row = y + self.scroll_offset.y
-        strip = self._strips.get(row)
-        if strip is None:
-            segments = self.line(row) if row < self.count() else ()
+        known = self._strips.get(row)
+        if known is None:
+            segments = list(self.line(row)) if row < self.count() else []
             strip = Strip(segments).adjust_cell_length(width).apply_style(self._ground)
-            self._strips[row] = strip
-        return strip
+            known = self._strips[row] = segments, strip
+        return known[1]
 
     def _hatched(self, y: int, width: int) -> Strip:
         words = textwrap.wrap(self.EMPTY, max(width - 8, 12))

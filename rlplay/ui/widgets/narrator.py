@@ -132,9 +132,11 @@ the answer follows once it can be seen.
     def _set(self, text: Content, state: str) -> None:
         for name in ("-lesson", "-warning"):
             self.set_class(name == state, name)
-        changed_height = text.plain != self._text.plain
+        height = self.styles.height
+        may_grow = height is None or height.is_auto
+        changed = text.plain != self._text.plain
         self._text = text
-        self.refresh(layout=changed_height)
+        self.refresh(layout=may_grow and changed)
 
 
 def keyed(text: str, style: str = "") -> Content:

@@ -77,6 +77,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._clips: Array | None = None
         self._means: Array | None = None
         self._signs = False
+        self._steps = 0
         self._rows: list[Row] = []
         self._first_row: dict[int, int] = {}
         self._wrapped: dict[int, tuple[int, bytes, list[list[Cell]]]] = {}
@@ -88,20 +89,28 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
         `automatic` says that nobody chose the lens.
         """
-        self._order, self._lens, self._signs = order, lens, signs
-        self._sampled = None if update is None else update.sampled
-        self._values = self._levels = self._clips = self._means = None
-        if update is not None and self._sampled is not None:
+        sampled = None if update is None else update.sampled
+        steps = 0 if update is None else len(update.steps)
+        stands = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
+        self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
+        self._sampled = sampled
+        self._values = self._levels = self._means = None
+        if update is not None and sampled is not None:
             self._values = lens.values(update)
             self._levels = None if self._values is None else levels(lens, self._values)
-            self._clips = update.latest_step("clip_state")
             self._means = advantages(update)
+            if not stands:
+                clips = update.latest_step("clip_state")
+                self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
             completion, token = self.cursor
-            if completion >= len(self._sampled.group):
+            if completion >= len(sampled.group):
                 self.cursor = (0, 0)
             else:
                 self.cursor = (completion, min(token, max(self._length(completion) - 1, 0)))
-        self._lay_out()
+        if stands:
+            self.rebuild()
+        else:
+            self._lay_out()
         self.caption(title(lens, automatic), legend(lens, self.palette, self._values is not None))
 
     def point(self, completion: int, token: int) -> None:
@@ -163,7 +172,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         sampled = self._sampled
         assert sampled is not None
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
-        clips = b"" if self._clips is None else np.nan_to_num(self._clips[start:end]).astype(np.int8).tobytes()
+        clips = b"" if self._clips is None else self._clips[start:end].tobytes()
         known = self._wrapped.get(completion)
         if known is not None and known[:2] == (end - start, clips):
             return known[2]
@@ -172,7 +181,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             piece = sampled.pieces.get(int(sampled.token_ids[token]), "")
             text = token_text(sampled.texts[token], piece, self._signs)
             breaks.append(sampled.texts[token].endswith("\n"))
-            mark = None if self._clips is None else CLIPPED.get(int(np.nan_to_num(self._clips[token])))
+            mark = None if self._clips is None else CLIPPED.get(int(self._clips[token]))
             if mark is not None:
                 text = mark + text.removeprefix(" ").removeprefix("·")
             texts.append(text.ljust(VALUE_WIDTH) + " " if self._signs else text)
