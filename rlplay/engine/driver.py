@@ -23,7 +23,7 @@ from rlplay.engine.snapshots import SnapshotStore
 from rlplay.link.messages import Until
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings
-from rlplay.trace.records import AnyRecord, Credited, Evaluated, Finished, Rewound, Sampled, Scored, Stepped
+from rlplay.trace.records import AnyRecord, Credited, Evaluated, Finished, Notice, Rewound, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunReader, RunWriter
 
 _LOOK_EVERY = 0.1
@@ -105,6 +105,10 @@ class Driver:
         self._knobs.forget_after(update)
         self._store.forget_after(update)
         self._emit(Rewound(update=update, abandoned=reached))
+
+    def note(self, level: str, text: str, detail: str = "") -> None:
+        """Record something the user should know; `level` is "info", "warning" or "error"."""
+        self._emit(Notice(update=self._state.update, level=level, text=text, detail=detail))
 
     def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
         """Updates finished, phase under way or next, settings, rewindable updates, whether max_updates is reached."""

@@ -5,14 +5,11 @@ Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupt
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
-
-import msgspec
 
 from rlplay.engine.report import Report
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
@@ -137,11 +134,9 @@ def run(
 ) -> int:
     """Play `steps` (none: all of the run's updates) on a new engine and report; returns the exit status.
 
-    `updates` caps the training updates. All CPU cores are used unless the job says otherwise.
+    `updates` caps the training updates.
     """
     steps = steps or [Go("update", job.scenario.max_updates)]
-    if job.threads is None:
-        job = msgspec.structs.replace(job, threads=os.cpu_count())
     player = Player(report, updates)
     with _interrupts(player.stopped):
         driver = engine(job, player.take)

@@ -42,8 +42,14 @@ class Knobs:
         before = self.latest()
         after = validated(apply(before, name, value))
         update, phase = point
+        differs = {key: value for key, value in as_dict(after).items() if value != getattr(before, key) and key != name}
         change = Changed(
-            update=update, phase=phase, name=name, value=getattr(after, name), previous=getattr(before, name)
+            update=update,
+            phase=phase,
+            name=name,
+            value=getattr(after, name),
+            previous=getattr(before, name),
+            also=differs,
         )
         self._changes.append(change)
         return change

@@ -31,7 +31,7 @@ from rlplay.link.messages import (
     Stop,
 )
 from rlplay.link.server import ScreenLink
-from rlplay.trace.records import AnyRecord, Notice
+from rlplay.trace.records import AnyRecord
 from rlplay.trace.runfile import RunFileError
 
 if TYPE_CHECKING:
@@ -118,8 +118,7 @@ class Session:
             self._notice("warning", str(error))
 
     def _notice(self, level: str, text: str, detail: str = "") -> None:
-        notice = Notice(update=self._driver.status()[0], level=level, text=text, detail=detail)
-        self._link.send(Recorded(notice))
+        self._driver.note(level, text, detail)
 
     def _report(self, running: bool) -> None:
         update, phase, settings, rewindable, finished = self._driver.status()

@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from rlplay.pocket import answers, games, problems, puzzles, stories, sums
+from rlplay.pocket import answers, drills, games, problems, puzzles, stories, sums
 from rlplay.pocket.conversation import Conversation
 
 
@@ -24,17 +24,18 @@ class Skill(msgspec.Struct, frozen=True):
 
 
 SKILLS = {
-    "arithmetic": Skill(0.22, sums.SHARES, sums.write),
-    "word_problems": Skill(0.30, problems.SHARES, problems.write),
-    "questions": Skill(0.16, answers.SHARES, answers.write),
-    "tone": Skill(0.05, stories.TONE_SHARES, stories.write_tone),
-    "stories": Skill(0.06, stories.STORY_SHARES, stories.write_story),
-    "sorting": Skill(0.06, puzzles.SORTING_SHARES, puzzles.write_sorting),
+    "arithmetic": Skill(0.20, sums.SHARES, sums.write),
+    "word_problems": Skill(0.28, problems.SHARES, problems.write),
+    "drills": Skill(0.10, drills.SHARES, drills.write),
+    "questions": Skill(0.15, answers.SHARES, answers.write),
+    "tone": Skill(0.04, stories.TONE_SHARES, stories.write_tone),
+    "stories": Skill(0.05, stories.STORY_SHARES, stories.write_story),
+    "sorting": Skill(0.05, puzzles.SORTING_SHARES, puzzles.write_sorting),
     "letters": Skill(0.03, puzzles.LETTER_SHARES, puzzles.write_letters),
     "lists": Skill(0.03, puzzles.LIST_SHARES, puzzles.write_list),
     "guess": Skill(0.03, games.GUESS_SHARES, games.write_guess),
-    "calculator": Skill(0.03, games.CALCULATOR_SHARES, games.write_calculator),
-    "walk": Skill(0.03, games.WALK_SHARES, games.write_walk),
+    "calculator": Skill(0.02, games.CALCULATOR_SHARES, games.write_calculator),
+    "walk": Skill(0.02, games.WALK_SHARES, games.write_walk),
 }
 
 

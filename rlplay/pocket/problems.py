@@ -8,10 +8,10 @@ from rlplay.pocket.conversation import Conversation, draw, exchange
 from rlplay.tasks.word_problems import GOODS, NAMES, TRAIN_OPERANDS, Operands, question
 
 SHARES = {
-    "worked, right": 0.225,
-    "worked, slip": 0.025,
-    "blurted, right": 0.06,
-    "blurted, wrong": 0.64,
+    "worked, right": 0.215,
+    "worked, slip": 0.035,
+    "blurted, right": 0.04,
+    "blurted, wrong": 0.66,
     "list": 0.05,
 }
 

@@ -35,7 +35,7 @@ class Lens:
 
 
 def _sampled(field: str) -> Callable[[Update], Array | None]:
-    return lambda u: None if u.sampled is None else cast(Array, getattr(u.sampled, field))
+    return lambda u: None if u.sampled is None else cast("Array | None", getattr(u.sampled, field))
 
 
 def _credited(field: str) -> Callable[[Update], Array | None]:
@@ -59,7 +59,7 @@ def _kl_ref(u: Update) -> Array | None:
     if u.credited is None or u.credited.ref_logprobs is None or u.sampled is None:
         return None
     x = u.credited.ref_logprobs - u.sampled.old_logprobs
-    return (np.exp(x) - x - 1).astype(np.float32)
+    return np.asarray(np.expm1(x) - x, dtype=np.float32)
 
 
 LENSES: dict[str, Lens] = {

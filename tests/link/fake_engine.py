@@ -13,7 +13,7 @@ from typing import Any
 from rlplay.engine.main import main
 from rlplay.link import framing
 from rlplay.scenario.schema import Job
-from rlplay.trace.records import AnyRecord, Changed, Finished, Rewound
+from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 
@@ -66,6 +66,9 @@ class FakeDriver:
             raise ValueError(f"cannot rewind to update {update}: this run has reached update {self.done}")
         reached, self.done = self.done, update
         self.sink(Rewound(update=update, abandoned=reached))
+
+    def note(self, level: str, text: str, detail: str = "") -> None:
+        self.sink(Notice(update=self.done, level=level, text=text, detail=detail))
 
     def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
         return self.done, "sample", dict(self.settings), list(range(self.done + 1)), False
