@@ -70,7 +70,7 @@ the answer follows once it can be seen.
         """A scenario's words, and below them how its claims fared."""
         self._stop_asking()
         results = [_outcome(outcome) for outcome in outcomes]
-        body = [keyed(text)] if text else []
+        body = [_judged(text)] if text else []
         self._set(Content("\n").join([*body, *results, keyed(hint, QUIET)]), "-lesson")
 
     def ask(self, question: str, choices: Sequence[str]) -> None:
@@ -143,6 +143,12 @@ def keyed(text: str, style: str = "") -> Content:
     """Text whose parts between backticks are shown as keys. Nothing else in it is markup."""
     parts = _KEY.split(text)
     return Content.assemble(*((part, KEY if index % 2 else style) for index, part in enumerate(parts) if part))
+
+
+def _judged(text: str) -> Content:
+    """A verdict on a prediction begins with ✓ or ✗."""
+    mark = {"✓": GOOD, "✗": BAD}.get(text[0])
+    return keyed(text) if mark is None else Content.assemble((text[0], mark), keyed(text[1:]))
 
 
 def _outcome(outcome: Outcome) -> Content:
