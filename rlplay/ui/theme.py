@@ -172,6 +172,18 @@ def levels(lens: Lens, values: Array) -> Array:
     return np.where(np.abs(unit) < 0.02, 0, np.sign(unit) * np.ceil(np.abs(unit) * STEPS - 1e-6)).astype(np.int8)
 
 
+def contrast(one: Color, other: Color) -> float:
+    """How far apart two colours are in lightness: WCAG's contrast ratio, 1 to 21."""
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(color: Color) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def _readable(ground: Color, preferred: Color) -> Color:
-    gap = abs(ground.brightness - preferred.brightness)
-    return preferred if gap > 0.4 else ground.get_contrast_text(1.0)
+    if contrast(ground, preferred) >= 4.5:
+        return preferred
+    return max(Color.parse("#000000"), Color.parse("#ffffff"), key=lambda ink: contrast(ground, ink))

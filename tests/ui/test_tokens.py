@@ -1,0 +1,235 @@
+"""The token map, the list of answers and the inspector: one cursor, one order, nothing obeyed."""
+
+import msgspec
+import numpy as np
+import pytest
+from textual.color import Color
+
+from rlplay.trace.lenses import CYCLE, LENSES
+from rlplay.trace.records import Sampled
+from rlplay.trace.update import Update
+from rlplay.ui.order import advantages, order
+from rlplay.ui.theme import STEPS, THEMES, contrast, levels, palette
+from tests.recorded import synthetic_sampling, synthetic_update
+from tests.ui.stage import all_text, playground, settled, text_of
+
+WIDE = (160, 45)
+
+
+@pytest.fixture
+def update() -> Update:
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    return update
+
+
+async def opened(pilot, source, **shape):
+    source.update(1, **shape)
+    await settled(pilot)
+
+
+async def test_arrows_move_one_cursor_through_all_panels():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        await pilot.press("right", "right", "down")
+        assert app.tokens.cursor[0] == 1
+        assert app.rollouts.cursor == app.tokens.cursor
+        assert f"token {app.tokens.cursor[1] + 1} of" in all_text(app.inspector)
+        app.rollouts.focus()
+        await pilot.press("down", "down")
+        assert app.tokens.cursor[0] == 3
+        await pilot.press("end")
+        assert app.tokens.cursor[0] == app.session.shown.completions - 1
+        last = text_of(app.tokens).rstrip().split("\n")[-1]
+        assert last.startswith("▸"), "scrolled into sight"
+
+
+async def test_the_cursor_runs_on_into_the_next_answer():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        await pilot.press("end", "right")
+        assert app.tokens.cursor == (1, 0)
+        await pilot.press("left")
+        assert app.tokens.cursor[0] == 0
+        await pilot.press("home", "left")
+        assert app.tokens.cursor == (0, 0), "nothing before the first"
+
+
+async def test_a_click_puts_the_cursor_on_a_token():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        line = text_of(app.tokens).split("\n").index(next(x for x in text_of(app.tokens).split("\n") if "answer" in x))
+        await pilot.click("#tokens", offset=(12, line + 1))
+        completion, token = app.tokens.cursor
+        sampled = app.session.shown.sampled
+        place = int(sampled.offsets[completion]) + token
+        x = 2 + sum(map(len, sampled.texts[int(sampled.offsets[completion]) : place]))
+        assert x <= 12
+        assert completion == app.rollouts.cursor[0]
+
+
+async def test_the_colour_key_steps_through_the_statistics_and_auto_comes_back():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        assert app.lens.name == "prob_delta"
+        assert "(auto)" in app.tokens.border_title
+        seen = []
+        for _ in CYCLE:
+            await pilot.press("c")
+            seen.append(app.lens.name)
+        start = CYCLE.index("prob_delta") + 1
+        assert seen == [*CYCLE[start:], *CYCLE[:start]]
+        await pilot.press("C")
+        assert app.lens.name == seen[-2]
+        assert "(auto)" not in app.tokens.border_title
+        await app.perform("lens", "auto")
+        assert "(auto)" in app.tokens.border_title
+        await app.perform("lens", "nonsense")
+        assert app.lens.name == "prob_delta"
+
+
+async def test_a_statistic_that_is_not_there_yet_says_when_it_comes():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records(synthetic_update(1)[:1])
+        await settled(pilot)
+        await app.perform("lens", "credit")
+        assert "comes with ④ update" in app.tokens.border_subtitle
+
+
+async def test_numbers_and_blanks_on_demand():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        assert "·is" not in all_text(app.tokens)
+        await pilot.press("m")
+        text = all_text(app.tokens)
+        assert "·is" in text
+        assert "⟨end⟩" in text
+        assert "+." in text
+        assert "−." in text
+
+
+async def test_clipped_tokens_are_marked_and_explained():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1, steps=8)
+        await settled(pilot)
+        clips = app.session.shown.latest_step("clip_state")
+        marks = all_text(app.tokens)
+        assert marks.count("▲") == int((clips > 0).sum())
+        assert marks.count("▼") == int((clips < 0).sum())
+        place = int(np.flatnonzero(clips > 0)[0])
+        offsets = app.session.shown.sampled.offsets
+        completion = int(np.searchsorted(offsets, place, side="right")) - 1
+        app.point(completion, place - int(offsets[completion]))
+        assert "gradient 0" in all_text(app.inspector)
+
+
+async def test_model_text_is_never_obeyed():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        text = all_text(app.tokens)
+        assert "[bold]" in text
+        assert "␛" in text
+        assert "\x1b" not in text
+        assert "🚀" in text
+        assert '"[bold]"' in all_text(app.inspector)
+
+
+async def test_growing_answers_are_drawn_as_if_drawn_at_once():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        for record in synthetic_sampling(1, length=10):
+            source.records([record])
+            await settled(pilot)
+        grown = text_of(app.tokens)
+        app.tokens._wrapped.clear()
+        app.tokens._lay_out()
+        app.tokens.recolour()
+        assert text_of(app.tokens) == grown
+
+
+async def test_answers_are_sorted_inside_their_groups():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        await pilot.press("o")
+        rewards = [app.session.shown.scored.rewards[row] for row in app.rollouts._order]
+        for start in range(0, 16, 4):
+            assert rewards[start : start + 4] == sorted(rewards[start : start + 4], reverse=True)
+        assert app.tokens._order == app.rollouts._order
+        assert "by reward" in app.rollouts.border_subtitle
+
+
+async def test_groups_without_signal_are_marked():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        assert all_text(app.rollouts).count("no signal") == int((app.session.shown.credited.group_std < 1e-6).sum()) > 0
+        assert all_text(app.rollouts).count("tok…") == int(app.session.shown.sampled.truncated.sum())
+
+
+def test_environment_tokens_do_not_count_for_the_advantage(update):
+    mask = update.sampled.mask.copy()
+    mask[int(update.sampled.offsets[1]) - 1] = 0
+    given = update.credited.advantages.copy()
+    given[int(update.sampled.offsets[1]) - 1] = 99.0
+    update.sampled = msgspec.structs.replace(update.sampled, mask=mask)
+    update.credited = msgspec.structs.replace(update.credited, advantages=given)
+    assert advantages(update)[0] == pytest.approx(given[0], rel=1e-5)
+
+
+def test_orders_before_there_is_anything_to_sort_by(update):
+    bare = Update(1)
+    assert order(bare, "reward") == []
+    bare.add(update.sampled)
+    assert order(bare, "reward") == list(range(bare.completions))
+    lengths = np.diff(update.sampled.offsets)
+    assert lengths[order(bare, "length")[0]] == lengths[:4].max()
+
+
+def test_levels_keep_to_the_scale():
+    lens = LENSES["credit"]
+    assert levels(lens, np.array([-99, -2, -0.6, 0, 0.01, 0.3, 99, np.nan])).tolist() == [-4, -4, -2, 0, 0, 1, 4, 0]
+    assert levels(LENSES["importance_ratio"], np.array([0.5, 1.0, 1.5])).tolist() == [-4, 0, 4]
+    assert levels(LENSES["probability"], np.array([0.0, 0.5, 1.0, 2.0])).tolist() == [0, 2, 4, 4]
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+@pytest.mark.parametrize("colours", [16, 256, 1 << 24])
+def test_every_shade_is_readable_and_up_and_down_differ_without_colour(theme, colours):
+    found = palette({**theme.to_color_system().generate(), **theme.variables}, colours)
+    shades = [found.shade(level, True) for level in range(-STEPS, STEPS + 1)] + list(found.amount)
+    for shade in shades:
+        if shade.bgcolor is not None and colours > 16:
+            ink, ground = (Color.from_rich_color(c) for c in (shade.color, shade.bgcolor))
+            assert contrast(ink, ground) >= 4.5, shade
+    assert found.up[STEPS].underline
+    assert not found.down[STEPS].underline
+
+
+async def test_colours_follow_the_theme():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, source)
+        dark = app.tokens.palette.text
+        app.theme = "rlplay-light"
+        await settled(pilot)
+        assert app.tokens.palette.text != dark
+
+
+async def test_an_answer_without_tokens_yet_has_a_line():
+    app, source = playground()
+    sampled = synthetic_sampling(1)[0]
+    assert isinstance(sampled, Sampled)
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([sampled])
+        await settled(pilot)
+        assert all_text(app.tokens).count("▎") + all_text(app.tokens).count("▸") == len(sampled.group)
