@@ -52,8 +52,9 @@ def _gamed(update: Update, history: History, _settings: dict[str, Any]) -> str:
         gold = history.series(name)[1] if name.startswith("gold/") else []
         if len(gold) > 2 and len(reward) > 2 and reward[-1] - reward[0] > 0.1 and gold[0] - gold[-1] > 0.1:
             return (
-                f"Reward rose from {number(reward[0])} to {number(reward[-1])} while {name.split('/')[1]} fell from "
-                f"{number(gold[0])} to {number(gold[-1])}: the reward is being gamed. Try a larger beta (`k`)."
+                f"Reward rose from {number(reward[0])} to {number(reward[-1])} while the gold score "
+                f"{name.split('/')[1]} fell from {number(gold[0])} to {number(gold[-1])}: the reward is being gamed. "
+                "Try a larger beta (`k`)."
             )
     return ""
 

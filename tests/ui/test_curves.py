@@ -198,6 +198,18 @@ async def test_as_many_panels_as_fit(width, count):
         assert sum(bool(panel.display) for panel in app.panels) == count
 
 
+@pytest.mark.parametrize(("width", "count"), [(160, 4), (120, 4), (80, 2)])
+async def test_a_tall_place_has_two_rows(width, count):
+    app = Host(*recorded(3))
+    app.CSS = "CurvePanels { height: 1fr; }"
+    async with app.run_test(size=(width, 20)) as pilot:
+        await pilot.pause()
+        shown = [panel for panel in app.panels if panel.display]
+        assert len(shown) == count
+        assert {panel.size.height > 7 for panel in shown} == {True}
+        assert all(panel.region.right <= width and panel.region.bottom <= 20 for panel in shown)
+
+
 async def test_a_narrow_screen_reaches_the_other_panels_by_cycling():
     app = Host(*recorded())
     async with app.run_test(size=(80, 12)) as pilot:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
 from textual.content import Content, Span
 from textual.message import Message
 from textual.widget import Widget
@@ -21,6 +20,7 @@ from rlplay.ui.views import KL, LENGTH, REWARD, Source, View, single
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 EMPTY = "no update yet · u runs one"
+_TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 
 
@@ -178,10 +178,10 @@ def _without_tints(content: Content) -> Content:
     return Content(content.plain, spans)
 
 
-class CurvePanels(Horizontal):
-    """The row of panels: as many as fit beside each other; up and down bring the others into a panel's place."""
+class CurvePanels(Widget):
+    """As many panels as fit, in one row or two; up and down bring the others into a panel's place."""
 
-    DEFAULT_CSS = "CurvePanels { height: 10; CurvePanel.-beyond { display: none; } }"
+    DEFAULT_CSS = "CurvePanels { layout: grid; height: 10; CurvePanel.-beyond { display: none; } }"
 
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -208,6 +208,9 @@ class CurvePanels(Horizontal):
             panel.point(event.update)
 
     def on_resize(self, event: events.Resize) -> None:
-        count = next(count for width, count in _COLUMNS if event.size.width >= width)
+        columns = next(count for width, count in _COLUMNS if event.size.width >= width)
+        rows = 2 if columns < len(self.panels) and event.size.height >= _TWO_ROWS else 1
+        columns = min(columns, len(self.panels) // rows)
+        self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
         for index, panel in enumerate(self.panels):
-            panel.set_class(index >= count, "-beyond")
+            panel.set_class(index >= columns * rows, "-beyond")
