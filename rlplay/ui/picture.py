@@ -12,6 +12,8 @@ from textual.content import Content, Span
 
 AXIS, CURSOR, NOTE = "$text-muted", "on $foreground 25%", "$warning"
 
+NOISE = 1e-9
+
 Cell = tuple[str, str]
 """A character and its style; colours are theme names such as "$primary", looked up when the text is shown."""
 
@@ -77,6 +79,8 @@ def joined(cells: Iterable[Cell]) -> Content:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5."""
+    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5; "≈0" for rounding noise."""
+    if 0 < abs(value) < NOISE:
+        return "≈0"
     short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.{digits}g}")
     return "−" + short[1:] if short.startswith("-") else short

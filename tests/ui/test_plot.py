@@ -130,7 +130,16 @@ def test_a_log_histogram_lifts_the_small_bars():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.013149, "0.0131"), (25.0, "25"), (0.00004, "4e-5"), (-1.5, "−1.5"), (1234567, "1.23e6"), (float("nan"), "nan")],
+    [
+        (0.013149, "0.0131"),
+        (25.0, "25"),
+        (0.00004, "4e-5"),
+        (-1.5, "−1.5"),
+        (1234567, "1.23e6"),
+        (float("nan"), "nan"),
+        (2.7e-13, "≈0"),
+        (0.0, "0"),
+    ],
 )
 def test_numbers_are_short(value, text):
     assert number(value) == text
