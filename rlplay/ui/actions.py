@@ -133,6 +133,8 @@ async def _panel(app: RlplayApp, _argument: Any) -> None:
     app.view = views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0]
     for view in VIEWS:
         app.main.set_class(view == app.view, f"-view-{view}")
+    # Keys should move what is in sight.
+    (app.curves.panels[0] if app.view == "curves" else app.tokens).focus()
 
 
 async def _knobs(app: RlplayApp, _argument: Any) -> None:

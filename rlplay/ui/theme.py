@@ -53,9 +53,9 @@ LIGHT = Theme(
     accent="#6b46c1",
     foreground="#23272f",
     background="#fbfaf8",
-    surface="#f5f3f0",
-    panel="#eceae5",
-    boost="#eceae5",
+    surface="#f5f5f4",
+    panel="#eeeeee",
+    boost="#eeeeee",
     success="#0f7c6e",
     warning="#946200",
     error="#b3372a",
@@ -83,7 +83,21 @@ STEPS = 4
 _STRONG = (0.0, 0.22, 0.42, 0.66, 0.95)
 _SOFT = (0.0, 0.1, 0.22, 0.36, 0.52)
 _FALLBACK = {"scale-up": "#3f8fe8", "scale-down": "#e8812e", "scale-amount": "#2fa592"}
-_ANSI_SHADES = {"scale-up": ("cyan", "blue"), "scale-down": ("yellow", "red"), "scale-amount": ("cyan", "green")}
+_SIXTEEN = {
+    "scale-up": ("#00aaaa", "#0000aa"),
+    "scale-down": ("#aa5500", "#aa0000"),
+    "scale-amount": ("#00aaaa", "#00aa00"),
+}
+"""Weak and strong, on terminals with so few colours: values that these have exactly. Black on weak, white on strong."""
+_CUBE = {
+    ("scale-up", True): ("#00005f", "#005f87", "#005faf", "#0087ff"),
+    ("scale-down", True): ("#5f0000", "#875f00", "#af5f00", "#ff8700"),
+    ("scale-amount", True): ("#262626", "#005f5f", "#00875f", "#00af87"),
+    ("scale-up", False): ("#d7d7ff", "#afd7ff", "#5fafff", "#0087ff"),
+    ("scale-down", False): ("#ffd7af", "#ffaf5f", "#ff8700", "#d75f00"),
+    ("scale-amount", False): ("#d7ffd7", "#afd7d7", "#87d7af", "#5faf87"),
+}
+"""Shades by scale and darkness of the theme out of the 256 colours: the nearest to a blend would change its hue."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
     background = Color.parse(variables["background"])
     foreground = Color.parse(variables["foreground"])
 
-    def ink(color: Color, bold: bool | None = None) -> Style:
+    def written(color: Color, bold: bool | None = None) -> Style:
         return Style(color=color.rich_color, bold=bold)
 
     def mixed(share: float) -> Color:
@@ -128,11 +142,15 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         end = Color.parse(variables.get(name, _FALLBACK[name]))
         shades = [Style()]
         for level in range(1, STEPS + 1):
+            strong = level > STEPS // 2
             if colours <= 16:
-                shade = Style(color="black", bgcolor=_ANSI_SHADES[name][level > STEPS // 2])
+                ground, ink = Color.parse(_SIXTEEN[name][strong]), Color.parse("#ffffff" if strong else "#000000")
             else:
                 ground = background.blend(end, strengths[level])
-                shade = Style(color=_readable(ground, foreground).rich_color, bgcolor=ground.rich_color)
+                if colours <= 256:
+                    ground = Color.parse(_CUBE[name, background.brightness < 0.5][level - 1])
+                ink = _readable(ground, foreground)
+            shade = Style(color=ink.rich_color, bgcolor=ground.rich_color)
             shades.append(shade + cue if level >= STEPS // 2 else shade)
         return tuple(shades)
 
@@ -142,20 +160,20 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
     up, down = (Color.parse(variables.get(name, _FALLBACK[name])) for name in ("scale-up", "scale-down"))
     toward = Color.parse("#ffffff" if background.brightness < 0.5 else "#000000")
     return Palette(
-        text=ink(foreground),
-        strong=ink(foreground, bold=True),
-        muted=ink(mixed(0.58)),
-        faint=ink(mixed(0.22)),
-        accent=ink(accent),
-        key=ink(accent, bold=True),
-        warning=ink(Color.parse(variables["warning"])),
-        error=ink(Color.parse(variables["error"])),
-        good=ink(Color.parse(variables["success"])),
+        text=written(foreground),
+        strong=written(foreground, bold=True),
+        muted=written(mixed(0.58)),
+        faint=written(mixed(0.22)),
+        accent=written(accent),
+        key=written(accent, bold=True),
+        warning=written(Color.parse(variables["warning"])),
+        error=written(Color.parse(variables["error"])),
+        good=written(Color.parse(variables["success"])),
         up=scale("scale-up", _STRONG, Style(underline=True)),
         down=scale("scale-down", _STRONG, few),
         amount=scale("scale-amount", _SOFT, Style()),
-        up_text=ink(up.blend(toward, 0.25)),
-        down_text=ink(down.blend(toward, 0.25)),
+        up_text=written(up.blend(toward, 0.25)),
+        down_text=written(down.blend(toward, 0.25)),
         cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),
     )
 

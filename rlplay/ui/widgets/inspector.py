@@ -21,6 +21,8 @@ from rlplay.ui.text import quoted
 from rlplay.ui.widgets.lines import Lines
 
 SHOWN = 8
+WIDEST = 24
+"""Cells for a candidate's text at most; the numbers should stand near it."""
 BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -120,7 +122,7 @@ Below stand all statistics of this token, the ones the colours can show.
             for table, logprobs in alone:
                 if logprobs is not None:
                     table[chosen] = float(np.exp(logprobs[token]))
-        width = max(self.scrollable_content_region.width - 24, 7)
+        width = min(max(self.scrollable_content_region.width - 24, 7), WIDEST)
         lines = [[Segment(" " * (width + 2) + "   ref   old   new", self.palette.muted)]]
         for i in ids:
             here = i == chosen
@@ -172,7 +174,9 @@ Below stand all statistics of this token, the ones the colours can show.
             style = self.palette.text
             if is_signed and short(value, True).strip("+−.0"):
                 style = self.palette.up_text if value > 0 else self.palette.down_text
-            lines.append([name, Segment(f"{text:>7}", style), Segment(f" {lens.unit}", self.palette.muted)])
+            unit = f" {lens.unit}"
+            room = self.scrollable_content_region.width - 29 >= len(unit)
+            lines.append([name, Segment(f"{text:>7}", style), Segment(unit if room else "", self.palette.muted)])
         return lines
 
 
