@@ -8,6 +8,7 @@ from textual.color import Color
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
+from rlplay.ui.layout import Layout
 from rlplay.ui.order import advantages, order
 from rlplay.ui.theme import STEPS, THEMES, contrast, levels, palette
 from tests.recorded import synthetic_sampling, synthetic_update
@@ -150,7 +151,7 @@ async def test_growing_answers_are_drawn_as_if_drawn_at_once():
             source.records([record])
             await settled(pilot)
         grown = text_of(app.tokens)
-        app.tokens._wrapped.clear()
+        app.tokens._layout = Layout()
         app.tokens._lay_out()
         app.tokens.recolour()
         assert text_of(app.tokens) == grown
@@ -233,3 +234,13 @@ async def test_an_answer_without_tokens_yet_has_a_line():
         source.records([sampled])
         await settled(pilot)
         assert all_text(app.tokens).count("▎") + all_text(app.tokens).count("▸") == len(sampled.group)
+
+
+def test_other_tokens_of_the_same_length_are_laid_out_afresh():
+    first, second = (synthetic_update(1, seed)[0] for seed in (1, 2))
+    layout = Layout()
+    layout.arrange(first, None, list(range(16)), 60, False)
+    layout.arrange(second, None, list(range(16)), 60, False)
+    fresh = Layout()
+    fresh.arrange(second, None, list(range(16)), 60, False)
+    assert layout.rows == fresh.rows

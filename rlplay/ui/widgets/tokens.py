@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,28 +15,14 @@ from textual.content import Content
 from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
+from rlplay.ui.layout import Layout
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import short
 from rlplay.ui.order import advantages
-from rlplay.ui.text import NEWLINE, token_text, visible
 from rlplay.ui.theme import levels
 from rlplay.ui.widgets.lines import Lines
-from rlplay.ui.wrap import Cell, wrap
-
-GUTTER = 2
-CLIPPED = {1: "▲", -1: "▼"}
-VALUE_WIDTH = 5
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line: a prompt's (completion −1) or a completion's; `values` marks the line of numbers under it."""
-
-    group: int
-    completion: int
-    cells: list[Cell]
-    values: bool = False
+from rlplay.ui.wrap import Cell
 
 
 class Tokens(Lines):
@@ -78,10 +63,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._means: Array | None = None
         self._signs = False
         self._steps = 0
-        self._rows: list[Row] = []
-        self._first_row: dict[int, int] = {}
-        self._wrapped: dict[int, tuple[int, bytes, list[list[Cell]]]] = {}
-        self._wrapped_for: tuple[object, ...] = ()
+        self._layout = Layout()
         self.cursor = (0, 0)
 
     def show(self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool) -> None:
@@ -119,13 +101,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             return
         token = max(min(token, self._length(completion) - 1), 0)
         before, self.cursor = self.cursor, (completion, token)
-        self.redraw(*self._rows_of(before[0]), *self._rows_of(completion))
-        row = self._row_of_cursor()
-        group = self._rows[row].group
-        head = row
-        while head > 0 and self._rows[head - 1].group == group and self._rows[head - 1].completion < 0:
-            head -= 1
-        self.reveal(head if row - head < 4 else row, row + int(self._signs))
+        self.redraw(*self._layout.rows_of(before[0]), *self._layout.rows_of(completion))
+        row, _ = self._layout.place(completion, token)
+        head = self._layout.heading(row)
+        self.reveal(head, row + int(self._signs))
 
     # Layout
 
@@ -135,7 +114,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def count(self) -> int:
         """The lines of all prompts and completions."""
-        return len(self._rows)
+        return len(self._layout.rows)
 
     def _length(self, completion: int) -> int:
         assert self._sampled is not None
@@ -143,63 +122,26 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         return int(offsets[completion + 1] - offsets[completion])
 
     def _lay_out(self) -> None:
-        rows: list[Row] = []
-        self._first_row = {}
-        if self._sampled is not None:
-            width = self.scrollable_content_region.width - GUTTER
-            sampled = self._sampled
-            key = (sampled.update, tuple(sampled.prompts), width, self._signs)
-            if key != self._wrapped_for:
-                self._wrapped, self._wrapped_for = {}, key
-            group = -1
-            for completion in self._order:
-                if sampled.group[completion] != group:
-                    if group >= 0:
-                        rows.append(Row(group, -1, []))
-                    group = int(sampled.group[completion])
-                    prompt = visible(sampled.prompts[group].replace("\n", f"{NEWLINE} "))
-                    words = [f" {word}" if i else word for i, word in enumerate(prompt.split(" "))]
-                    rows += [Row(group, -1, cells) for cells in wrap(words, width, [False] * len(words))]
-                self._first_row[completion] = len(rows)
-                for cells in self._wrap(completion, width) or [[]]:
-                    rows.append(Row(group, completion, cells))
-                    if self._signs:
-                        rows.append(Row(group, completion, cells, values=True))
-        self._rows = rows
+        if self._sampled is None:
+            self._layout.clear()
+        else:
+            width = self.scrollable_content_region.width
+            self._layout.arrange(self._sampled, self._clips, self._order, width, self._signs)
         self.rebuild()
-
-    def _wrap(self, completion: int, width: int) -> list[list[Cell]]:
-        sampled = self._sampled
-        assert sampled is not None
-        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
-        clips = b"" if self._clips is None else self._clips[start:end].tobytes()
-        known = self._wrapped.get(completion)
-        if known is not None and known[:2] == (end - start, clips):
-            return known[2]
-        texts, breaks = [], []
-        for token in range(start, end):
-            piece = sampled.pieces.get(int(sampled.token_ids[token]), "")
-            text = token_text(sampled.texts[token], piece, self._signs)
-            breaks.append(sampled.texts[token].endswith("\n"))
-            mark = None if self._clips is None else CLIPPED.get(int(self._clips[token]))
-            if mark is not None:
-                text = mark + text.removeprefix(" ").removeprefix("·")
-            texts.append(text.ljust(VALUE_WIDTH) + " " if self._signs else text)
-        lines = wrap(texts, width, breaks, known[2] if known is not None and known[1] == clips else None)
-        self._wrapped[completion] = (end - start, clips, lines)
-        return lines
 
     # Drawing
 
     def line(self, row: int) -> Iterable[Segment]:
         """One line of the map."""
-        shown = self._rows[row]
+        shown = self._layout.rows[row]
         if shown.completion < 0:
             yield Segment("".join(cell.text for cell in shown.cells), self.palette.muted)
             return
         here = self.cursor[0] == shown.completion
-        first = self._first_row[shown.completion] == row
-        yield Segment("▸" if here and first else "▎", self.palette.key if here else self._edge(shown.completion))
+        yield Segment(
+            "▸" if here and self._layout.begins(row) else "▎",
+            self.palette.key if here else self._edge(shown.completion),
+        )
         yield Segment(" ")
         assert self._sampled is not None
         start = int(self._sampled.offsets[shown.completion])
@@ -251,43 +193,9 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     # Cursor
 
-    def _rows_of(self, completion: int) -> range:
-        first = self._first_row.get(completion)
-        if first is None:
-            return range(0)
-        last = first
-        while last < len(self._rows) and self._rows[last].completion == completion:
-            last += 1
-        return range(first, last)
-
-    def _row_of_cursor(self) -> int:
-        completion, token = self.cursor
-        rows = self._rows_of(completion)
-        holding = (row for row in rows if any(cell.token == token for cell in self._rows[row].cells))
-        return next(holding, rows.start)
-
-    def _column_of_cursor(self, row: int) -> int:
-        x = GUTTER
-        for cell in self._rows[row].cells:
-            if cell.token == self.cursor[1]:
-                break
-            x += cell.width
-        return x
-
     def _move(self, completion: int, token: int) -> None:
         self.point(completion, token)
         self.post_message(CursorMoved(*self.cursor))
-
-    def _at(self, row: int, column: int) -> tuple[int, int] | None:
-        if not 0 <= row < len(self._rows) or self._rows[row].completion < 0:
-            return None
-        x, token = GUTTER, 0
-        for cell in self._rows[row].cells:
-            token = cell.token
-            x += cell.width
-            if column < x:
-                break
-        return self._rows[row].completion, token
 
     def action_along(self, step: int) -> None:
         """To the next token, past the end to the next completion."""
@@ -304,17 +212,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def action_across(self, step: int) -> None:
         """To the token above or below."""
-        if not self._rows:
-            return
-        row = self._row_of_cursor()
-        column = self._column_of_cursor(row)
-        row += step
-        while 0 <= row < len(self._rows):
-            found = None if self._rows[row].values else self._at(row, column)
-            if found is not None:
-                self._move(*found)
-                return
-            row += step
+        self._jump(step, step)
 
     def action_ends(self, end: int) -> None:
         """To the first or last token of the completion."""
@@ -323,25 +221,23 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def action_leaf(self, step: int) -> None:
         """A screenful up or down."""
-        if not self._rows:
+        self._jump(step * max(self.scrollable_content_region.height - 2, 1), -step)
+
+    def _jump(self, rows: int, step: int) -> None:
+        if not self._layout.rows:
             return
-        page = max(self.scrollable_content_region.height - 2, 1)
-        row = self._row_of_cursor()
-        column = self._column_of_cursor(row)
-        target = max(0, min(row + step * page, len(self._rows) - 1))
-        while 0 <= target < len(self._rows):
-            found = None if self._rows[target].values else self._at(target, column)
-            if found is not None:
-                self._move(*found)
-                return
-            target -= step
+        row, column = self._layout.place(*self.cursor)
+        target = max(0, min(row + rows, len(self._layout.rows) - 1))
+        found = self._layout.beyond(target, column, step)
+        if found is not None:
+            self._move(*found)
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse is."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        found = self._at(offset.y + self.scroll_offset.y, offset.x)
+        found = self._layout.at(offset.y + self.scroll_offset.y, offset.x)
         if found is not None:
             self._move(*found)
 
