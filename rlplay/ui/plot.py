@@ -1,6 +1,7 @@
 """Curves as text: plotext sets the dots, this module the scales, the gaps, the band and the labels.
 
-For the UI's thread only: plotext draws on one global figure.
+For the UI's thread only: plotext draws on one global figure. It is imported where it is used, because nothing is
+plotted on the first frame, and importing it takes a tenth of the time to get there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import plotext
 from textual.content import Content, Span
 
 from rlplay.trace.records import Array
@@ -40,6 +40,8 @@ def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool 
 
     A value that is no number, or not positive on a log scale, leaves a gap and a × on the axis.
     """
+    import plotext
+
     scales = [_scale([c for c in series if c.side == side], log) for side in ("left", "right")]
     labels = [[number(high), number(low)] if high > low else ["", ""] for low, high in scales]
     gutters = [max(map(len, pair)) + 1 if any(pair) else 0 for pair in labels]
@@ -78,6 +80,8 @@ def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool 
 
 
 def _clear(frame: Frame, height: int) -> None:
+    import plotext
+
     plotext.clear_figure()
     plotext.limit_size(False, False)
     plotext.plotsize(frame.right - frame.left + 1, height)
@@ -90,6 +94,8 @@ def _clear(frame: Frame, height: int) -> None:
 
 
 def _draw(x: Array, y: Array, kind: str, colour: int, width: int) -> None:
+    import plotext
+
     if kind == "points" or len(x) == 1:
         plotext.scatter(x.tolist(), y.tolist(), marker="•", color=colour)
     elif kind == "dotted":

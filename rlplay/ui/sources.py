@@ -70,6 +70,9 @@ class LiveSource:
         """End the engine."""
         if self._engine is not None:
             await self._engine.close()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     def load(self, number: int) -> Update | None:
         """An update from the run file."""
