@@ -18,7 +18,16 @@ from pathlib import Path
 
 import pyte
 
-_KEYS = {"space": " ", "enter": "\r", "escape": "\x1b", "up": "\x1b[A", "down": "\x1b[B", "f12": "\x1b[24~"}
+_KEYS = {
+    "space": " ",
+    "enter": "\r",
+    "escape": "\x1b",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "f12": "\x1b[24~",
+}
 _QUERY = re.compile(r"\x1b\[[<>=?][0-9;$]*[^0-9;$hl]|\x1b[P_^].*?\x1b\\", re.S)
 """Questions to a terminal and private settings that pyte would draw as text."""
 
@@ -27,8 +36,8 @@ class Terminal:
     """One program on a screen of `columns` x `rows`."""
 
     def __init__(self, argv: list[str], columns: int = 160, rows: int = 45, env: dict[str, str] | None = None) -> None:
-        self._screen = pyte.Screen(columns, rows)
-        self._stream = pyte.Stream(self._screen)
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.Stream(self.screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.started = time.monotonic()
         self.pid, self._fd = pty.fork()
@@ -39,7 +48,7 @@ class Terminal:
 
     def text(self) -> str:
         """What the screen shows."""
-        return "\n".join(line.rstrip() for line in self._screen.display)
+        return "\n".join(line.rstrip() for line in self.screen.display)
 
     def read(self, patience: float) -> int:
         """Take what the program has written, waiting up to `patience` seconds for it; returns the bytes."""
@@ -59,6 +68,11 @@ class Terminal:
             self.read(0.05)
             assert time.monotonic() - began < timeout, f"{pattern!r} never came in {timeout} s:\n{self.text()}"
         return time.monotonic() - began
+
+    def settle(self, quiet: float = 0.5) -> None:
+        """Read until the program has written nothing for `quiet` seconds."""
+        while self.read(quiet):
+            pass
 
     def press(self, key: str) -> None:
         """One key, by name or as the character it types."""

@@ -11,6 +11,7 @@ import torch
 
 from rlplay.engine.batch import Batch
 from rlplay.engine.state import Halt, State
+from rlplay.tasks.own import OwnError
 from rlplay.tasks.task import RewardFunction
 from rlplay.trace.records import Array, Scored
 
@@ -18,18 +19,19 @@ from rlplay.trace.records import Array, Scored
 def score(batch: Batch, state: State) -> Scored:
     """Reward every completion; `batch.rewards` [N] is the weighted sum of the parts that answered.
 
+    Functions of weight 0 are not called.
+
     Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
     """
     rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
     batch.completions = [state.lm.decode(ids[:n]) for ids, n in rows]
-    parts = {name: _call(name, f, batch) for name, f in state.task.rewards.items()}
+    wanted = state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)
+    weights = {name: float(wanted[name]) for name in state.task.rewards if wanted.get(name)}
+    parts = {name: _call(name, state.task.rewards[name], batch) for name in weights}
     gold = {name: _call(name, f, batch) for name, f in state.task.gold.items()}
-    wanted = state.settings.reward_weights
-    weights = {name: float(wanted.get(name, 0.0 if wanted else 1.0)) for name in parts}
     total = np.zeros(len(batch.completions), dtype=np.float32)
     for name, values in parts.items():
-        if weights[name]:
-            total += weights[name] * np.nan_to_num(values, nan=0.0)
+        total += weights[name] * np.nan_to_num(values, nan=0.0)
     batch.rewards = torch.from_numpy(total).to(batch.ids.device)
     return Scored(update=batch.update, rewards=total, parts=parts, weights=weights, gold=gold)
 
@@ -51,7 +53,8 @@ def _call(name: str, function: RewardFunction, batch: Batch) -> Array:
     try:
         answers = function(**_accepted(function, given))
     except Exception as error:
-        raise Halt(f"reward function {name!r} failed: {type(error).__name__}: {error}; mend it, then go on") from error
+        what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
+        raise Halt(f"reward function {name!r} failed: {what}; mend it, then go on") from error
     return _checked(name, answers, batch)
 
 

@@ -1,0 +1,108 @@
+"""How quickly the program answers: help, first frame, first rollouts, and keys while the engine runs flat out.
+
+    python -m tests.benchmarks.bench_screen [--keys 200]
+
+Everything in a pseudo-terminal, as a user has it: from the key written to the first changed bytes read. Printed beside
+each figure is its share of the limit it is held to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+from tests.terminal import Terminal, rlplay
+
+HELP, FRAME, ROLLOUTS, KEY = 0.3, 0.6, 8.0, 0.05
+"""The limits, in seconds."""
+
+
+def report(what: str, seconds: float, limit: float) -> None:
+    """One line: the figure, and how much of its limit it takes."""
+    print(f"{what:58} {seconds * 1000:7.0f} ms  {seconds / limit:5.2f} of the limit")
+
+
+def help_seconds() -> float:
+    """`rlplay --help`, median of nine."""
+    times = []
+    for _ in range(9):
+        began = time.perf_counter()
+        subprocess.run(rlplay("--help"), capture_output=True, check=True)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def start_seconds(home: str) -> tuple[float, float]:
+    """From the command to the first frame, and to the first rollouts (space pressed at once), medians of five."""
+    frames, rollouts = [], []
+    for _ in range(5):
+        terminal = Terminal(rlplay(), env={"RLPLAY_HOME": home})
+        try:
+            terminal.wait_for("Rollouts")
+            frames.append(time.monotonic() - terminal.started)
+            terminal.press("space")
+            terminal.wait_for(r"How many \w+ does", timeout=60)
+            rollouts.append(time.monotonic() - terminal.started)
+        finally:
+            terminal.close()
+    return statistics.median(frames), statistics.median(rollouts)
+
+
+def key_seconds(home: str, keys: int) -> list[float]:
+    """Cursor keys while the engine runs: seconds until the token under the cursor has changed on the screen."""
+    terminal = Terminal(rlplay("learn-to-think", "--updates", "1000"), env={"RLPLAY_HOME": home})
+    times = []
+    try:
+        terminal.wait_for("paused", timeout=60)
+        terminal.press("u")
+        terminal.wait_for("update 1 ", timeout=60)
+        terminal.press("space")
+        terminal.wait_for("update 3 ", timeout=60)
+        for number in range(keys):
+            _rest(terminal, 0.05 + 0.013 * (number % 7))
+            before, began = _inspected(terminal), time.perf_counter()
+            terminal.press("right" if number % 20 < 10 else "left")
+            while _inspected(terminal) == before and time.perf_counter() - began < 2:
+                terminal.read(0.002)
+            times.append(time.perf_counter() - began)
+    finally:
+        terminal.close()
+    return sorted(times)
+
+
+def _rest(terminal: Terminal, seconds: float) -> None:
+    """Keep reading for a while, as a terminal does, so that keys fall at different moments of an update."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        terminal.read(0.005)
+
+
+def _inspected(terminal: Terminal) -> str:
+    """The inspector's headline: which token the cursor is on."""
+    lines = [line for line in terminal.text().splitlines() if " token " in line and " · id " in line]
+    return lines[0][-42:] if lines else ""
+
+
+def main() -> None:
+    """Print every figure."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--keys", type=int, default=200)
+    given = parser.parse_args()
+    print(f"{os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as home:
+        report("rlplay --help", help_seconds(), HELP)
+        frame, rollouts = start_seconds(home)
+        report("first frame", frame, FRAME)
+        report("first rollouts on the screen", rollouts, ROLLOUTS)
+        times = key_seconds(home, given.keys)
+    report(f"key to paint, engine running, median of {len(times)}", statistics.median(times), KEY)
+    report("key to paint, engine running, 95th percentile", times[int(len(times) * 0.95)], KEY)
+    report("key to paint, engine running, worst", times[-1], KEY)
+
+
+if __name__ == "__main__":
+    main()
