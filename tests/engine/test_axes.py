@@ -1,0 +1,141 @@
+"""Properties of the axes that hold whatever the numbers are."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from rlplay.engine.axes import aggregation, baselines, kl, returns, scales, surrogates
+from rlplay.engine.objective import objective
+from rlplay.scenario.presets import resolve
+
+ROWS, WIDTH = 6, 5
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
+    """Random values [6, 5] in float64 and a mask of random lengths, at least 1."""
+    seed = draw(st.integers(0, 10_000))
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, WIDTH + 1, (ROWS, 1), generator=generator)
+    return torch.randn(ROWS, WIDTH, generator=generator, dtype=torch.double), torch.arange(WIDTH) < lengths
+
+
+@given(batches(), st.floats(0, 1))
+def test_gae_with_lambda_one_is_the_return_less_the_value_and_with_zero_the_td_error(
+    batch: tuple[Tensor, Tensor], gamma: float
+) -> None:
+    rewards, mask = batch
+    values = rewards.flip(0).cos()
+    whole = returns.gae(rewards, values, mask, gamma, 1.0)
+    torch.testing.assert_close(whole, (returns.to_go(rewards, mask, gamma) - values) * mask)
+    following = torch.cat([values[:, 1:] * mask[:, 1:], torch.zeros(ROWS, 1, dtype=torch.double)], dim=1)
+    one = returns.gae(rewards, values, mask, gamma, 0.0)
+    torch.testing.assert_close(one, (rewards + gamma * following - values) * mask)
+
+
+@given(batches())
+def test_tokens_of_an_environment_are_skipped(batch: tuple[Tensor, Tensor]) -> None:
+    rewards, _ = batch
+    values = rewards.sin()
+    gap = torch.ones(ROWS, WIDTH, dtype=torch.bool)
+    gap[:, 2] = False
+    kept = [0, 1, 3, 4]
+    dense = torch.ones(ROWS, 4, dtype=torch.bool)
+    for with_gap, without in (
+        (returns.to_go(rewards, gap, 0.9), returns.to_go(rewards[:, kept], dense, 0.9)),
+        (returns.gae(rewards, values, gap, 0.9, 0.8), returns.gae(rewards[:, kept], values[:, kept], dense, 0.9, 0.8)),
+        (returns.broadcast(rewards, gap), returns.broadcast(rewards[:, kept], dense)),
+    ):
+        torch.testing.assert_close(with_gap[:, kept], without)
+        assert bool((with_gap[:, 2] == 0).all())
+
+
+@given(batches(), st.floats(-100, 100))
+def test_a_shift_of_all_rewards_leaves_group_advantages_alone(batch: tuple[Tensor, Tensor], shift: float) -> None:
+    outcomes, group = batch[0][:, 0], torch.tensor([0, 0, 0, 1, 1, 1])
+
+    def advantages(r: Tensor) -> Tensor:
+        return (r - baselines.group_mean(r, group)) / scales.group_std(r, group)
+
+    torch.testing.assert_close(advantages(outcomes), advantages(outcomes + shift), atol=1e-8, rtol=1e-8)
+
+
+@given(batches())
+def test_a_permutation_of_the_completions_permutes_the_statistics(batch: tuple[Tensor, Tensor]) -> None:
+    outcomes, group = batch[0][:, 0], torch.tensor([0, 0, 1, 1, 2, 2])
+    order = torch.tensor([3, 5, 0, 4, 1, 2])
+    torch.testing.assert_close(
+        baselines.group_mean(outcomes, group)[order], baselines.group_mean(outcomes[order], group[order])
+    )
+    torch.testing.assert_close(
+        scales.group_std(outcomes, group)[order], scales.group_std(outcomes[order], group[order])
+    )
+
+
+@given(batches())
+def test_whitened_advantages_have_mean_zero_and_variance_one(batch: tuple[Tensor, Tensor]) -> None:
+    values, mask = batch
+    if int(mask.sum()) > 1:
+        white = scales.whiten(values, mask)[mask]
+        assert float(white.mean()) == pytest.approx(0, abs=1e-9)
+        assert float(white.var()) == pytest.approx(1, abs=1e-5)
+
+
+@given(batches())
+def test_k3_is_never_negative_and_all_estimators_are_zero_where_the_policies_agree(
+    batch: tuple[Tensor, Tensor],
+) -> None:
+    own, ref = -batch[0].abs(), -batch[0].roll(1, 0).abs()
+    assert float(kl.estimate("k3", own, ref).min()) >= 0
+    assert float(kl.estimate("k3", own.float(), own.float() + 1e-6).min()) >= -1e-12
+    for name in ("k1", "k2", "k3"):
+        assert bool((kl.estimate(name, own, own) == 0).all())
+
+
+@given(batches())
+def test_token_weights_sum_to_what_their_name_says(batch: tuple[Tensor, Tensor]) -> None:
+    _, mask = batch
+    total = int(mask.sum())
+    sums = {
+        "seq_mean_token_mean": 1.0,
+        "token_mean": 1.0,
+        "constant": total / (ROWS * 9),
+        "seq_mean_token_sum": total / ROWS,
+    }
+    for name, expected in sums.items():
+        weights = aggregation.weights(name, mask, 9)
+        assert float(weights.sum()) == pytest.approx(expected, rel=1e-5)
+        assert bool((weights[~mask] == 0).all())
+
+
+@given(batches(), st.sampled_from([0.1, 0.2]), st.sampled_from([0.2, 0.5]))
+def test_clip_state_is_where_the_surrogate_has_no_gradient(
+    batch: tuple[Tensor, Tensor], epsilon: float, epsilon_high: float
+) -> None:
+    advantages = batch[0].roll(2, 1)
+    ratio = (batch[0] * 0.4).exp().requires_grad_()
+    (gradient,) = torch.autograd.grad(surrogates.ppo(ratio, advantages, epsilon, epsilon_high).sum(), ratio)
+    state = surrogates.clip_state(ratio.detach(), advantages, epsilon, epsilon_high)
+    assert torch.equal(state != 0, gradient == 0)
+
+
+@settings(max_examples=30)
+@given(batches(), st.sampled_from(["grpo", "dr-grpo", "reinforce", "ppo"]), st.sampled_from([0.0, 0.3]))
+def test_padding_changes_neither_loss_nor_gradient(batch: tuple[Tensor, Tensor], algorithm: str, beta: float) -> None:
+    values, mask = batch
+    knobs = resolve({"algorithm": algorithm, "kl_placement": "loss", "beta": beta, "max_completion_length": 16})
+    results = []
+    for extra in (0, 4):
+        pad = torch.full((ROWS, extra), -7.0, dtype=torch.double)
+        wide = torch.cat([mask, torch.zeros(ROWS, extra, dtype=torch.bool)], dim=1)
+        logprobs = torch.cat([-values.abs(), pad], dim=1).requires_grad_()
+        old, ref, advantages = (torch.cat([v, pad], dim=1) for v in (-values.abs() - 0.1, -values.cos(), values.sin()))
+        weights = aggregation.weights(knobs.aggregation, wide, 16).double()
+        terms = objective(logprobs, old, ref, advantages, weights, knobs)
+        (gradient,) = torch.autograd.grad(terms.loss, logprobs)
+        results.append((terms.loss, gradient[:, :WIDTH][mask]))
+    torch.testing.assert_close(results[0], results[1])

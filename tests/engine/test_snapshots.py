@@ -1,0 +1,45 @@
+"""Which snapshots are kept, and what a damaged one says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlplay.engine.snapshots import restore, to_drop
+
+
+@given(st.integers(1, 200), st.integers(1, 50))
+def test_the_newest_stays_the_budget_holds_and_the_past_gets_sparser(count: int, room: int) -> None:
+    kept: dict[int, int] = {}
+    for update in range(1, count + 1):
+        kept[update] = 10
+        for victim in to_drop(kept, room * 10):
+            del kept[victim]
+    assert count in kept
+    assert sum(kept.values()) <= max(room, 1) * 10
+    if count > 4 * room and room >= 8:
+        updates = sorted(kept)
+        holes = [b - a for a, b in pairwise(updates)]
+        assert max(holes[len(holes) // 2 :]) <= max(holes[: len(holes) // 2])
+
+
+def test_a_damaged_snapshot_and_one_of_another_model_are_refused_in_one_line(
+    start: Callable[..., Any], tmp_path: Path
+) -> None:
+    driver, _ = start()
+    driver.advance("update", 1, lambda: False)
+    damaged = tmp_path / "damaged.safetensors"
+    damaged.write_bytes(b"not a snapshot")
+    with pytest.raises(ValueError, match="cannot be read"):
+        restore(driver._state, damaged, 1)
+    (kept,) = (tmp_path / "run.snapshots").glob("*.safetensors")
+    name = next(iter(driver._state.parameters))
+    driver._state.parameters[f"{name}.more"] = driver._state.parameters[name]
+    with pytest.raises(ValueError, match="belongs to another model"):
+        restore(driver._state, kept, 1)
