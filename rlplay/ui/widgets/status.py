@@ -55,7 +55,7 @@ class Header(Bar):
             left.append((f" · {started.model} {_count(started.parameters)} · {started.device}", "$text-muted"))
         progress = _progress(session)
         state = _state(session)
-        while progress and _width([*left, *progress, *state]) > self.size.width - 3:
+        while progress and _width([*left, *progress, *state]) > self.size.width - 6:
             if len(progress) > 1:
                 progress.pop()
             elif len(left) > 3:
