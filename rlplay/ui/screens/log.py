@@ -53,6 +53,7 @@ class LogScreen(ModalScreen[None]):
         self._session = session
         self._level = "debug"
         self._written: tuple[float, LogLine] | None = None
+        self._head = Content()
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
@@ -62,6 +63,7 @@ class LogScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.query_one(RichLog).focus()
+        self._rewrite()
         self._follow()
         self.set_interval(_LOOK_AGAIN, self._follow)
 
@@ -83,10 +85,13 @@ class LogScreen(ModalScreen[None]):
 
     def _follow(self) -> None:
         newest = self._session.log[-1] if self._session.log else None
-        if newest is not self._written or newest is None:
+        if newest is not self._written:
             self._rewrite()
         finished = self._last_finished()
-        self.query_one(Static).update(Content("\n").join([*_place(self._session.started), *_timings(finished)]))
+        head = Content("\n").join([*_place(self._session.started), *_timings(finished)])
+        if head != self._head:
+            self._head = head
+            self.query_one(Static).update(head)
 
     def _last_finished(self) -> Finished | None:
         newest = self._session.newest
