@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from safetensors import SafetensorError
 
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.sample import Sampling
-from rlplay.engine.snapshots import SnapshotStore
+from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.link.messages import Until
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings
@@ -27,7 +28,10 @@ from rlplay.trace.records import AnyRecord, Credited, Evaluated, Finished, Notic
 from rlplay.trace.runfile import RunReader, RunWriter
 
 _LOOK_EVERY = 0.1
-"""Seconds between looks at completions that are being sampled while running free."""
+"""Seconds between looks at completions that are being sampled, unless stepping by token."""
+
+_LOOK_SHARE = 10
+"""A look that is costly waits until this many times its cost has passed, so that looking stays a small part."""
 
 
 class Driver:
@@ -39,7 +43,7 @@ class Driver:
         self._point: Point = (1, "sample")  # the phase under way, or about to begin
         self._begun = False  # whether that phase has begun
         self._timings: dict[str, float] = {}
-        self._looked = 0.0
+        self._look_again = 0.0
 
     def load(self, progress: Progress) -> None:
         """Load model and task, open the run file, and go to the last snapshot if the job resumes a run.
@@ -62,6 +66,7 @@ class Driver:
         self._sink(started)
         if self._job.resume:
             self._go_to(self._store.nearest(reached))
+            self._knobs.forget_after(self._state.update)
             self._emit(Rewound(update=self._state.update, abandoned=reached))
         self._moments: Iterator[Moment] = train(self._state, self._plan)
         progress("ready", 1.0)
@@ -77,7 +82,7 @@ class Driver:
             try:
                 moment = self._next()
             except BaseException:
-                self._go_to(self._state.update)
+                self._go_to(self._done)
                 raise
             self._tell(moment, closely=until == "token")
             if self._ends(moment, until):
@@ -98,7 +103,7 @@ class Driver:
 
         Raises ValueError if that update has not been reached.
         """
-        reached = self._state.update
+        reached = self._done
         if not 0 <= update <= reached:
             raise ValueError(f"cannot rewind to update {update}: this run has reached update {reached}")
         self._go_to(update)
@@ -108,17 +113,24 @@ class Driver:
 
     def note(self, level: str, text: str, detail: str = "") -> None:
         """Record something the user should know; `level` is "info", "warning" or "error"."""
-        self._emit(Notice(update=self._state.update, level=level, text=text, detail=detail))
+        self._emit(Notice(update=self._done, level=level, text=text, detail=detail))
 
     def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
         """Updates finished, phase under way or next, settings, rewindable updates, whether max_updates is reached."""
-        done, (_, phase) = self._state.update, self._point
+        done, (_, phase) = self._done, self._point
         return done, phase, as_dict(self._knobs.latest()), list(range(done + 1)), done >= self._plan.max_updates
 
     def close(self) -> None:
         """Keep the state if it is not kept yet, and close the run file."""
-        self._store.keep(self._state, always=True)
+        if not (self._begun and self._point[1] in ("update", "after")):  # else the weights are in between
+            self._store.keep(self._state, always=True)
+        self._store.thin(KEPT_AT_CLOSE)
         self._writer.close()
+
+    @property
+    def _done(self) -> int:
+        """Updates finished, their evaluation included."""
+        return self._point[0] - 1
 
     def _next(self) -> Moment:
         began = time.perf_counter()
@@ -133,13 +145,13 @@ class Driver:
             return
         self._begun = self._begun or not isinstance(moment, Evaluated)
         if isinstance(moment, Sampling):
-            now = time.monotonic()
-            if closely or now - self._looked >= _LOOK_EVERY:
-                self._looked = now
+            began = time.monotonic()
+            if closely or began >= self._look_again:
                 self._sink(moment.record())
+                now = time.monotonic()
+                self._look_again = max(began + _LOOK_EVERY, now + _LOOK_SHARE * (now - began))
             return
         if isinstance(moment, Finished):
-            self._store.keep(self._state)
             timings, self._timings = self._timings, {}
             moment = msgspec.structs.replace(moment, timings=timings, seconds=sum(timings.values()))
         if isinstance(moment, Evaluated):
@@ -147,6 +159,17 @@ class Driver:
         if _ends_phase(moment):
             self._enter(next_point(self._point))
         self._emit(moment)
+        if isinstance(moment, Finished):
+            self._keep()
+
+    def _keep(self) -> None:
+        """A snapshot; without one the run goes on, and a rewind repeats a little more."""
+        began = time.perf_counter()
+        try:
+            self._store.keep(self._state)
+        except (OSError, SafetensorError) as error:
+            self.note("warning", f"no snapshot of update {self._done} ({error}); free some disk space to keep them")
+        self._timings["snapshot"] = time.perf_counter() - began
 
     def _enter(self, point: Point) -> None:
         self._point, self._begun = point, False
@@ -178,7 +201,7 @@ class Driver:
         self._enter((self._state.update + 1, "sample"))
         self._moments = train(self._state, self._plan)
         self._state.look_closely = False
-        while self._state.update < update:
+        while self._done < update:
             if _ends_phase(next(self._moments)):
                 self._enter(next_point(self._point))
         self._timings = {}

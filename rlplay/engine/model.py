@@ -92,7 +92,8 @@ def set_threads(threads: int | None) -> int:
     """CPU threads for torch: `threads`, or all cores but one, which the screen needs; without a screen too, so that
     the same run gives the same numbers bit for bit. Returns the number.
     """
-    chosen = threads or max(1, len(os.sched_getaffinity(0)) - 1 if hasattr(os, "sched_getaffinity") else 1)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    chosen = threads or max(1, cores - 1)
     torch.set_num_threads(chosen)
     return chosen
 

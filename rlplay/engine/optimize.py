@@ -12,13 +12,10 @@ from torch import Tensor
 from rlplay.engine.axes import aggregation
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import objective, value_loss
-from rlplay.engine.passes import forward, laid_out, logprobs_of
+from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
 from rlplay.engine.state import Halt, State
 from rlplay.scenario.settings import Settings
 from rlplay.trace.records import Notice, Stepped
-
-_LOGITS_AT_ONCE = 250_000_000
-"""Largest number of logits held for one backward pass; larger minibatches accumulate gradients over parts."""
 
 _RATIO_TOLERANCE = 1e-4
 
@@ -89,7 +86,7 @@ def _gradients(batch: Batch, rows: Tensor, state: State) -> _Seen:
     """Fill the parameters' gradients with those of the minibatch's loss, part by part where it is large."""
     state.optimizer.zero_grad(set_to_none=True)
     width = batch.ids.shape[1]
-    size = max(1, _LOGITS_AT_ONCE // (state.lm.vocabulary * width))
+    size = max(1, LOGITS_AT_ONCE // (state.lm.vocabulary * width))
     mask = batch.mask[rows]
     weights = aggregation.weights(state.settings.aggregation, mask, state.settings.max_completion_length)
     parts = [

@@ -18,6 +18,9 @@ from torch import Tensor
 from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.model import LanguageModel
 
+LOGITS_AT_ONCE = 250_000_000
+"""Largest number of logits that one chunk may have: completions x positions x vocabulary."""
+
 _CHUNKS = 3
 _WORTH_CHUNKING = 16
 
@@ -65,7 +68,8 @@ def forward(lm: LanguageModel, model: Any, tokens: Tokens, hidden: bool = False)
     lengths = tokens.lengths
     order = torch.argsort(lengths, descending=True, stable=True)
     pieces = _CHUNKS if len(order) >= _WORTH_CHUNKING and int(lengths.min()) < int(lengths.max()) else 1
-    for rows in order.chunk(pieces):
+    fitting = max(1, LOGITS_AT_ONCE // (int(lengths.max()) * lm.vocabulary))
+    for rows in torch.split(order, min(fitting, -(-len(order) // pieces))):
         width = int(lengths[rows].max())
         yield _completions(model, out, Tokens(prompts, group[rows], tokens.ids[rows, :width], lengths[rows]), rows)
 

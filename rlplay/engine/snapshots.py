@@ -12,8 +12,11 @@ from torch import Tensor
 from rlplay.engine.state import State, new_optimizer
 from rlplay.trace.runfile import RunWriter
 
-BUDGET = 2_000_000_000
-"""Bytes of disk that the snapshots of one run may take."""
+BUDGET = 1_000_000_000
+"""Bytes of disk that the snapshots of a run may take, unless a single one is larger."""
+
+KEPT_AT_CLOSE = 200_000_000
+"""Bytes that they may take once the run is closed."""
 
 _RARELY = 10
 """Updates between snapshots of a model so large that four of them exceed the budget."""
@@ -26,7 +29,9 @@ class SnapshotStore:
 
     def __init__(self, writer: RunWriter, run: Path) -> None:
         self._writer = writer
-        self._folder = run.with_suffix(".snapshots")
+        self._folder = run.with_name(run.name.removesuffix(".rlplay") + ".snapshots")
+        for unfinished in self._folder.glob("*.partial"):
+            unfinished.unlink(missing_ok=True)
 
     def _kept(self) -> dict[int, int]:
         return {snapshot.update: snapshot.bytes for snapshot in self._writer.snapshots()}
@@ -40,7 +45,11 @@ class SnapshotStore:
             return
         path = self._path(state.update)
         self._writer.add_snapshot(state.update, path, save(state, path))
-        for update in to_drop(self._kept(), BUDGET):
+        self.thin(BUDGET)
+
+    def thin(self, budget: int) -> None:
+        """Delete snapshots until the rest fits into `budget` bytes."""
+        for update in to_drop(self._kept(), budget):
             self._drop(update)
 
     def nearest(self, update: int) -> int:

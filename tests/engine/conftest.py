@@ -45,11 +45,13 @@ def uneven(completion_ids, **columns):
 def start(micro_model: Path, tmp_path: Path) -> Callable[..., tuple[Driver, list[AnyRecord]]]:
     """Makes a loaded driver of a small job and the list its records go to; keywords are settings."""
 
-    def make(run: str = "run.rlplay", resume: bool = False, **settings: Any) -> tuple[Driver, list[AnyRecord]]:
+    def make(
+        run: str = "run.rlplay", resume: bool = False, eval_every: int = 0, **settings: Any
+    ) -> tuple[Driver, list[AnyRecord]]:
         (tmp_path / "uneven.py").write_text(REWARD)
         scenario = Scenario(
             name="micro", title="Micro", question="", model=str(micro_model), task="arithmetic",
-            reward=[f"{tmp_path / 'uneven.py'}:uneven"], settings=SMALL | settings, eval_every=0, max_updates=4,
+            reward=[f"{tmp_path / 'uneven.py'}:uneven"], settings=SMALL | settings, eval_every=eval_every, eval_prompts=4, max_updates=4,
         )  # fmt: skip
         records: list[AnyRecord] = []
         driver = Driver(Job(scenario, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)

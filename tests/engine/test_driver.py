@@ -7,10 +7,22 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from rlplay.engine import snapshots
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
 from rlplay.trace.codec import RECORDS
-from rlplay.trace.records import AnyRecord, Changed, Credited, Finished, Rewound, Sampled, Scored, Stepped
+from rlplay.trace.records import (
+    AnyRecord,
+    Changed,
+    Credited,
+    Evaluated,
+    Finished,
+    Notice,
+    Rewound,
+    Sampled,
+    Scored,
+    Stepped,
+)  # fmt: skip
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -173,3 +185,56 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_change(start: Start)
         driver.advance("step", 1, never)
     for name, parameter in driver._state.parameters.items():
         np.testing.assert_array_equal(parameter.detach().numpy(), before[name].numpy())
+
+
+def test_an_evaluation_belongs_to_its_update_also_when_it_is_repeated(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, records = start(eval_every=2)
+    driver.advance("update", 3, never)
+    kinds = [type(r).__name__ for r in records if isinstance(r, (Finished, Evaluated))]
+    assert kinds == ["Evaluated", "Finished", "Evaluated", "Finished", "Finished"]
+    third = _numbers(records, 3)
+    monkeypatch.setattr(driver._store, "nearest", lambda update: 0)
+    driver.rewind(2)
+    records.clear()
+    driver.advance("update", 1, never)
+    assert driver.status()[0] == 3
+    assert _numbers(records, 3) == third
+
+
+def test_a_resumed_run_forgets_the_changes_that_were_made_after_its_snapshot(start: Start) -> None:
+    driver, _ = start()
+    driver.advance("update", 1, never)
+    driver.advance("phase", 1, never)
+    driver.set("scale_rewards", "none")
+    driver.close()
+    resumed, _ = start(resume=True)
+    assert resumed.status()[2]["scale_rewards"] == "group"
+
+
+def test_closing_between_optimizer_steps_keeps_no_half_changed_weights(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "BUDGET", 1)  # so small that snapshots are rare
+    driver, _ = start(num_iterations=2)
+    driver.advance("update", 2, never)
+    driver.advance("step", 1, never)
+    driver.close()
+    resumed, _ = start(resume=True)
+    assert resumed.status()[0] < 2
+
+
+def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> int:
+        raise OSError("no space left on device")
+
+    driver, records = start()
+    monkeypatch.setattr(snapshots, "save", full)
+    driver.advance("update", 2, never)
+    assert driver.status()[:2] == (2, "sample")
+    notices = [r for r in records if isinstance(r, Notice)]
+    assert len(notices) == 2
+    assert "no space left" in notices[0].text
