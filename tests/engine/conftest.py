@@ -51,7 +51,8 @@ def start(micro_model: Path, tmp_path: Path) -> Callable[..., tuple[Driver, list
         (tmp_path / "uneven.py").write_text(REWARD)
         scenario = Scenario(
             name="micro", title="Micro", question="", model=str(micro_model), task="arithmetic",
-            reward=[f"{tmp_path / 'uneven.py'}:uneven"], settings=SMALL | settings, eval_every=eval_every, eval_prompts=4, max_updates=4,
+            reward=[f"{tmp_path / 'uneven.py'}:uneven"], settings=SMALL | settings,
+            eval_every=eval_every, eval_prompts=4, max_updates=4,
         )  # fmt: skip
         records: list[AnyRecord] = []
         driver = Driver(Job(scenario, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)
