@@ -26,7 +26,8 @@ from rlplay.trace.runfile_format import (
     unpack,
     without_detail,
 )
-from rlplay.trace.update import PHASES, Update
+from rlplay.trace.settings import settings_at
+from rlplay.trace.update import Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
 
@@ -208,11 +209,7 @@ class RunReader:
 
     def settings(self, number: int) -> dict[str, Any]:
         """The settings that held in the optimizer steps of update `number`."""
-        settings = dict(self.started.settings)
-        for change in self.changes():
-            if (change.update, PHASES.index(change.phase)) <= (number, PHASES.index("update")):
-                settings |= {**change.also, change.name: change.value}
-        return settings
+        return settings_at(self.started.settings, self.changes(), number)
 
     def last_snapshot(self) -> Snapshot | None:
         """The newest snapshot of the live branch that is still on disk; None if there is none."""

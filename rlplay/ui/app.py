@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.trace.update import Phase
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
 from rlplay.ui.narrate import narrate, narrate_run
@@ -128,6 +130,11 @@ class RlplayApp(App[int]):
         except OSError as error:
             self.session.apply(Failed(f"The engine could not be started: {error}"))
             return
+        except Exception as error:
+            # Whatever a damaged record or a broken pipe raises, the screen must not wait for ever.
+            what = "The engine cannot be followed" if source.live else "The run cannot be read"
+            self.session.apply(Failed(f"{what}: {error or type(error).__name__}", traceback.format_exc()))
+            return
         if self.session.failed is None:
             self.session.apply(Failed("The engine ended unexpectedly; what it had recorded is safe on disk."))
 
@@ -168,13 +175,16 @@ class RlplayApp(App[int]):
             if "update" in changes:
                 self.rollouts.show(session.shown, listed, self.sort)
         if changes & {"update", "status", "history"}:
-            self.inspector.show(session.shown, self.tokens.cursor, session.settings)
+            self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
             if session.runs_on and session.looking is None:
                 self.narrator.narrate(narrate_run(session.history))
             else:
-                self.narrator.narrate(narrate(session.shown, session.history, session.settings))
+                # A limit changed while answers are sampled waits for the next update's.
+                phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
+                settings = session.settings_of(session.shown, phase)
+                self.narrator.narrate(narrate(session.shown, session.history, settings))
         if changes & {"update", "history"} and self._curves_are_due(changes):
-            self.curves.show(session.history, session.shown, session.settings)
+            self.curves.show(session.history, session.shown, session.settings_of(session.shown))
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
             self.notify(notice.text, severity=severity, markup=False)  # type: ignore[arg-type]
@@ -188,7 +198,7 @@ class RlplayApp(App[int]):
         """Put the cursor on a token, in every panel."""
         self.tokens.point(completion, token)
         self.rollouts.point(*self.tokens.cursor)
-        self.inspector.show(self.session.shown, self.tokens.cursor, self.session.settings)
+        self.inspector.show(self.session.shown, self.tokens.cursor, self.session.settings_of(self.session.shown))
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:

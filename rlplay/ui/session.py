@@ -11,8 +11,9 @@ import msgspec
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, Status
 from rlplay.trace.history import History
-from rlplay.trace.records import Finished, Notice, Rewound, Sampled, Started
-from rlplay.trace.update import Update
+from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Started
+from rlplay.trace.settings import changes_until, settings_at
+from rlplay.trace.update import Phase, Update
 
 KEPT = 12
 """Updates held in memory; older ones are read from the run file again."""
@@ -26,9 +27,10 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The numbers of a whole run, read at once."""
+    """The numbers of a whole run and the changes of its settings, read at once."""
 
     history: History
+    changes: list[Changed]
 
 
 Happening = AnyEvent | Moved | Restored
@@ -84,6 +86,7 @@ class Session:
         self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
         self.last_finished = 0
+        self._changes: list[Changed] = []
         self._updates: OrderedDict[int, Update] = OrderedDict()
         self._newest: Update | None = None
         self._looked_at: Update | None = None
@@ -105,10 +108,16 @@ class Session:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that hold now."""
+        """The settings that hold now, changes that wait for their phase included."""
         if self.status is not None and self.status.settings:
             return self.status.settings
         return self.started.settings if self.started is not None else {}
+
+    def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
+        """The settings that held in a phase of `update`, whatever was changed since; the latest if there is none."""
+        if update is None or self.started is None:
+            return self.settings
+        return settings_at(self.started.settings, self._changes, update.number, phase)
 
     def apply(self, event: Happening) -> None:
         """Take one event."""
@@ -129,7 +138,7 @@ class Session:
                 self._note(event)
                 self.changed.add("log")
             case Restored():
-                self.history = event.history
+                self.history, self._changes = event.history, list(event.changes)
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update
@@ -150,7 +159,11 @@ class Session:
                 self.notices.append(record)
                 self._note(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
                 self.changed |= {"notice", "log"}
+            case Changed():
+                self._changes.append(record)
+                self.changed.add("update")
             case Rewound():
+                self._changes = changes_until(self._changes, record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
                 self._newest = self.find(record.update) or (Update(0) if record.update == 0 else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from rlplay.link.messages import (
     Advance,
     AnyCommand,
     AnyEvent,
+    Failed,
     Pause,
     Recorded,
     Rewind,
@@ -44,20 +45,26 @@ class LiveSource:
         self.question, self.script = job.scenario.question, job.scenario.script
         self._engine: EngineProcess | None = None
         self._reader: RunReader | None = None
+        self._past: Restored | None = None
 
     async def start(self) -> None:
         """Start the engine; again, after it died, from the run's last snapshot."""
         from rlplay.link.client import EngineProcess
 
-        resume = self._engine is not None
+        # An engine that died before it made the run file left nothing to resume.
+        resume = self._job.resume or (self._engine is not None and Path(self._job.run).exists())
+        reader = self._open() if self._engine is None and resume else None
+        self._past = None if reader is None else Restored(reader.history(), reader.changes())
         if self._engine is not None:
             await self._engine.close()
         self._engine = EngineProcess()
-        await self._engine.start(msgspec.structs.replace(self._job, resume=resume or self._job.resume))
+        await self._engine.start(msgspec.structs.replace(self._job, resume=resume))
 
-    async def events(self) -> AsyncIterator[AnyEvent]:
-        """The engine's events until it ends."""
+    async def events(self) -> AsyncIterator[AnyEvent | Restored]:
+        """The engine's events until it ends; before them what a run that goes on has behind it."""
         assert self._engine is not None
+        if self._past is not None:
+            yield self._past
         async for event in self._engine.events():
             yield event
 
@@ -116,13 +123,12 @@ class ReplaySource:
     async def start(self) -> None:
         """Show the newest update there is."""
         self._put(Recorded(self._reader.started))
-        self._put(Restored(self._reader.history()))
-        followed = self._reader.follow(0)
-        self._seen = followed[-1][0] if followed else 0
+        self._restore()
+        self._seen = self._reader.last_id()
         numbers = self.recorded()
         self._go(numbers[-1] if numbers else 0, at_end=True)
         if self._watch is None:
-            self._watch = asyncio.create_task(self._grow())
+            self._watch = asyncio.create_task(self._told(self._grow))
 
     async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
         """What the playhead shows."""
@@ -136,7 +142,7 @@ class ReplaySource:
                 self._stop()
             case Advance(until="forever"):
                 self._stop()
-                self._running = asyncio.create_task(self._play())
+                self._running = asyncio.create_task(self._told(self._play))
             case Advance():
                 self._stop()
                 until: Stride = "update" if command.until == "forever" else command.until
@@ -171,6 +177,9 @@ class ReplaySource:
     def _put(self, event: AnyEvent | Moved | Restored) -> None:
         self._queue.put_nowait(event)
 
+    def _restore(self) -> None:
+        self._put(Restored(self._reader.history(), self._reader.changes()))
+
     def _status(self) -> None:
         number = 0 if self._whole is None else self._whole.number
         done = self._whole is None or self._point >= length(self._whole)
@@ -181,16 +190,11 @@ class ReplaySource:
                 running=self._running is not None and not self._running.done(),
                 update=number if done else number - 1,
                 phase=phase,
-                settings=self._settings(number),
+                settings=self._reader.settings(number),
                 rewindable=[0, *numbers],
                 finished=done and (not numbers or number >= numbers[-1]),
             )
         )
-
-    def _settings(self, number: int) -> dict[str, object]:
-        settings = dict(self._reader.started.settings)
-        settings.update({c.name: c.value for c in self._reader.changes() if c.update <= number})
-        return settings
 
     def _go(self, number: int, at_end: bool) -> None:
         self._whole = self.load(number) or Update(number)
@@ -224,6 +228,13 @@ class ReplaySource:
             self._running.cancel()
             self._running = None
 
+    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work` in the background; what stops it is shown, not lost with the task."""
+        try:
+            await work()
+        except RunFileError as error:
+            self._put(Failed(str(error)))
+
     async def _grow(self) -> None:
         while True:
             await asyncio.sleep(LOOK_AGAIN)
@@ -235,7 +246,7 @@ class ReplaySource:
             was_newest = at_end and self._running is None
             for _, record in fresh:
                 if isinstance(record, (Finished, Changed, Rewound)):
-                    self._put(Restored(self._reader.history()))
+                    self._restore()
                     break
             numbers = self.recorded()
             if was_newest and numbers:

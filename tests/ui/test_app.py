@@ -3,14 +3,17 @@
 import re
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
 from rlplay.link.messages import Advance, Failed, Loading, Pause, Rewind, Set
+from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.records import Changed, Finished, Notice, Rewound
 from rlplay.ui.actions import ACTIONS
-from tests.recorded import synthetic_sampling, synthetic_update
+from rlplay.ui.sources import LiveSource
+from tests.recorded import synthetic_run, synthetic_sampling, synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of
 
 WIDE = (160, 45)
@@ -296,3 +299,61 @@ async def test_seconds_add_up_over_updates():
         finished = [r for n in (1, 2) for r in synthetic_update(n) if isinstance(r, Finished)]
         assert app.session.seconds == pytest.approx(sum(r.seconds for r in finished))
         assert re.search(r"1\.\d s", shown(app.header))
+
+
+async def test_a_change_that_waits_is_not_yet_in_the_formula():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.records([Changed(update=2, phase="sample", name="epsilon", value=0.5, previous=0.2)])
+        source.status(1, epsilon=0.5)
+        await settled(pilot)
+        assert "clip(w, 0.8, 1.2)" in all_text(app.inspector), "update 1 had the old band"
+        assert app.curves.panels[2].source.settings["epsilon"] == 0.2
+        source.update(2)
+        await settled(pilot)
+        assert "clip(w, 0.5, 1.5)" in all_text(app.inspector)
+        assert app.curves.panels[2].source.settings["epsilon"] == 0.5
+        source.records([Rewound(update=0, abandoned=2)])
+        source.update(1)
+        await settled(pilot)
+        assert "clip(w, 0.8, 1.2)" in all_text(app.inspector), "the change was given up with its update"
+
+
+class _Refusing:
+    """An engine that cannot be started."""
+
+    jobs: ClassVar[list[Job]] = []
+
+    async def start(self, job):
+        self.jobs.append(job)
+        raise OSError("no such program")
+
+    async def close(self):
+        pass
+
+
+async def test_a_start_that_failed_is_tried_again_as_a_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("rlplay.link.client.EngineProcess", _Refusing)
+    _Refusing.jobs.clear()
+    run = tmp_path / "run.rlplay"
+    source = LiveSource(Job(scenario=Scenario(name="n", title="t", question="q", settings={}), run=str(run)))
+    for _ in range(2):
+        with pytest.raises(OSError, match="no such program"):
+            await source.start()
+    synthetic_run(run, updates=1)
+    with pytest.raises(OSError, match="no such program"):
+        await source.start()
+    await source.close()
+    assert [job.resume for job in _Refusing.jobs] == [False, False, True]
+
+
+async def test_a_run_that_goes_on_brings_its_past(tmp_path, monkeypatch):
+    monkeypatch.setattr("rlplay.link.client.EngineProcess", _Refusing)
+    run = synthetic_run(tmp_path / "run.rlplay", updates=2)
+    scenario = Scenario(name="n", title="t", question="q", settings={})
+    source = LiveSource(Job(scenario=scenario, run=str(run), resume=True))
+    with pytest.raises(OSError, match="no such program"):
+        await source.start()
+    assert source._past.history.series("reward")[0] == [1, 2]
+    await source.close()

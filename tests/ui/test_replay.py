@@ -1,9 +1,11 @@
 """A recorded run behind the same keys: the playhead steps, nothing is changed, a growing run is followed."""
 
 import asyncio
+import sqlite3
 
 import pytest
 
+from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunFileError, RunWriter
 from rlplay.ui import sources
 from rlplay.ui.app import RlplayApp
@@ -100,6 +102,74 @@ async def test_settings_cannot_be_changed(run):
         await settled(pilot)
         assert app.session.settings["beta"] == synthetic_started().settings["beta"]
         assert any("cannot be changed" in n.message for n in app._notifications)
+
+
+async def test_the_settings_are_those_of_the_update_shown(run):
+    writer = RunWriter.reopen(run)
+    for changed in (
+        Changed(update=2, phase="after", name="epsilon", value=0.7, previous=0.2),
+        Changed(
+            update=4, phase="score", name="algorithm", value="reinforce", previous="grpo", also={"surrogate": "logp"}
+        ),
+    ):
+        writer.append(changed)
+    writer.close()
+    app = RlplayApp(ReplaySource(run))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        assert "−A·ℓ" in all_text(app.inspector)
+        assert app.session.settings["surrogate"] == "logp"
+        await pilot.press("z")
+        await settled(pilot)
+        assert "clip(w, 0.3, 1.7)" in all_text(app.inspector)
+        assert app.session.settings["surrogate"] == "ppo"
+        await pilot.press("z")
+        await settled(pilot)
+        assert "clip(w, 0.8, 1.2)" in all_text(app.inspector), "after the update is after its optimizer steps"
+
+
+async def test_a_damaged_record_is_told_not_waited_for(run):
+    writer = RunWriter.reopen(run)
+    writer.append(Changed(update=2, phase="sample", name="epsilon", value=0.7, previous=0.2))
+    writer.close()
+    with sqlite3.connect(run) as db:
+        db.execute("UPDATE records SET data = x'00' WHERE kind = 'changed'")
+    app = RlplayApp(ReplaySource(run))
+    async with app.run_test(size=(160, 45)) as pilot:
+        for _ in range(50):
+            await settled(pilot)
+            if app.session.failed is not None:
+                break
+            await asyncio.sleep(0.02)
+        assert "update 2 is damaged" in str(app.banner.render())
+        assert app.banner.has_class("-visible")
+
+
+async def test_a_growing_run_that_cannot_be_read_any_more_is_told(run, monkeypatch):
+    monkeypatch.setattr(sources, "LOOK_AGAIN", 0.02)
+    source = ReplaySource(run)
+    app = RlplayApp(source)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        with sqlite3.connect(run) as db:
+            db.execute("INSERT INTO records (number, kind, data) VALUES (5, 'sampled', x'00')")
+        for _ in range(50):
+            await settled(pilot)
+            if app.session.failed is not None:
+                break
+            await asyncio.sleep(0.02)
+        assert "update 5 is damaged" in str(app.banner.render())
+
+
+def test_opening_decodes_no_record_of_the_updates(run, monkeypatch):
+    source = ReplaySource(run)
+    monkeypatch.setattr(source._reader, "follow", lambda _after: pytest.fail("every record decoded"))
+
+    async def start():
+        await source.start()
+        await source.close()
+
+    asyncio.run(start())
 
 
 async def test_a_growing_run_is_followed(tmp_path, monkeypatch):

@@ -187,16 +187,17 @@ class CurvePanels(Widget):
         super().__init__(id=id)
         self.panels = [CurvePanel(view) for view in OVERVIEW]
         self._stepped: Update | None = None
+        self._settings: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
         yield from self.panels
 
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
-        """Draw the run so far and the update looked at."""
+        """Draw the run so far and the update looked at, in which `settings` held."""
         if live is not None and (live.steps or (self._stepped is not None and live.number < self._stepped.number)):
-            self._stepped = live
+            self._stepped, self._settings = live, settings
         # The ratios of the update before stay until this one has some.
-        source = Source(history, self._stepped, settings)
+        source = Source(history, self._stepped, settings if self._stepped is None else self._settings)
         with self.app.batch_update():
             for panel in self.panels:
                 panel.show(source)
