@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 FLAGSHIP = "learn-to-think"
 
 
-class ScenarioName(click.ParamType[str]):
+if TYPE_CHECKING:
+    _Word = click.ParamType[str]
+else:
+    _Word = click.ParamType  # not generic at run time before click 8.4
+
+
+class ScenarioName(_Word):
     """A bundled scenario's name, completed by the shell, or a path."""
 
     name = "scenario"

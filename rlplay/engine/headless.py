@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import msgspec
+
 from rlplay.engine.report import Report
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
+from rlplay.scenario.presets import in_order
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, Step
+from rlplay.scenario.settings import Settings
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
@@ -61,6 +65,7 @@ class Player:
             case Evaluated():
                 self.report.evaluated(record)
             case Rewound():
+                self.current = Update(record.update)
                 self.report.note(f"back to the state after update {record.update}")
             case Notice():
                 self.report.note(f"{record.level}: {record.text}")
@@ -98,13 +103,24 @@ class Player:
             case Go():
                 return self.go(step, engine)
             case Change():
-                for name, value in step.settings.items():
+                held = msgspec.convert(engine.status()[2], Settings)
+                for name, value in in_order(held, step.settings):
                     engine.set(name, value)
-            case Rewind():
-                engine.rewind(max(0, engine.status()[0] - 1) if step.update is None else step.update)
+            case Rewind(update):
+                self.back(update, engine)
             case Look() | Expect():
                 pass
         return True
+
+    def back(self, update: int | None, engine: Engine) -> None:
+        """To the end of `update`; None gives up the update under way, else takes back the last one, as the key does."""
+        done = engine.status()[0]
+        last = done if self.current.number > done else done - 1
+        target = last if update is None else update
+        if target < 0:
+            self.report.note("undo: this is the start of the run")
+            return
+        engine.rewind(target)
 
     def go(self, step: Go, engine: Engine) -> bool:
         """Advance by one step's count, within the limit."""

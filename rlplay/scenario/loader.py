@@ -10,15 +10,20 @@ import msgspec
 import yaml
 
 from rlplay.scenario.names import bundled, folder, looks_like_path
-from rlplay.scenario.presets import resolve
+from rlplay.scenario.presets import PRESETS, apply_all, resolve
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.script import parse_step
-from rlplay.scenario.settings import KNOBS
+from rlplay.scenario.script import Change, Go, Rewind, Step, parse_step
+from rlplay.scenario.settings import KNOBS, Settings
 from rlplay.scenario.spelling import closest
+from rlplay.tasks import task_names
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1}
+
+OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
+"""What another model starts with instead of the scenario's values, which suit the small bundled one: TRL's step
+size, room for a real answer, and few enough completions to fit into memory."""
 
 
 class ScenarioError(ValueError):
@@ -53,7 +58,11 @@ def read(path: Path) -> Scenario:
     try:
         text = path.read_text(encoding="utf-8")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
+        for place, problem in _malformed(node, (), set()):
+            raise ScenarioError(f"{path}:{place}: {problem}")
         content = yaml.safe_load(text)
+    except RecursionError:
+        raise ScenarioError(f"{path}: cannot be read: it is nested too deeply") from None
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ScenarioError(f"{path}{line}: not YAML: {error.problem}") from None
@@ -84,21 +93,24 @@ def with_changes(
     """`scenario` with what the command line says. Raises ScenarioError.
 
     A dataset of one's own replaces the task and the script, which speaks of that task; a reward of one's own, the
-    weights of the task's rewards.
+    weights of the task's rewards; an algorithm, all that tells algorithms apart; another model, what `OTHER_MODEL`
+    lists. What `sets` say wins over all of these.
     """
+    given_sets = dict(map(_setting, sets))
+    algorithm = given_sets.get("algorithm", algorithm)
     settings = {name: value for name, value in scenario.settings.items() if name != "reward_weights" or not reward}
     if algorithm is not None:
+        axes = PRESETS[algorithm].axes if algorithm in PRESETS else {}
+        settings = {name: value for name, value in settings.items() if name not in axes}
         settings["algorithm"] = algorithm
-    for entry in sets:
-        name, equals, value = entry.partition("=")
-        if not equals:
-            raise ScenarioError(f"--set takes name=value, as in beta=0.1, and got {entry!r}")
-        settings[name.strip().replace("-", "_")] = value.strip()
+    if model is not None and model != scenario.model:
+        settings |= OTHER_MODEL
+    settings |= given_sets
     if problem := _bad_settings(settings):
         raise ScenarioError(problem)
     changes: dict[str, Any] = {"settings": settings}
-    given = {"seed": seed, "max_updates": updates, "model": model}
-    changes |= {name: value for name, value in given.items() if value is not None}
+    plain = {"seed": seed, "max_updates": updates, "model": model}
+    changes |= {name: value for name, value in plain.items() if value is not None}
     if dataset is not None:
         if not reward:
             raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without it there is nothing to maximise")
@@ -113,10 +125,16 @@ def with_changes(
     return _present(changed)
 
 
+def _setting(entry: str) -> tuple[str, str]:
+    name, equals, value = entry.partition("=")
+    if not equals:
+        raise ScenarioError(f"--set takes name=value, as in beta=0.1, and got {entry!r}")
+    return name.strip().replace("-", "_"), value.strip()
+
+
 def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     """What is wrong, with the line it stands on, in the order of the file."""
     known = list(Scenario.__struct_fields__)
-    yield from _duplicates(node)
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name not in known:
@@ -130,9 +148,9 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
             if not isinstance(value, yaml.SequenceNode):
                 yield line, "script is a list of steps, as in '- update: 3'"
             else:
-                yield from _bad_steps(value, content[name])
-        elif name in _LEAST and not (type(content[name]) is int and content[name] >= _LEAST[name]):
-            yield line, f"{name} takes a whole number, {_LEAST[name]} or more, and got {content[name]!r}"
+                yield from _bad_steps(value, content[name], content.get("settings") or {})
+        elif problem := _bad_value(name, content[name]):
+            yield line, problem
     for name in ("title", "question"):
         if name not in content:
             yield 1, f"a scenario needs a {name}"
@@ -140,17 +158,23 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
         yield 1, "a scenario needs either a task or a dataset"
 
 
-def _duplicates(node: yaml.Node) -> Iterator[tuple[int, str]]:
+def _malformed(node: yaml.Node | None, above: tuple[yaml.Node, ...], done: set[int]) -> Iterator[tuple[int, str]]:
+    """Keys given twice and aliases of what they stand in; `done` keeps shared nodes from being looked at again."""
+    if any(node is other for other in above):
+        yield above[-1].start_mark.line + 1, "an alias (*) refers to what it is a part of"
+        return
+    if not isinstance(node, yaml.CollectionNode) or id(node) in done:
+        return
     if isinstance(node, yaml.MappingNode):
-        seen = set()
-        for key, value in node.value:
-            if key.value in seen:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        names = [key.value for key in keys]
+        for number, key in enumerate(keys):
+            if key.value in names[:number]:
                 yield key.start_mark.line + 1, f"{key.value!r} is given twice"
-            seen.add(key.value)
-            yield from _duplicates(value)
-    elif isinstance(node, yaml.SequenceNode):
-        for value in node.value:
-            yield from _duplicates(value)
+    for child in node.value:
+        for part in child if isinstance(child, tuple) else (child,):
+            yield from _malformed(part, (*above, node), done)
+    done.add(id(node))
 
 
 def _bad_settings(settings: dict[str, Any]) -> str | None:
@@ -168,12 +192,53 @@ def _line_naming(node: yaml.MappingNode, problem: str, default: int) -> int:
     return lines[0] if lines else default
 
 
-def _bad_steps(node: yaml.SequenceNode, script: list[Any]) -> Iterator[tuple[int, str]]:
+def _bad_steps(node: yaml.SequenceNode, script: list[Any], settings: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    course = None if _bad_settings(settings) else _Course(resolve(settings))
     for number, (place, entry) in enumerate(zip(node.value, script, strict=True), start=1):
         try:
-            parse_step({entry: None} if isinstance(entry, str) else entry)
+            step = parse_step({entry: None} if isinstance(entry, str) else entry)
+            if course is not None:
+                course.follow(step)
         except ValueError as error:
             yield place.start_mark.line + 1, f"script step {number}: {error}"
+
+
+def _bad_value(name: str, value: Any) -> str | None:
+    if name == "task" and value not in task_names():
+        return f"unknown task {value!r}{closest(str(value), task_names())}"
+    if name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
+        return f"{name} takes a whole number, {_LEAST[name]} or more, and got {value!r}"
+    return None
+
+
+class _Course:
+    """The settings along a script, so that a `set` which cannot fit is found before anything is played.
+
+    Updates that are crossed token by token or phase by phase are not counted; the engine checks again.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.at = {0: settings}
+        self.done = 0
+        self.begun = False
+
+    def follow(self, step: Step) -> None:
+        """Take one step. Raises ValueError, one line, if its settings do not fit together."""
+        if isinstance(step, Change):
+            self.settings = apply_all(self.settings, step.settings)
+            if not self.begun:
+                self.at[self.done] = self.settings
+        elif isinstance(step, Rewind):
+            back = self.done if self.begun else self.done - 1
+            self.done, self.begun = max(0, back if step.update is None else step.update), False
+            self.at = {update: settings for update, settings in self.at.items() if update <= self.done}
+            self.settings = self.at[max(self.at)]
+        elif isinstance(step, Go):
+            self.begun = step.until != "update"
+            if not self.begun:
+                self.done += step.count
+                self.at[self.done] = self.settings
 
 
 def _from_folder(scenario: Scenario, folder: Path) -> Scenario:

@@ -66,7 +66,7 @@ KNOBS: dict[str, Knob] = {
     knob.name: knob
     for knob in (
         Knob("algorithm", "Algorithm", "algorithm", "Preset that sets the axes below.",
-             "Replaces return, baseline, scale, surrogate, KL and aggregation at once."),
+             "Replaces all of credit and objective that tells algorithms apart, KL and passes included."),
         Knob("num_prompts", "Prompts", "sampling", "Different prompts per update.",
              "More: steadier updates, slower.", 1, 1024, 1),
         Knob("num_generations", "Generations", "sampling", "Completions per prompt: the group.",

@@ -40,6 +40,7 @@ class FakeEngine:
         if self.update == 0:
             self.evaluate()
         if until != "update":
+            self.sink(synthetic_update(self.update + 1, prompts=1, generations=2, length=4)[0])
             return
         for _ in range(count):
             if interrupted():
@@ -150,6 +151,18 @@ def test_every_engine_verb_reaches_the_engine_and_looks_are_passed_over() -> Non
     assert played.engines[0].calls == [
         ("token", 1), ("token", 1), ("update", 2), ("beta", 0.1), ("rewind", 1), ("rewind", 0),
     ]  # fmt: skip
+
+
+def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one() -> None:
+    undos = [{"undo": None}] * 4
+    played = Played([{"update": 2}, {"phase": 1}, *undos])
+    assert played.engines[0].calls[2:] == [("rewind", 2), ("rewind", 1), ("rewind", 0)]
+    assert "start of the run" in played.err.getvalue()
+
+
+def test_settings_that_need_each_other_arrive_in_an_order_that_works() -> None:
+    played = Played([{"set": {"returns": "gae", "baseline": "value"}}])
+    assert played.engines[0].calls == [("returns", "to_go"), ("baseline", "value"), ("returns", "gae")]
 
 
 def test_an_empty_script_runs_all_updates() -> None:

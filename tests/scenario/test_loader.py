@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from rlplay.pocket import POCKET_PATH
 from rlplay.scenario.expect import Expect
 from rlplay.scenario.loader import ScenarioError, bundled, load, with_changes
 from rlplay.scenario.presets import resolve
@@ -52,6 +54,16 @@ def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
         (GOOD + "title: again\n", 4, "'title' is given twice"),
         ("title: T\n  bad: [\n", 2, "not YAML"),
         ("question: Q?\ntask: arithmetic\n", 1, "needs a title"),
+        ("title: T\nquestion: Q?\ntask: arithmetics\n", 3, "unknown task 'arithmetics'; did you mean 'arithmetic'?"),
+        ("title: T\nquestion: Q?\ntask: [x]\n", 3, "unknown task ['x']"),
+        (GOOD + "prompts: &x [*x]\n", 4, "an alias (*) refers to what it is a part of"),
+        (GOOD + "settings: &x\n  <<: *x\n", 4, "an alias (*) refers to what it is a part of"),
+        (GOOD + "script:\n  - set: {returns: gae}\n", 5, "script step 1: returns=gae needs baseline=value"),
+        (
+            GOOD + "script:\n  - run: 2\n  - set: {algorithm: ppo}\n  - rewind: 0\n  - set: {baseline: value}\n",
+            8,
+            "script step 4: baseline=value needs returns=gae or to_go",
+        ),
         ("title: T\nquestion: Q?\n", 1, "either a task or a dataset"),
     ],
 )
@@ -125,3 +137,38 @@ def test_own_data_replaces_the_task_and_its_script(tmp_path: Path) -> None:
     )
     assert (changed.task, changed.script, changed.name) == (None, [], "own-data")
     assert "reward_weights" not in changed.settings
+
+
+def test_settings_that_need_each_other_may_be_set_in_one_step(tmp_path: Path) -> None:
+    script = (
+        "script:\n  - set: {returns: gae, baseline: value}\n  - run: 1\n  - set: {lam: 1}\n  - phase: 1\n"
+        "  - set: {baseline: group_mean, returns: broadcast}\n  - undo\n  - undo\n  - set: {returns: gae}\n"
+    )
+    assert len(load(written(tmp_path, GOOD + script)).script) == 8
+
+
+def test_shared_aliases_are_fine(tmp_path: Path) -> None:
+    text = GOOD + "script:\n  - say: &words hello\n  - say: *words\n"
+    assert load(written(tmp_path, text)).script[1] == {"say": "hello"}
+
+
+def test_an_algorithm_of_the_command_line_is_not_undone_by_the_scenario() -> None:
+    flattery = load("flattery")
+    assert flattery.settings["beta"] == 0
+    assert resolve(with_changes(flattery, algorithm="rlhf-ppo").settings).beta == 0.05
+    assert resolve(with_changes(flattery, sets=["algorithm=rlhf-ppo"]).settings).beta == 0.05
+    assert resolve(with_changes(flattery, algorithm="rlhf-ppo", sets=["beta=0.2"]).settings).beta == 0.2
+    assert resolve(with_changes(flattery, algorithm="rlhf-ppo").settings).num_prompts == 8
+
+
+def test_another_model_does_not_inherit_what_suits_the_small_one() -> None:
+    scenario = load("learn-to-think")
+    other = resolve(with_changes(scenario, model="x/y", sets=["num_prompts=2"]).settings)
+    found = (other.learning_rate, other.max_completion_length, other.num_prompts, other.num_generations)
+    assert found == (1e-6, 256, 2, 8)
+    assert with_changes(scenario, model="pocket").settings == scenario.settings
+
+
+def test_the_nudge_records_the_whole_vocabulary() -> None:
+    config = json.loads((POCKET_PATH / "config.json").read_text())
+    assert load("two-plus-two").settings["candidates"] >= config["vocab_size"]
