@@ -103,17 +103,18 @@ def load_model(name: str, device: torch.device) -> LanguageModel:
 
     Raises ValueError, one line, if there is no such model or it is not a causal language model.
     """
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # the terminal belongs to the screen
-    path = str(POCKET_PATH) if name == "pocket" else name
-    if name != "pocket" and _looks_like_path(name) and not Path(name).is_dir():
+    path = str(POCKET_PATH) if name == "pocket" else str(Path(name).expanduser()) if _looks_like_path(name) else name
+    if _looks_like_path(name) and not Path(path).is_dir():
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
         policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise ValueError(f"model {name!r} could not be loaded: {reason}") from error
     return wrap(policy, tokenizer, device)

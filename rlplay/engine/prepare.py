@@ -11,6 +11,7 @@ import msgspec
 import torch
 
 from rlplay import __version__
+from rlplay.engine.fit import check_fit
 from rlplay.engine.knobs import as_dict
 from rlplay.engine.model import choose_device, load_model, set_threads
 from rlplay.engine.passes import can_share_prompts
@@ -32,6 +33,8 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     task = task_for(scenario)
     progress(f"loading model {scenario.model}", 0.5)
     lm = load_model(scenario.model, device)
+    progress("checking that model and prompts fit", 0.7)
+    check_fit(lm, task, settings.max_completion_length)
     progress("checking how prompts can be shared", 0.8)
     lm.shared_prompts = can_share_prompts(lm)
     state = State.fresh(lm, task, settings)

@@ -15,7 +15,7 @@ pipeline_tag: text-generation
 # rlplay pocket model
 
 A base model of {parameters:,} parameters (Llama architecture, float32) for watching reinforcement learning on a
-laptop. It knows a few small skills and answers as often wrong as right, on purpose: its corpus is synthetic chat
+laptop. It knows a few small skills and answers more often wrong than right, on purpose: its corpus is synthetic chat
 with known shares of good and bad answers, so that a reward has something to choose from. It is of no other use.
 
 Made by `python -m rlplay.pocket --out DIR --tokens {tokens:.0f} --seed {seed}`: {tokens:,} tokens in batches of {rows}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
-import functools
 import importlib
-import importlib.util
+import inspect
 import json
+import sys
 import traceback
-from collections.abc import Callable
+import types
+import zlib
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rlplay.scenario.schema import Scenario
+from rlplay.scenario.settings import check
 from rlplay.tasks import load_task
 from rlplay.tasks.task import Example, RewardFunction, Task
 
@@ -30,7 +33,7 @@ def task_for(scenario: Scenario) -> Task:
 
     Rewards of one's own replace the task's; its gold scores stay. Raises ValueError, one line.
     """
-    own = {entry.rpartition(":")[2]: load_reward(entry) for entry in scenario.reward}
+    own = _own_rewards(scenario.reward)
     if scenario.dataset is not None:
         task = load_own(Path(scenario.dataset), own)
     else:
@@ -38,9 +41,15 @@ def task_for(scenario: Scenario) -> Task:
         task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
     if scenario.prompts is not None:
         task = msgspec.structs.replace(task, train=[_asked(task, prompt) for prompt in scenario.prompts])
-    if unknown := [name for name in scenario.settings.get("reward_weights", {}) if name not in task.rewards]:
-        raise OwnError(f"reward_weights names {unknown[0]!r}; the rewards here are {', '.join(task.rewards)}")
+    check_reward_weights(check("reward_weights", scenario.settings.get("reward_weights", {})), task.rewards)
     return task
+
+
+def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
+    """Raises OwnError, one line, if `weights` names a reward that is not one of `names`."""
+    known = list(names)
+    if unknown := [name for name in weights if name not in known]:
+        raise OwnError(f"reward_weights names {unknown[0]!r}; the rewards here are {', '.join(known)}")
 
 
 def load_own(path: Path, rewards: dict[str, RewardFunction]) -> Task:
@@ -64,38 +73,90 @@ def load_own(path: Path, rewards: dict[str, RewardFunction]) -> Task:
 
 
 def load_reward(entry: str) -> RewardFunction:
-    """The function `FILE.py:FUNCTION`, with TRL's signature.
+    """The function `FILE.py:FUNCTION`, with TRL's signature; its file is read again whenever it has changed.
 
     What it raises, when imported or when called, comes out as an OwnError that names the user's file and line.
     """
     file, _, name = entry.rpartition(":")
-    path = Path(file)
-    spec = importlib.util.spec_from_file_location(f"rlplay_reward_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
+    if not file.endswith(".py") or not Path(file).is_file():
         raise OwnError(f"reward {entry!r}: write it as FILE.py:FUNCTION, with a file that exists")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise OwnError(f"{path}:{error.lineno}: SyntaxError: {error.msg}") from error
-    except Exception as error:
-        raise OwnError(_blame(path, error)) from error
+    return _Reloading(Path(file), name)
+
+
+class _Reloading:
+    """A user's function, as its file on disk defines it now: a mistake can be mended while the run waits."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path, self._name = path, name
+        self.__name__ = name
+        self._seen: tuple[int, int] | None = None
+        self._refresh()
+
+    def __call__(self, **given: Any) -> Any:
+        """The scores of the function, which is given those of the columns that it takes."""
+        self._refresh()
+        try:
+            return self._function(**accepted(self._function, given))
+        except Exception as error:
+            raise OwnError(_blame(self._path, error)) from error
+
+    def _refresh(self) -> None:
+        try:
+            found = self._path.stat()
+        except OSError:  # an editor may be replacing it
+            return
+        stamp = (found.st_mtime_ns, found.st_size)
+        if stamp != self._seen:
+            self._function = _function(self._path, self._name)
+            self._seen = stamp
+
+
+def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Those of the keyword arguments `given` that `function` takes."""
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return given
+    return {name: value for name, value in given.items() if name in parameters}
+
+
+def _function(path: Path, name: str) -> Callable[..., Any]:
+    module = _module(path)
     function = getattr(module, name, None)
     if not callable(function):
         defined = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise OwnError(f"{path}: no function {name!r}; it has {', '.join(defined) or 'none'}")
-    return _guarded(path, function)
+    found: Callable[..., Any] = function
+    return found
 
 
-def _guarded(path: Path, function: Callable[..., Any]) -> RewardFunction:
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:
-            raise OwnError(_blame(path, error)) from error
+def _module(path: Path) -> types.ModuleType:
+    """The user's file, run anew; what a file beside it defines can be imported by it, also later, when called."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # last, so that no file there stands in for a library
+    module = types.ModuleType(f"rlplay_reward_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}")
+    module.__file__ = str(path)
+    # Dataclasses and pickle look their module up here.
+    sys.modules[module.__name__] = module
+    try:
+        # Not by importlib: its cache takes two versions of one second and one length for the same.
+        exec(compile(path.read_bytes(), path, "exec"), vars(module))
+    except SyntaxError as error:
+        place = path if error.filename is None else error.filename
+        raise OwnError(f"{place}:{error.lineno}: SyntaxError: {error.msg}") from error
+    except Exception as error:
+        raise OwnError(_blame(path, error)) from error
+    return module
 
-    return call
+
+def _own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
+    chosen: dict[str, str] = {}
+    for entry in entries:
+        name = entry.rpartition(":")[2]
+        if name in chosen:
+            raise OwnError(f"two rewards are called {name!r}: {chosen[name]} and {entry}; rename one of the functions")
+        chosen[name] = entry
+    return {name: load_reward(entry) for name, entry in chosen.items()}
 
 
 def _blame(path: Path, error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 from rlplay.scenario.loader import load
-from rlplay.tasks.own import OwnError, load_own, load_reward, task_for
+from rlplay.tasks.own import OwnError, check_reward_weights, load_own, load_reward, task_for
 from rlplay.tasks.task import Example
 
 CHAT = [{"role": "user", "content": "Hi"}]
@@ -102,6 +103,62 @@ def test_a_reward_that_cannot_be_loaded(tmp_path: Path, text: str, words: str) -
     with pytest.raises(OwnError) as caught:
         load_reward(f"{written(tmp_path, 'score.py', text)}:f")
     assert words in str(caught.value)
+
+
+FIRST = "def f(completions):\n    return [1.0 for _ in completions]\n"
+
+
+def test_a_mended_file_is_read_again(tmp_path: Path) -> None:
+    path = written(tmp_path, "score.py", FIRST)
+    reward = load_reward(f"{path}:f")
+    assert reward(prompts=["p"], completions=["abc"]) == [1.0]
+    written(tmp_path, "score.py", FIRST.replace("1.0", "2.0"))
+    assert reward(prompts=["p"], completions=["abc"]) == [2.0], "same length, same second"
+    written(tmp_path, "score.py", "def f(prompts, **columns):\n    return [len(p) for p in prompts]\n")
+    assert reward(prompts=["p"], completions=["abc"]) == [1], "the columns it takes are asked for again"
+
+
+def test_mistakes_made_while_it_runs_are_told_in_a_line_and_can_be_mended(tmp_path: Path) -> None:
+    path = written(tmp_path, "score.py", FIRST)
+    reward = load_reward(f"{path}:f")
+    for text, words in (("def f(:\n", "score.py:1: SyntaxError"), ("def g(): ...\n", "no function 'f'; it has g")):
+        written(tmp_path, "score.py", text)
+        for _ in range(2):
+            with pytest.raises(OwnError, match=re.escape(words)) as caught:
+                reward(completions=["a"])
+            assert "\n" not in str(caught.value)
+    written(tmp_path, "score.py", FIRST)
+    assert reward(completions=["a"]) == [1.0]
+
+
+def test_a_file_that_is_being_replaced_is_not_missed(tmp_path: Path) -> None:
+    path = written(tmp_path, "score.py", FIRST)
+    reward = load_reward(f"{path}:f")
+    path.unlink()
+    assert reward(completions=["a"]) == [1.0]
+
+
+def test_a_reward_may_define_dataclasses_and_import_what_is_beside_it(tmp_path: Path) -> None:
+    written(tmp_path, "rlplay_test_helper.py", "WORTH = 3.0\n")
+    text = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nimport rlplay_test_helper\n"
+        "@dataclass\nclass Score:\n    worth: float\n"
+        "def f(completions):\n    return [Score(rlplay_test_helper.WORTH).worth for _ in completions]\n"
+    )
+    assert load_reward(f"{written(tmp_path, 'score.py', text)}:f")(completions=["a"]) == [3.0]
+    assert not (tmp_path / "__pycache__" / "score.cpython-311.pyc").exists()
+
+
+def test_two_rewards_of_one_name_are_refused(tmp_path: Path) -> None:
+    entries = [f"{written(tmp_path, name, FIRST)}:f" for name in ("a.py", "b.py")]
+    with pytest.raises(OwnError, match=r"two rewards are called 'f': .*a\.py:f and .*b\.py:f"):
+        task_for(changed("learn-to-think", reward=entries, settings={}))
+
+
+def test_weights_are_checked_by_name() -> None:
+    check_reward_weights({"correct": 1.0}, ["correct", "helpful"])
+    with pytest.raises(OwnError, match="reward_weights names 'corect'; the rewards here are correct, helpful"):
+        check_reward_weights({"corect": 1.0}, ["correct", "helpful"])
 
 
 def changed(name: str, **changes: Any) -> Any:

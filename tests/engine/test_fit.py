@@ -1,0 +1,84 @@
+"""What does not fit together is found out at the start, in one line."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from rlplay.engine.fit import check_fit
+from rlplay.engine.model import LanguageModel, load_model
+from rlplay.tasks.task import Example, Task, chat
+
+CPU = torch.device("cpu")
+ROOM = 128  # what the micro model can read
+
+
+@pytest.fixture
+def lm(micro_model: Path) -> LanguageModel:
+    return load_model(str(micro_model), CPU)
+
+
+def task_of(*prompts: Any) -> Task:
+    return Task("t", "", [Example(prompt, {}) for prompt in prompts], [], {}, {})
+
+
+def test_the_longest_prompt_and_a_completion_have_to_fit(lm: LanguageModel) -> None:
+    text = "What is 2+2? " * 5
+    room = ROOM - len(lm.prompt_ids(Example(text, {})))
+    check_fit(lm, task_of("What", text), room)
+    with pytest.raises(ValueError, match=f"--set max_completion_length={room} would fit"):
+        check_fit(lm, task_of("What", text), room + 1)
+    with pytest.raises(ValueError, match="use shorter prompts"):
+        check_fit(lm, task_of(text * 20), 1)
+
+
+def test_a_model_that_does_not_say_what_it_can_read_is_taken_at_its_word(lm: LanguageModel) -> None:
+    lm.policy = SimpleNamespace(config=SimpleNamespace(get_text_config=SimpleNamespace))
+    check_fit(lm, task_of("What is 2+2?"), 10**6)
+
+
+def test_prompts_have_tokens(lm: LanguageModel) -> None:
+    with pytest.raises(ValueError, match="the prompt '' is empty"):
+        check_fit(lm, task_of("What", ""), 8)
+
+
+def test_chat_prompts_need_a_chat_template(lm: LanguageModel) -> None:
+    check_fit(lm, task_of(chat("What is 2+2?")), 8)
+    lm.tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
+    with pytest.raises(ValueError, match=r"does not take the prompt 'What is 2\+2\?': roles must alternate"):
+        check_fit(lm, task_of(chat("What is 2+2?")), 8)
+    lm.tokenizer.chat_template = None
+    check_fit(lm, task_of("What is 2+2?"), 8)
+    with pytest.raises(ValueError, match="no chat template; use a chat model"):
+        check_fit(lm, task_of(chat("What is 2+2?")), 8)
+
+
+def test_a_run_asks(start: Callable[..., Any]) -> None:
+    with pytest.raises(ValueError, match="the longest prompt has"):
+        start(max_completion_length=ROOM)
+
+
+def test_a_model_in_the_home_folder(micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shutil.copytree(micro_model, tmp_path / "mine")
+    assert load_model("~/mine", CPU).vocabulary > 0
+
+
+@pytest.mark.parametrize("damage", ["weights", "shapes"])
+def test_a_damaged_model_is_told_in_a_line(micro_model: Path, tmp_path: Path, damage: str) -> None:
+    folder = tmp_path / "mine"
+    shutil.copytree(micro_model, folder)
+    if damage == "weights":
+        (folder / "model.safetensors").write_bytes(b"no weights")
+    else:
+        config = (folder / "config.json").read_text()
+        (folder / "config.json").write_text(config.replace('"intermediate_size": 64', '"intermediate_size": 72'))
+    with pytest.raises(ValueError, match="could not be loaded") as caught:
+        load_model(str(folder), CPU)
+    assert "\n" not in str(caught.value)
