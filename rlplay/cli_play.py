@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from rlplay.scenario.schema import Scenario
+    from rlplay.scenario.schema import Job, Scenario
 
 FLAGSHIP = "learn-to-think"
 
@@ -44,7 +44,12 @@ class ScenarioName(_Word):
 SCENARIO = ScenarioName()
 
 _CHANGES = (
-    click.option("--model", metavar="NAME_OR_PATH", help="Another model: a Hugging Face name or a local folder."),
+    click.option(
+        "--model",
+        metavar="NAME_OR_PATH",
+        help="Another model: a Hugging Face name or a local folder. Starts with learning_rate 1e-6, "
+        "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
+    ),
     click.option("--dataset", metavar="FILE", help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column."),
     click.option("--reward", metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."),
     click.option("--algorithm", metavar="NAME", help="reinforce, reinforce-baseline, ppo, rlhf-ppo, grpo or dr-grpo."),
@@ -67,16 +72,27 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     return with_changes(load(name or FLAGSHIP), **changes)
 
 
-def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
+def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
     from rlplay import paths
     from rlplay.scenario.schema import Job
 
     chosen = _scenario(scenario, changes)
+    if out is not None and out.exists():
+        raise click.UsageError(f"{out} exists already; name a new file, or leave --out away")
+    return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
+
+
+def _needs_a_terminal(instead: str) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"the playground needs a terminal; without one: rlplay run {scenario or FLAGSHIP}")
+        raise click.UsageError(f"the playground needs a terminal; without one: {instead}")
+
+
+def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
+    job = _new_job(scenario, device, None, changes)
+    _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
     from rlplay.ui.app import play as open_playground
 
-    return open_playground(Job(scenario=chosen, run=str(paths.new_run(chosen.name)), device=device), demo)
+    return open_playground(job, demo)
 
 
 @click.command(hidden=True)
@@ -95,33 +111,84 @@ def demo(scenario: str | None, device: str, **changes: Any) -> int:
     return _open(scenario, device, changes, demo=True)
 
 
+def _job_going_on(recorded: Path, device: str) -> Job:
+    """The job that goes on with a recorded run. Its script is left out: where in it the run stopped is not recorded."""
+    import msgspec
+
+    from rlplay import paths
+    from rlplay.scenario.schema import Job, Scenario
+    from rlplay.trace.runfile import RunReader
+
+    path = paths.find_run(recorded)
+    with RunReader(path) as reader:
+        if reader.last_snapshot() is None:
+            raise click.UsageError(f"{path} has no snapshot to go on from; 'rlplay replay' still shows it")
+        try:
+            scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
+        except msgspec.MsgspecError as error:
+            raise click.UsageError(f"{path}: its scenario cannot be read: {error}") from error
+    return Job(msgspec.structs.replace(scenario, script=[]), str(path), device, resume=True)
+
+
+def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, Any]) -> None:
+    given = [
+        f"--{name.removesuffix('s') if name == 'sets' else name}"
+        for name, value in changes.items()
+        if value not in (None, ())
+    ]
+    given += ["the scenario"] * (scenario is not None) + ["--out"] * (out is not None)
+    if given:
+        raise click.UsageError(f"--resume goes on with the run's own scenario and settings; leave {given[0]} away")
+
+
+@click.command()
+@click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--device", default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto.")
+def resume(recorded: Path, device: str) -> int:
+    """Go on with a recorded run in the playground, from its last snapshot."""
+    job = _job_going_on(recorded, device)
+    _needs_a_terminal(f"rlplay run --resume {recorded}")
+    from rlplay.ui.app import play as open_playground
+
+    return open_playground(job)
+
+
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
+@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
-def run(scenario: str | None, device: str, updates: int | None, as_json: bool, out: Path | None, **changes: Any) -> int:
+def run(
+    scenario: str | None,
+    device: str,
+    updates: int | None,
+    as_json: bool,
+    out: Path | None,
+    resume: Path | None,
+    **changes: Any,
+) -> int:
     """Play a scenario without a screen and check what it expects.
 
     Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupted (the run is saved).
     With --updates, expectations after the cut are not reached and do not fail. Held-out numbers join the
-    update they follow; those from before training are update 0.
+    update they follow; those from before training are update 0. With --resume, the run goes on to its last update,
+    or by --updates, without its script.
     """
-    from rlplay import paths
-    from rlplay.scenario.schema import Job
     from rlplay.scenario.script import parse
 
-    chosen = _scenario(scenario, changes)
-    if out is not None and out.exists():
-        raise click.UsageError(f"{out} exists already; name a new file, or leave --out away")
-    steps = parse(chosen.script)
+    if resume is not None:
+        _refuse_changes(scenario, out, changes)
+        job = _job_going_on(resume, device)
+    else:
+        job = _new_job(scenario, device, out, changes)
+    steps = parse(job.scenario.script)
     from rlplay.engine.driver import Driver
     from rlplay.engine.headless import run as play_headless
     from rlplay.engine.report import JsonLines, Lines
     from rlplay.engine.state import Halt
 
     report = (JsonLines if as_json else Lines)(sys.stdout, sys.stderr)
-    job = Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
     try:
         return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
@@ -138,4 +205,4 @@ def replay(recorded: Path) -> int:
     return open_replay(paths.find_run(recorded))
 
 
-COMMANDS = (play, demo, run, replay)
+COMMANDS = (play, demo, run, resume, replay)

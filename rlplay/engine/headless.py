@@ -148,17 +148,16 @@ def run(
     report: Report,
     engine: Callable[[Job, Sink], Engine],
 ) -> int:
-    """Play `steps` (none: all of the run's updates) on a new engine and report; returns the exit status.
+    """Play `steps` (none: the run's updates that are left) on a new engine and report; returns the exit status.
 
-    `updates` caps the training updates.
+    `updates` caps the training updates; of a run that is resumed, it is how many to add.
     """
-    steps = steps or [Go("update", job.scenario.max_updates)]
     player = Player(report, updates)
     with _interrupts(player.stopped):
         driver = engine(job, player.take)
         driver.load(report.loading)
         try:
-            player.play(steps, driver)
+            player.play(steps or _what_is_left(job, updates, driver), driver)
         finally:
             driver.close()
     if player.stopped.is_set():
@@ -167,6 +166,13 @@ def run(
     passed = all(outcome.passed is not False for outcome in player.outcomes)
     report.result(passed, player.outcomes, job.run)
     return HOLDS if passed else FAILS
+
+
+def _what_is_left(job: Job, updates: int | None, engine: Engine) -> list[Step]:
+    if job.resume and updates is not None:
+        return [Go("update", updates)]
+    left = job.scenario.max_updates - engine.status()[0]
+    return [Go("update", left)] if left > 0 else []
 
 
 @contextmanager

@@ -9,12 +9,18 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from rlplay import __version__, cli, cli_play
-from rlplay.scenario.loader import bundled
+from rlplay.engine import headless
+from rlplay.scenario.loader import bundled, load
+from rlplay.scenario.schema import Job
+from rlplay.trace.runfile import RunWriter
+from rlplay.ui import app
+from tests.recorded import synthetic_started
 
 
 def called(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -141,3 +147,44 @@ def test_help_is_instant() -> None:
         )
         spent.append(time.perf_counter() - start)
     assert min(spent) < 0.6, "0.3 s on an idle machine; twice that leaves room for a busy one"
+
+
+@pytest.fixture
+def recorded_run(tmp_path: Path) -> Path:
+    """A run of two-plus-two that stopped after update 2, with a snapshot."""
+    path, snapshot = tmp_path / "stopped.rlplay", tmp_path / "2.safetensors"
+    text = msgspec.yaml.encode(load("two-plus-two")).decode()
+    writer = RunWriter.create(path, msgspec.structs.replace(synthetic_started(), scenario_text=text))
+    snapshot.write_bytes(b"state")
+    writer.add_snapshot(2, snapshot, 5)
+    writer.close()
+    return path
+
+
+def test_a_run_is_resumed_with_its_own_scenario(monkeypatch: pytest.MonkeyPatch, recorded_run: Path) -> None:
+    jobs: list[tuple[Job, Any]] = []
+    monkeypatch.setattr(headless, "run", lambda job, steps, updates, *_: jobs.append((job, updates)) or 0)
+    monkeypatch.setattr(cli_play, "_needs_a_terminal", lambda instead: None)
+    monkeypatch.setattr(app, "play", lambda job: jobs.append((job, None)) or 0)
+    for args in (["run", "--resume", str(recorded_run), "--updates", "3"], ["resume", str(recorded_run)]):
+        assert CliRunner().invoke(cli.cli, args).exit_code == 0
+    scenario = msgspec.structs.replace(load("two-plus-two"), script=[])
+    job = Job(scenario, str(recorded_run), resume=True)
+    assert jobs == [(job, 3), (job, None)]
+
+
+@pytest.mark.parametrize(
+    "change", [["flattery"], ["--seed", "0"], ["--set", "beta=1"], ["--model", "x/y"], ["--out", "x.rlplay"]]
+)
+def test_resuming_changes_nothing(capsys: pytest.CaptureFixture[str], recorded_run: Path, change: list[str]) -> None:
+    status, _, err = called(capsys, "run", *change, "--resume", str(recorded_run))
+    assert status == 2
+    assert f"leave {change[0] if change[0].startswith('-') else 'the scenario'} away" in err
+
+
+def test_a_run_without_a_snapshot_cannot_be_resumed(capsys: pytest.CaptureFixture[str], recorded_run: Path) -> None:
+    (recorded_run.parent / "2.safetensors").unlink()
+    for args in (["resume"], ["run", "--resume"]):
+        status, _, err = called(capsys, *args, str(recorded_run))
+        assert status == 2
+        assert "has no snapshot to go on from" in err

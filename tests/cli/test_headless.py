@@ -34,6 +34,9 @@ class FakeEngine:
     def load(self, progress: Callable[[str, float], None]) -> None:
         progress("loading model pocket", 0.5)
         self.sink(synthetic_started())
+        if self.job.resume:
+            self.update = 57
+            self.sink(Rewound(update=57, abandoned=57))
 
     def advance(self, until: str, count: int, interrupted: Callable[[], bool]) -> None:
         self.calls.append((until, count))
@@ -84,10 +87,16 @@ def fields(record: Finished) -> dict[str, Any]:
 class Played:
     """One run of a script on the fake engine."""
 
-    def __init__(self, script: list[dict[str, Any]], updates: int | None = None, report: type[Report] = JsonLines):
+    def __init__(
+        self,
+        script: list[dict[str, Any]],
+        updates: int | None = None,
+        report: type[Report] = JsonLines,
+        resume: bool = False,
+    ):
         self.out, self.err = io.StringIO(), io.StringIO()
         self.engines: list[FakeEngine] = []
-        job = Job(scenario=load("learn-to-think"), run="here.rlplay")
+        job = Job(scenario=load("learn-to-think"), run="here.rlplay", resume=resume)
         self.status = headless.run(job, parse(script), updates, report(self.out, self.err), self.make)
         self.text = self.out.getvalue()
 
@@ -168,6 +177,13 @@ def test_settings_that_need_each_other_arrive_in_an_order_that_works() -> None:
 def test_an_empty_script_runs_all_updates() -> None:
     played = Played([], updates=3)
     assert [o["update"] for o in played.objects[:-1]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("updates", "last"), [(None, 60), (2, 59), (9, 66)])
+def test_a_resumed_run_goes_on_to_its_end_or_by_so_many_updates(updates: int | None, last: int) -> None:
+    played = Played([], updates, resume=True)
+    assert played.status == 0
+    assert [o["update"] for o in played.objects[:-1]] == list(range(58, last + 1))
 
 
 def test_lines_for_a_person() -> None:
