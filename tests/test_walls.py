@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,22 @@ def test_only_the_screen_loads_textual() -> None:
 def test_help_loads_next_to_nothing() -> None:
     loaded = loaded_after("from rlplay.cli import cli; cli.main(['--help'], standalone_mode=False)")
     assert not loaded & {*HEAVY, "numpy", "msgspec", "yaml", "textual", "rlplay.scenario.loader"}
+
+
+def test_what_is_imported_is_declared_and_the_reverse() -> None:
+    declared = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
+    names = {re.split(r"[^\w-]", line, maxsplit=1)[0].lower() for line in declared}
+    imported = {
+        name.partition(".")[0]
+        for path in (CHECKOUT / "rlplay").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in _imported(node)
+    }
+    foreign = {{"yaml": "pyyaml"}.get(name, name) for name in imported - sys.stdlib_module_names - {"rlplay"}}
+    assert foreign == names
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
