@@ -2,9 +2,10 @@
 
 Arrays are aligned with `token_ids`, prompt first; null where a number does not exist (prompts) or was not computed.
 `inference_logprobs` are those at sampling, `trainer_logprobs` and what follows from them those of the last optimizer
-step that saw the token, `new_logprobs` those after the update. `is_masked_*` marks tokens whose gradient the clipping
-made zero. Ours: `group_id, sample_idx, prompt, completion, prompt_len, reward, rewards, gold, truncated, token_text,
-ref_logprobs, new_logprobs, values, returns, dloss_dlogp`.
+step that saw the token, `new_logprobs` those after the update, and `prob_delta` is the probability after the update
+minus that at sampling. `is_masked_*` marks tokens whose surrogate gradient the clipping made zero. Ours: `group_id,
+sample_idx, prompt, completion, prompt_len, reward, rewards, gold, truncated, token_text, ref_logprobs, new_logprobs,
+values, returns, dloss_dlogp`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Scored
 from rlplay.trace.update import Update
 
@@ -79,7 +81,7 @@ def _columns(update: Update) -> dict[str, Array | None]:
     gap = None if trainer is None else trainer - sampled.old_logprobs
     columns["log_importance_ratio"] = gap
     columns["mismatch_kl"] = None if gap is None else np.exp(gap) - gap - 1
-    columns["prob_delta"] = None if trainer is None else np.exp(trainer) - np.exp(sampled.old_logprobs)
+    columns["prob_delta"] = LENSES["prob_delta"].values(update)
     columns["clip_state"] = clip
     columns["is_masked"] = None if clip is None else np.abs(clip) == 1
     columns["is_masked_high"] = None if clip is None else clip == 1

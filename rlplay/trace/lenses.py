@@ -104,7 +104,7 @@ LENSES: dict[str, Lens] = {
         Lens(
             "clip_state", "Clipping", "clip", "+1 clipped high (A>0, w>1+ε), −1 clipped low (A<0, w<1−ε), 0 inside",
             "", "update", "diverging", -1.0, 1.0,
-            "Clipped tokens stop pulling: their gradient is exactly zero in this step. The ratio itself is unbounded.",
+            "Clipped: the surrogate's gradient is exactly zero in this step; only a KL term in the loss still pulls.",
             _stepped("clip_state"),
         ),
         Lens(

@@ -11,6 +11,9 @@ from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.picture import number
 
+NO_ADVANTAGE = 1e-6
+"""An advantage no larger is rounding noise."""
+
 
 def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
     """The gravest diagnosis that holds, in one or two sentences; empty if none does."""
@@ -38,7 +41,7 @@ def _stale_ratio(update: Update, _history: History, _settings: dict[str, Any]) -
 
 
 def _no_signal(update: Update, _history: History, settings: dict[str, Any]) -> str:
-    if update.credited is None or np.abs(update.credited.advantages).max(initial=0.0) > 1e-6:
+    if update.credited is None or np.abs(update.credited.advantages).max(initial=0.0) > NO_ADVANTAGE:
         return ""
     rest = " Only the KL term pulls." if settings.get("beta", 0) and settings.get("kl_placement") == "loss" else ""
     return f"Every advantage is 0: this update can learn nothing from its rewards.{rest}"
@@ -71,13 +74,14 @@ def _collapse(update: Update, history: History, _settings: dict[str, Any]) -> st
     )
 
 
-def _truncated(update: Update, _history: History, settings: dict[str, Any]) -> str:
+def _truncated(update: Update, _history: History, _settings: dict[str, Any]) -> str:
     sampled = update.sampled
     if sampled is None or not sampled.done or not len(sampled.truncated) or sampled.truncated.mean() <= 0.3:
         return ""
+    longest = int(np.diff(sampled.offsets)[sampled.truncated == 1].max())
     return (
-        f"{int(sampled.truncated.sum())} of {len(sampled.truncated)} answers were cut at "
-        f"{settings.get('max_completion_length', '?')} tokens: raise max_completion_length (`k`)."
+        f"{int(sampled.truncated.sum())} of {len(sampled.truncated)} answers were cut at {longest} tokens: "
+        "raise max_completion_length (`k`)."
     )
 
 

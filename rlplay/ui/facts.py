@@ -11,6 +11,8 @@ from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.formula import Numbers
 
+_STEPPED = ("logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp")
+
 
 class Facts:
     """The token arrays of one state of an update."""
@@ -51,7 +53,7 @@ class Facts:
 
     @cached_property
     def _last_step(self) -> dict[str, Array | None]:
-        return {name: self.update.latest_step(name) for name in ("logprobs", "importance_ratio", "clip_state", "kl")}
+        return {name: self.update.latest_step(name) for name in _STEPPED}
 
     def numbers(self, token: int) -> Numbers:
         """What the objective's formula needs of one token, as of the last optimizer step that saw it."""
@@ -63,6 +65,7 @@ class Facts:
             ratio=last["importance_ratio"],
             clip_state=None if clip is None else int(clip),
             kl=last["kl"],
+            dloss_dlogp=last["dloss_dlogp"],
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rlplay.ui.numbers import plain, signed
+from rlplay.ui.picture import number
 
 Kind = Literal["plain", "won", "lost", "note"]
 Line = list[tuple[str, Kind]]
@@ -23,6 +24,8 @@ class Numbers:
     ratio: float | None = None
     clip_state: int | None = None
     kl: float | None = None
+    """The KL term as trained: already times w where the settings correct its bias."""
+    dloss_dlogp: float | None = None
 
 
 def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
@@ -38,7 +41,7 @@ def symbols(settings: Mapping[str, Any]) -> str:
     else:
         low, high = bounds(settings)
         text = f"−min(w·A, clip(w, {low:g}, {high:g})·A)"
-    return f"{text} + β·{settings['kl_estimator']}" if _has_kl_term(settings) else text
+    return f"{text} + β·{_kl_symbol(settings)}" if _has_kl_term(settings) else text
 
 
 def objective(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
@@ -50,11 +53,24 @@ def objective(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
     elif settings["kl_placement"] == "reward" and settings["beta"]:
         estimator = settings["kl_estimator"]
         lines.append([(f"KL: β·{estimator} with β = {settings['beta']:g} is taken off each token's reward", "note")])
-    return lines
+    return lines + _gradient(numbers.dloss_dlogp)
 
 
 def _has_kl_term(settings: Mapping[str, Any]) -> bool:
     return bool(settings["kl_placement"] == "loss" and settings["beta"] > 0)
+
+
+def _kl_symbol(settings: Mapping[str, Any]) -> str:
+    """The term as it is trained; times w it keeps its gradient unbiased for answers of an older policy."""
+    return f"{settings['kl_estimator']}{'·w' if settings.get('use_bias_correction_kl') else ''}"
+
+
+def _gradient(derivative: float | None) -> list[Line]:
+    """What the optimizer step really did with the token, whatever the terms above make one expect."""
+    if derivative is None:
+        return []
+    effect = "leaves it alone" if derivative == 0 else "pulls it up" if derivative < 0 else "pushes it down"
+    return [[(f"∂L/∂ℓ = {number(derivative)}: {effect}", "plain")]]
 
 
 def _policy_term(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
@@ -67,7 +83,7 @@ def _policy_term(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
         filled = f"= −({signed(advantage).strip()})·({signed(numbers.logprob).strip()}) = "
         return [
             [(filled, "plain"), (signed(-advantage * numbers.logprob).strip(), "won")],
-            [(_direction(advantage), "note")],
+            [(_direction(settings, advantage), "note")],
         ]
     if numbers.ratio is None:
         return [[(f"A = {signed(advantage).strip()}; w comes with phase ④ update", "note")]]
@@ -102,23 +118,27 @@ def _clipped(settings: Mapping[str, Any], advantage: float, ratio: float, clip_s
     if clip_state:
         side = f"w > {high:g} and A > 0" if clip_state > 0 else f"w < {low:g} and A < 0"
         mark = "▲" if clip_state > 0 else "▼"
-        lines.append([(f"{mark} clipped ({side}): gradient 0", "note")])
+        effect = "the surrogate's gradient is 0; the KL term still pulls" if _has_kl_term(settings) else "gradient 0"
+        lines.append([(f"{mark} clipped ({side}): {effect}", "note")])
     elif held != ratio:
         lines.append([("outside the band on the harmless side: it still pulls", "note")])
     else:
-        lines.append([(_direction(advantage), "note")])
+        lines.append([(_direction(settings, advantage), "note")])
     return lines
 
 
-def _direction(advantage: float) -> str:
+def _direction(settings: Mapping[str, Any], advantage: float) -> str:
+    with_kl = _has_kl_term(settings)
     if advantage == 0:
-        return "A = 0: no pull"
-    return "A > 0: pulls this token up" if advantage > 0 else "A < 0: pushes this token down"
+        return "A = 0: only the KL term pulls" if with_kl else "A = 0: no pull"
+    what = "the surrogate " if with_kl else ""
+    return f"A > 0: {what}pulls this token up" if advantage > 0 else f"A < 0: {what}pushes this token down"
 
 
 def _kl_term(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
-    estimator, beta = settings["kl_estimator"], settings["beta"]
+    estimator, beta, symbol = settings["kl_estimator"], settings["beta"], _kl_symbol(settings)
     meaning: Line = [(f"{estimator} = {ESTIMATORS[estimator]}", "note")]
     if numbers.kl is None:
         return [meaning]
-    return [[(f"+ β·{estimator} = {beta:g}·{plain(numbers.kl, 3)} = {signed(beta * numbers.kl, 4)}", "plain")], meaning]
+    factor = f"({symbol})" if "·" in symbol else symbol
+    return [[(f"+ β·{factor} = {beta:g}·{plain(numbers.kl, 3)} = {signed(beta * numbers.kl, 4)}", "plain")], meaning]

@@ -7,6 +7,7 @@ from textual.content import Content
 
 from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.bars import Look, histogram
+from rlplay.ui.formula import bounds
 from rlplay.ui.picture import Picture, Size
 from rlplay.ui.views import FIRST, Source
 
@@ -35,11 +36,11 @@ class Ratios:
             return "no optimizer step yet · s takes one"
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
-        low, high = (float(source.settings.get(name) or source.settings.get("epsilon", 0.2))
-                     for name in ("epsilon", "epsilon_high"))  # fmt: skip
-        limits = (max(0.0, 1 - 2.5 * low), 1 + 2.5 * high)
-        bounds = (1 - low, 1 + high) if source.settings.get("surrogate", "ppo") == "ppo" else ()
-        return histogram(ratio, ratio[clipped], bounds, size, Look(limits, FIRST, "$warning", not log))
+        band = bounds({"epsilon": 0.2, **source.settings})
+        # A band of no width would leave the axis none either.
+        limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
+        fences = band if source.settings.get("surrogate", "ppo") == "ppo" else ()
+        return histogram(ratio, ratio[clipped], fences, size, Look(limits, FIRST, "$warning", not log))
 
     def titles(self, source: Source, _cursor: int | None, log: bool) -> tuple[Content, Content]:
         """The share of tokens whose gradient is zero above; its two halves and the unsigned share below."""

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from rlplay.trace.export import export
-from rlplay.trace.records import Credited, Sampled
-from rlplay.trace.runfile import RunFileError, RunWriter
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Credited, Finished, Sampled
+from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 
 UPDATE = 2
@@ -113,6 +114,28 @@ def test_lines_are_aligned_with_the_tokens(run: Path) -> None:
     assert lines[0]["completion"] == "[bold]🚀  \x1bthe answer is<|end|>"
     assert lines[0]["rewards"]["format"] is None
     assert lines[-1]["truncated"] is True
+
+
+def test_the_change_in_probability_is_the_one_on_the_screen(tmp_path: Path) -> None:
+    """After minus before; null where the new policy was not asked."""
+    *before, finished = synthetic_update(UPDATE)
+    assert isinstance(finished, Finished)
+    offsets = before[0].offsets  # type: ignore[union-attr]
+    few = {"rows": finished.rows[:2], "logprobs": finished.logprobs[: offsets[2]]}
+    few["top_logprobs"] = finished.top_logprobs[: offsets[2]]
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    for record in (*before, msgspec.structs.replace(finished, **few)):
+        writer.append(record)
+    writer.close()
+    run = writer.path
+    with RunReader(run) as reader:
+        update = reader.load(UPDATE)
+    change = LENSES["prob_delta"].values(update)
+    assert change is not None
+    found = [value for line in json_lines(run, UPDATE) for value in line["prob_delta"][line["prompt_len"] :]]
+    assert np.isnan(change).any()
+    assert [value is None for value in found] == np.isnan(change).tolist()
+    assert [value for value in found if value is not None] == pytest.approx(change[~np.isnan(change)].tolist())
 
 
 def test_an_update_cut_short_leaves_out_what_was_not_computed(tmp_path: Path) -> None:

@@ -124,6 +124,17 @@ async def test_the_bounds_are_those_of_the_settings_and_absent_without_clipping(
             assert ("0.9" in axis and "1.3" in axis) == shown
 
 
+async def test_an_upper_bound_of_its_own_may_be_one():
+    history, live = recorded()
+    app = Host(history, live, epsilon=0.2, epsilon_high=0.0)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        axis = app.panels[2].render().plain.split("\n")[-1].split()
+        assert "0.8" in axis
+        assert "1" in axis
+        assert "1.2" not in axis
+
+
 @pytest.mark.parametrize("sampled", [1, 0])
 async def test_tokens_the_environment_wrote_are_not_counted(sampled):
     history, live = recorded()

@@ -56,9 +56,39 @@ def test_plain_policy_gradient():
 
 @pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
 def test_the_kl_term_is_named_and_filled(estimator):
-    lines = told({"kl_placement": "loss", "beta": 0.05, "kl_estimator": estimator}, advantage=1.0, ratio=1.0, kl=0.02)
+    how = {"kl_placement": "loss", "beta": 0.05, "kl_estimator": estimator, "use_bias_correction_kl": False}
+    lines = told(how, advantage=1.0, ratio=1.0, kl=0.02)
     assert words(lines)[0].endswith(f" + β·{estimator}")
     assert f"+ β·{estimator} = 0.05·0.020 = +0.0010" in words(lines)
+
+
+def test_a_corrected_kl_term_is_shown_times_the_ratio():
+    how = {"kl_placement": "loss", "beta": 0.05, "kl_estimator": "k3", "use_bias_correction_kl": True}
+    lines = words(told(how, advantage=1.0, ratio=1.5, kl=0.03))
+    assert lines[0].endswith(" + β·k3·w")
+    assert "+ β·(k3·w) = 0.05·0.030 = +0.0015" in lines, "the recorded term has the ratio in it"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "note"),
+    [
+        ({"advantage": 0.93, "ratio": 1.39, "clip_state": 1}, "the surrogate's gradient is 0; the KL term still pulls"),
+        ({"advantage": 1.0, "ratio": 1.0, "clip_state": 0}, "A > 0: the surrogate pulls this token up"),
+        ({"advantage": 0.0, "ratio": 1.0, "clip_state": 0}, "A = 0: only the KL term pulls"),
+    ],
+)
+def test_beside_a_kl_term_the_surrogate_is_not_all_that_pulls(numbers, note):
+    lines = words(told({"kl_placement": "loss", "beta": 0.05}, kl=0.02, **numbers))
+    assert any(line.endswith(note) for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("derivative", "told_as"),
+    [(-0.0125, "∂L/∂ℓ = −0.0125: pulls it up"), (2.0, "∂L/∂ℓ = 2: pushes it down"), (0.0, "leaves it alone")],
+)
+def test_the_recorded_derivative_has_the_last_word(derivative, told_as):
+    lines = told({}, advantage=1.0, ratio=1.0, clip_state=0, dloss_dlogp=derivative)
+    assert words(lines)[-1].endswith(told_as)
 
 
 def test_a_penalty_in_the_reward_is_not_in_the_loss():

@@ -170,7 +170,7 @@ def _far() -> Narration:
         (_broken, "loss is not a number"),
         (_stale, "0.4 away from 1"),
         (_flat, "Only the KL term pulls"),
-        (_cut, "9 of 16 answers were cut at 12 tokens"),
+        (_cut, "9 of 16 answers were cut at 9 tokens"),
         (_far, "2.5 nats a token"),
     ],
 )

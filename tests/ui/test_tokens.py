@@ -129,7 +129,7 @@ async def test_clipped_tokens_are_marked_and_explained():
         offsets = app.session.shown.sampled.offsets
         completion = int(np.searchsorted(offsets, place, side="right")) - 1
         app.point(completion, place - int(offsets[completion]))
-        assert "gradient 0" in all_text(app.inspector)
+        assert "clipped (w > 1.2 and A > 0)" in all_text(app.inspector)
 
 
 async def test_model_text_is_never_obeyed():
@@ -175,6 +175,42 @@ async def test_groups_without_signal_are_marked():
         await opened(pilot, source)
         assert all_text(app.rollouts).count("no signal") == int((app.session.shown.credited.group_std < 1e-6).sum()) > 0
         assert all_text(app.rollouts).count("tok…") == int(app.session.shown.sampled.truncated.sum())
+
+
+async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
+    """Without a baseline the advantage is the reward: REINFORCE learns from a group that earned 1 throughout."""
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        sampled, scored, credited, *_ = synthetic_update(1)
+        given = np.ones_like(credited.advantages)
+        given[: sampled.offsets[4]] = 0
+        source.records([sampled, scored, msgspec.structs.replace(credited, advantages=given)])
+        await settled(pilot)
+        lines = all_text(app.rollouts).split("\n")
+        assert [row for row, line in enumerate(lines) if "no signal" in line] == [1], "the first group alone"
+
+
+async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        *before, finished = synthetic_update(1)
+        source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs * np.nan)])
+        await settled(pilot)
+        lines = [app.inspector.line(row) for row in range(app.inspector.count())]
+        *_, new, _ = next(line for line in lines if line and line[0].text == "▸ ")
+        assert new.text == "     ·"
+        assert new.style == app.inspector.palette.strong, "no movement is known"
+        assert any(line[-1].text.strip() in "▁▂▃▄▅▆▇█" and line[-1].text.strip() for line in lines if len(line) == 6)
+
+
+async def test_weights_of_rewards_are_shown_in_full():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        sampled, scored, *_ = synthetic_update(1)
+        weights = dict.fromkeys(scored.weights, 0.25)
+        source.records([sampled, msgspec.structs.replace(scored, weights=weights)])
+        await settled(pilot)
+        assert "0.25·correct" in all_text(app.inspector)
 
 
 def test_environment_tokens_do_not_count_for_the_advantage(update):

@@ -42,7 +42,8 @@ one standard deviation to each side.
 
 **Ratio** is different: bars show how the importance ratios of the last optimizer step are distributed, counts on a
 logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
-below it, gradient exactly zero. Tokens outside on the other side still pull. Clipping does not bound the ratio.
+below it, the surrogate's gradient exactly zero (a KL term in the loss still pulls). Tokens outside on the other side
+still pull. Clipping does not bound the ratio.
 """
     DEFAULT_CSS = """
     CurvePanel {

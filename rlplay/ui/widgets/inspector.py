@@ -17,7 +17,8 @@ from rlplay.ui.facts import Facts, value_at
 from rlplay.ui.formula import objective
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.numbers import plain, short, signed
-from rlplay.ui.text import quoted
+from rlplay.ui.picture import number
+from rlplay.ui.text import quoted, visible
 from rlplay.ui.widgets.lines import Lines
 
 SHOWN = 8
@@ -37,8 +38,9 @@ The likeliest **candidates** at this position with their probability under the f
 sampled (old) and the policy after the update (new); the sampled one is marked.
 
 **Loss** is the objective's formula for the settings of this run, then the same with this token's numbers. In
-min(…, …) the bright term is the one that counts. A token is clipped only where its gradient is really zero: A > 0 and
-the ratio above the band, or A < 0 and below it.
+min(…, …) the bright term is the one that counts. A token is clipped only where the surrogate's gradient is really
+zero: A > 0 and the ratio above the band, or A < 0 and below it. A KL term in the loss pulls even then. ∂L/∂ℓ is the
+recorded derivative of the whole loss by this token's log-probability: below 0 the step pulls the token up.
 
 Below stand all statistics of this token, the ones the colours can show.
 """
@@ -100,12 +102,12 @@ Below stand all statistics of this token, the ones the colours can show.
         scored = update.scored
         if scored is not None:
             parts = [
-                f"{plain(scored.weights.get(name, 1.0), 1)}·{name} {plain(float(part[completion]))}"
+                f"{number(scored.weights.get(name, 1.0))}·{visible(name)} {plain(float(part[completion]))}"
                 for name, part in scored.parts.items()
             ]
             reward = plain(float(scored.rewards[completion]))
             told = [("reward ", self.palette.muted), (reward, self.palette.strong)]
-            if parts and (len(parts) > 1 or not parts[0].startswith("1.0·")):
+            if parts and (len(parts) > 1 or not parts[0].startswith("1·")):
                 told.append((" = " + " + ".join(parts), self.palette.muted))
             lines += _folded(told, self.scrollable_content_region.width)
         return lines
@@ -127,7 +129,8 @@ Below stand all statistics of this token, the ones the colours can show.
         for i in ids:
             here = i == chosen
             style = self.palette.strong if here else self.palette.text
-            latest = new.get(i, old[i])
+            after = new.get(i, np.nan)
+            latest = after if np.isfinite(after) else old[i]
             lines.append(
                 [
                     Segment("▸ " if here else "  ", self.palette.key),
@@ -141,7 +144,7 @@ Below stand all statistics of this token, the ones the colours can show.
         return lines
 
     def _moved(self, old: float, new: float | None, otherwise: Style) -> Style:
-        if new is None or abs(new - old) < 0.005:
+        if new is None or not abs(new - old) >= 0.005:  # not re-evaluated is NaN
             return otherwise
         return self.palette.up_text if new > old else self.palette.down_text
 

@@ -14,6 +14,7 @@ from textual.content import Content
 
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.update import Update
+from rlplay.ui.diagnose import NO_ADVANTAGE
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.order import Sort, advantages
@@ -33,8 +34,9 @@ class Rollouts(Lines):
 Every sampled answer, grouped by prompt: its **reward** (what is trained on), its **advantage** (how much better or
 worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the longest length.
 
-Under each prompt stand the group's mean reward and its standard deviation. A group whose answers all earned the same
-says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the answers within their groups.
+Under each prompt stand the group's mean reward and its standard deviation. A group in which every advantage is 0 says
+**no signal**: its rewards teach nothing. With a group baseline that happens when all its answers earned the same; other
+baselines can learn from such a group. `o` sorts the answers within their groups.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(-1)", "answer above", show=False),
@@ -52,6 +54,7 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
         self._credited: Credited | None = None
         self._order: list[int] = []
         self._means: Array | None = None
+        self._silent: set[int] = set()
         self._rows: list[tuple[int, int]] = []  # group and completion; completion −1 the prompt, −2 its numbers
         self._row_of: dict[int, int] = {}
         self.cursor = (0, 0)
@@ -63,6 +66,7 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
         )
         self._means = None if update is None else advantages(update)
+        self._silent = set() if self._sampled is None else _without_signal(self._sampled, self._credited)
         rows: list[tuple[int, int]] = []
         self._row_of = {}
         group = -1
@@ -112,7 +116,7 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
             return
         mean, std = float(credited.group_mean[group]), float(credited.group_std[group])
         yield Segment(f"  {plain(mean):>5} ± {plain(std)}", self.palette.muted)
-        if std < 1e-6:
+        if group in self._silent:
             yield Segment("  no signal", self.palette.warning)
 
     def _completion(self, completion: int, width: int) -> Iterable[Segment]:
@@ -158,3 +162,12 @@ says **no signal**: every advantage is 0 and it teaches nothing. `o` sorts the a
         row = -1 if offset is None else offset.y + self.scroll_offset.y
         if 0 <= row < len(self._rows) and self._rows[row][1] >= 0:
             self._go(self._rows[row][1])
+
+
+def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:
+    """The groups in which every advantage is 0."""
+    if credited is None:
+        return set()
+    pulled = (np.abs(credited.advantages) > NO_ADVANTAGE) & (sampled.mask == 1)
+    group = np.repeat(sampled.group, np.diff(sampled.offsets))
+    return set(range(len(sampled.prompts))) - set(group[pulled].tolist())

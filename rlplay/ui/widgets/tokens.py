@@ -37,7 +37,8 @@ scale, written below, never changes, so shades compare between updates. `c` and 
 then the one that fits what has just happened is shown (auto).
 
 **Without colour:** on a scale with two sides the underlined tokens are on the upper one; `m` writes every number.
-▲ and ▼ are tokens the clip silenced: their gradient is exactly zero in that optimizer step.
+▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero, and only a KL
+term in the loss, if there is one, still pulls.
 
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
 """
