@@ -94,7 +94,7 @@ def with_changes(
 
     A dataset of one's own replaces the task and the script, which speaks of that task; a reward of one's own, the
     weights of the task's rewards; an algorithm, all that tells algorithms apart; another model, what `OTHER_MODEL`
-    lists. What `sets` say wins over all of these.
+    lists. What `sets` say wins over all of these. Paths become absolute, so that a run can be resumed from anywhere.
     """
     given_sets = dict(map(_setting, sets))
     algorithm = given_sets.get("algorithm", algorithm)
@@ -122,7 +122,7 @@ def with_changes(
     for name, least in _LEAST.items():
         if getattr(changed, name) < least:
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
-    return _present(changed)
+    return _from_folder(changed, Path.cwd())
 
 
 def _setting(entry: str) -> tuple[str, str]:
@@ -249,7 +249,8 @@ def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
     for entry in scenario.reward:
         file, colon, function = entry.rpartition(":")
         rewards.append(f"{beside(file)}{colon}{function}")
-    changes: dict[str, Any] = {"reward": rewards, "model": beside(scenario.model)}
+    model = scenario.model if scenario.model == "pocket" else beside(scenario.model)
+    changes: dict[str, Any] = {"reward": rewards, "model": model}
     if scenario.dataset is not None:
         changes["dataset"] = beside(scenario.dataset)
     return _present(msgspec.structs.replace(scenario, **changes))

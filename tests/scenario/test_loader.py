@@ -172,3 +172,16 @@ def test_another_model_does_not_inherit_what_suits_the_small_one() -> None:
 def test_the_nudge_records_the_whole_vocabulary() -> None:
     config = json.loads((POCKET_PATH / "config.json").read_text())
     assert load("two-plus-two").settings["candidates"] >= config["vocab_size"]
+
+
+def test_paths_of_the_command_line_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("prompt\nx\n")
+    (tmp_path / "score.py").write_text("def f(**_): return []\n")
+    for folder in ("mine", "pocket"):
+        (tmp_path / folder).mkdir()
+    scenario = load("learn-to-think")
+    changed = with_changes(scenario, dataset="rows.csv", reward=["score.py:f"], model="mine")
+    found = (changed.dataset, changed.reward, changed.model)
+    assert found == (str(tmp_path / "rows.csv"), [f"{tmp_path / 'score.py'}:f"], str(tmp_path / "mine"))
+    assert with_changes(scenario, seed=3).model == "pocket", "the bundled model, whatever folders there are"
