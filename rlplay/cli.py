@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rlplay import __version__, cli_look, cli_play
+from rlplay.trace.text import visible
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 
@@ -95,5 +96,5 @@ def main(args: list[str] | None = None) -> None:
 def _fail(error: BaseException, text: Any, status: int) -> None:
     if os.environ.get("RLPLAY_DEBUG"):
         traceback.print_exception(error)
-    print(f"rlplay: {' '.join(str(text).split())}", file=sys.stderr)
+    print(f"rlplay: {visible(' '.join(str(text).split()))}", file=sys.stderr)
     sys.exit(status)

@@ -9,6 +9,12 @@ from typing import Literal
 import click
 
 from rlplay.cli_play import SCENARIO
+from rlplay.trace.text import visible_lines
+
+
+def _echo(text: str) -> None:
+    """Print text that may have come from a file of somebody else's."""
+    click.echo(visible_lines(text))
 
 
 @click.command("list")
@@ -19,7 +25,7 @@ def list_scenarios() -> None:
     names = bundled()
     width = max(map(len, names), default=0)
     for name in names:
-        click.echo(f"{name:<{width}}  {load(name).question}")
+        _echo(f"{name:<{width}}  {load(name).question}")
 
 
 @click.command()
@@ -32,19 +38,19 @@ def show(scenario: str) -> None:
     from rlplay.scenario.script import parse
 
     found = load(scenario)
-    click.echo(f"{found.title}: {found.question}\n")
+    _echo(f"{found.title}: {found.question}\n")
     if found.summary:
-        click.echo(click.wrap_text(found.summary, width=100) + "\n")
+        _echo(click.wrap_text(found.summary, width=100) + "\n")
     algorithm = PRESETS[found.settings.get("algorithm", "grpo")]
-    click.echo(f"algorithm  {algorithm.title} ({algorithm.paper})")
-    click.echo(f"task       {found.task or found.dataset}   model {found.model}   seed {found.seed}")
+    _echo(f"algorithm  {algorithm.title} ({algorithm.paper})")
+    _echo(f"task       {found.task or found.dataset}   model {found.model}   seed {found.seed}")
     for name, value in found.settings.items():
         if name != "algorithm":
-            click.echo(f"           {name} = {value}")
+            _echo(f"           {name} = {value}")
     claims = [step.text for step in parse(found.script) if isinstance(step, Expect)]
     for number, text in enumerate(claims):
-        click.echo(f"{'expects' if number == 0 else '':<11}{text}")
-    click.echo(f"\nPlay it: rlplay {scenario}      Check it: rlplay run {scenario}")
+        _echo(f"{'expects' if number == 0 else '':<11}{text}")
+    _echo(f"\nPlay it: rlplay {scenario}      Check it: rlplay run {scenario}")
 
 
 @click.command()
@@ -56,17 +62,17 @@ def runs() -> None:
 
     found = paths.list_runs()
     if not found:
-        click.echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' makes one.")
+        _echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' makes one.")
     for path in found:
         written = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
         try:
             reader = RunReader(path)
         except RunFileError as error:
-            click.echo(f"{written}  {path.name}  {error}")
+            _echo(f"{written}  {path.name}  {error}")
             continue
         done = max(reader.updates(), default=0)
         reader.close()
-        click.echo(f"{written}  {path.stem}  {reader.started.title}, {reader.started.model}, update {done}")
+        _echo(f"{written}  {path.stem}  {reader.started.title}, {reader.started.model}, update {done}")
 
 
 @click.command()
@@ -80,7 +86,7 @@ def export(recorded: Path, kind: Literal["npz", "jsonl"], update: int | None, ou
     from rlplay.trace.export import export as write
 
     write(paths.find_run(recorded), kind, out, update)
-    click.echo(f"wrote {out}")
+    _echo(f"wrote {out}")
 
 
 @click.command()
@@ -89,7 +95,7 @@ def doctor() -> None:
     from rlplay.doctor import report
 
     for line in report():
-        click.echo(line)
+        _echo(line)
 
 
 COMMANDS = (list_scenarios, show, runs, export, doctor)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import Ask
 from rlplay.trace.records import Evaluated, Finished
+from rlplay.trace.text import visible, visible_lines
 
+_CONTROLS = re.compile("[\x7f-\x9f]")
 _SHOWN = (
     ("reward", "reward"),
     ("completions/mean_length", "length"),
@@ -58,12 +61,12 @@ class Report:
     def note(self, text: str) -> None:
         """Something about the run itself, for standard error."""
         self.flush()
-        self.err.write(f"rlplay: {text}\n")
+        self.err.write(f"rlplay: {visible_lines(text)}\n")
         self.err.flush()
 
     def loading(self, what: str, fraction: float) -> None:
         """Start-up progress."""
-        self.err.write(f"rlplay: {what} ({fraction:.0%})\n")
+        self.err.write(f"rlplay: {visible(what)} ({fraction:.0%})\n")
         self.err.flush()
 
     def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
@@ -142,7 +145,7 @@ class Lines(Report):
 
     def _line(self, text: str) -> None:
         self._close()
-        self.out.write(f"{text}\n")
+        self.out.write(f"{visible_lines(text)}\n")
         self.out.flush()
 
 
@@ -159,7 +162,9 @@ class JsonLines(Report):
         self._object({"type": "result", "passed": passed, "expectations": found, "run": run})
 
     def _object(self, content: dict[str, Any]) -> None:
-        self.out.write(json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n")
+        line = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        # JSON leaves these as they are, and some terminals obey them.
+        self.out.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n")
         self.out.flush()
 
 

@@ -87,7 +87,9 @@ def _lens_step(step: int) -> Action:
             app.lens_choice = None
         elif argument is not None:
             if argument not in LENSES:
-                app.notify(f"There is no statistic {argument!r}; known: {', '.join(LENSES)}.", severity="warning")
+                app.notify(
+                    f"There is no statistic {argument!r}; known: {', '.join(LENSES)}.", severity="warning", markup=False
+                )
                 return
             app.lens_choice = str(argument)
         else:

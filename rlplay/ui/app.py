@@ -20,6 +20,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
@@ -187,7 +188,7 @@ class RlplayApp(App[int]):
             self.curves.show(session.history, session.shown, session.settings_of(session.shown))
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
-            self.notify(notice.text, severity=severity, markup=False)  # type: ignore[arg-type]
+            self.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
         session.notices.clear()
 
     def _curves_are_due(self, changes: set[str]) -> bool:
@@ -206,7 +207,10 @@ class RlplayApp(App[int]):
 
     @on(UpdatePicked)
     def _update_picked(self, event: UpdatePicked) -> None:
-        if not self.session.look_at(event.number):
+        newest = self.session.newest
+        if newest is not None and event.number == newest.number:
+            self.session.back_to_live()
+        elif not self.session.look_at(event.number):
             self.notify(f"The tokens of update {event.number} were not kept.")
 
     # Verbs

@@ -10,6 +10,7 @@ import numpy as np
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.picture import number
+from rlplay.ui.text import literal
 
 NO_ADVANTAGE = 1e-6
 """An advantage no larger is rounding noise."""
@@ -28,7 +29,10 @@ def _not_a_number(update: Update, _history: History, _settings: dict[str, Any]) 
     bad = sorted(name for name, value in last.metrics.items() if not math.isfinite(value)) if last is not None else []
     if not bad:
         return ""
-    return f"{bad[0]} is not a number: the update is broken. `z` goes back; a smaller learning_rate (`k`) often helps."
+    return (
+        f"{literal(bad[0])} is not a number: the update is broken. "
+        "`z` goes back; a smaller learning_rate (`k`) often helps."
+    )
 
 
 def _stale_ratio(update: Update, _history: History, _settings: dict[str, Any]) -> str:
@@ -56,8 +60,8 @@ def _gamed(update: Update, history: History, _settings: dict[str, Any]) -> str:
         if len(gold) > 2 and len(reward) > 2 and reward[-1] - reward[0] > 0.1 and gold[0] - gold[-1] > 0.1:
             return (
                 f"Reward rose from {number(reward[0])} to {number(reward[-1])} while the gold score "
-                f"{name.split('/')[1]} fell from {number(gold[0])} to {number(gold[-1])}: the reward is being gamed. "
-                "Try a larger beta (`k`)."
+                f"{literal(name.split('/')[1])} fell from {number(gold[0])} to {number(gold[-1])}: "
+                "the reward is being gamed. Try a larger beta (`k`)."
             )
     return ""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlplay.trace.records import Array, Sampled
-from rlplay.ui.text import NEWLINE, token_text, visible
+from rlplay.trace.text import NEWLINE, visible
+from rlplay.ui.text import token_text
 from rlplay.ui.wrap import Cell, wrap
 
 GUTTER = 2

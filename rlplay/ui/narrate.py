@@ -18,8 +18,12 @@ from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.diagnose import warning
 from rlplay.ui.picture import number
-from rlplay.ui.text import quoted
+from rlplay.ui.text import literal, quoted
 
+STILL = 1e-4
+"""A ratio no further from 1 has not moved."""
+NOISE = 1e-6
+"""A smaller difference between two updates' numbers is rounding."""
 BEGIN = "Nothing has been sampled yet."
 BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
 
@@ -83,8 +87,8 @@ def _openings(sampled: Sampled) -> str:
     if not firsts:
         return ""
     (first, count), *others = firsts.most_common(3)
-    said = [f"{count} begin with {quoted(sampled.pieces.get(first, '?'))}"]
-    said += [f"{count} with {quoted(sampled.pieces.get(token, '?'))}" for token, count in others]
+    said = [f"{count} begin with {literal(quoted(sampled.pieces.get(first, '?')))}"]
+    said += [f"{count} with {literal(quoted(sampled.pieces.get(token, '?')))}" for token, count in others]
     return f"{_listed(said)}."
 
 
@@ -142,14 +146,15 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     ratio = step.importance_ratio
     count = step.epochs * step.minibatches
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
-    if count == 1:
+    held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
+    if count == 1 and held:
         return (
             "One optimizer step per batch: the ratio is exactly 1 and nothing is clipped. That is normal. "
             f"Loss {number(step.metrics['loss'])} says nothing about progress here.",
             following,
         )
     head = f"Optimizer step {step.step + 1} of {count}"
-    if step.step == 0:
+    if step.step == 0 and held:
         return f"{head}: every ratio is still 1, the policy has not moved since it sampled.", following
     spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
     if settings.get("surrogate") != "ppo":
@@ -195,7 +200,7 @@ def _reward(update: Update, history: History) -> str:
     assert update.finished is not None
     now = update.finished.metrics.get("reward", math.nan)
     earlier = dict(zip(*history.series("reward"), strict=True)).get(update.number - 1)
-    against = "" if earlier is None else f" ({_signed(now - earlier)})"
+    against = "" if earlier is None or abs(now - earlier) < NOISE else f" ({_signed(now - earlier)})"
     held = dict(zip(*history.series("eval_reward"), strict=True)).get(update.number)
     return f"reward {number(now)}{against}{'' if held is None else f', held out {number(held)}'}."
 

@@ -10,6 +10,7 @@ from textual.content import Content
 
 from rlplay.trace.history import History
 from rlplay.trace.metrics import describe
+from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
@@ -125,7 +126,7 @@ def single(metric: str) -> Lines:
     row = describe(metric)
     part = metric.split("/")[1] if row is not None and "*" in row.name else ""
     title = metric if row is None else f"{row.title} {part}".strip()
-    return Lines(title, (Trace(metric),))
+    return Lines(visible(title), (Trace(metric),))
 
 
 REWARD = Lines("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward", "held out", "points")))

@@ -68,10 +68,10 @@ class Fed:
         return sorted(self.kept)
 
 
-def playground(script: list[dict[str, Any]] | None = None) -> tuple[RlplayApp, Fed]:
-    """An app and the source it is fed from; the engine is there and waits."""
+def playground(script: list[dict[str, Any]] | None = None, **started: Any) -> tuple[RlplayApp, Fed]:
+    """An app and the source it is fed from; the engine is there and waits. `started` are fields of its first record."""
     source = Fed(script)
-    source.records([synthetic_started()])
+    source.records([msgspec.structs.replace(synthetic_started(), **started)])
     source.status()
     return RlplayApp(source), source
 

@@ -3,11 +3,13 @@
 import re
 import subprocess
 import sys
+import unicodedata
 from typing import ClassVar
 
 import pytest
 
 from rlplay.link.messages import Advance, Failed, Loading, Pause, Rewind, Set
+from rlplay.scenario.presets import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.records import Changed, Finished, Notice, Rewound
@@ -357,3 +359,52 @@ async def test_a_run_that_goes_on_brings_its_past(tmp_path, monkeypatch):
         await source.start()
     assert source._past.history.series("reward")[0] == [1, 2]
     await source.close()
+
+
+EVIL = "\x1b]0;owned\x07\x9b31m"
+
+
+async def test_foreign_text_is_shown_not_obeyed():
+    """A run file or a failing reward function may hold anything; the terminal is told none of it."""
+    app, source = playground(title=EVIL, model=EVIL)
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([Notice(update=1, level="warning", text=f"first\n{EVIL}")])
+        await settled(pilot)
+        app.narrator.say(EVIL)
+        app.narrator.ask(EVIL, [EVIL, EVIL])
+        asked = app.narrator.render().plain
+        source.put(Failed(f"first\n{EVIL}"))
+        await settled(pilot)
+        (told,) = app._notifications
+        seen = [shown(app.header), shown(app.banner), app.banner.render().plain, told.message, asked]
+        for text in seen:
+            assert "owned" in text
+            assert not [
+                character for character in text if unicodedata.category(character) == "Cc" and character != "\n"
+            ]
+
+
+async def test_enter_on_the_curves_opens_the_update_under_the_cursor():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        for number in (1, 2, 3):
+            source.update(number)
+        await settled(pilot)
+        app.curves.panels[0].focus()
+        await pilot.press("enter")
+        assert app.session.looking is None, "no cursor, nothing picked"
+        await pilot.press("left", "left", "enter")
+        await settled(pilot)
+        assert app.session.looking == app.session.shown.number == 2
+        await pilot.press("right", "enter")
+        await settled(pilot)
+        assert app.session.looking is None, "the newest is the live one"
+        assert app.session.shown.number == 3
+
+
+async def test_the_algorithm_is_called_what_its_preset_calls_it():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.status(algorithm="ppo")
+        await settled(pilot)
+        assert PRESETS["ppo"].title in shown(app.header)

@@ -160,6 +160,17 @@ async def test_stepping_and_applying_hands_over_the_changes():
         assert app.outcome == [("temperature", 1.2)]
 
 
+async def test_an_algorithm_says_what_it_changes():
+    app = Host()
+    async with app.run_test(size=(120, 44)) as pilot:
+        for _ in range(2):
+            go_to(app.screen, "algorithm")
+            chosen = PRESETS[app.screen.draft.value("algorithm")]
+            await pilot.pause()
+            assert chosen.changes in str(app.screen.query_one(Static).render())
+            await pilot.press("right")
+
+
 async def test_typing_a_value_and_a_wrong_one():
     app = Host()
     async with app.run_test(size=(80, 24)) as pilot:

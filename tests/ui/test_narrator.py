@@ -12,7 +12,7 @@ from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored,
 from rlplay.trace.update import Update
 from rlplay.ui.messages import Answered
 from rlplay.ui.narrate import Narration, narrate, narrate_run
-from rlplay.ui.widgets.narrator import Narrator, keyed
+from rlplay.ui.widgets.narrator import KEY, Narrator, keyed
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 
 CHOSEN = msgspec.to_builtins(SETTINGS)
@@ -98,6 +98,28 @@ def test_the_first_of_several_steps_has_not_moved():
     assert "step 1 of 4: every ratio is still 1" in narrate(update, History(), CHOSEN).happened
 
 
+@pytest.mark.parametrize("steps", [1, 4])
+def test_ratios_that_have_moved_are_not_said_to_be_1(steps):
+    first = next(entry for entry in synthetic_update(1, steps=steps) if isinstance(entry, Stepped))
+    update = Update(1)
+    update.add(record(Sampled, steps=steps))
+    moved = first.importance_ratio.copy()
+    moved[3] = 1.002
+    update.add(msgspec.structs.replace(first, importance_ratio=moved))
+    happened = narrate(update, History(), CHOSEN).happened
+    assert "ratios from 1 to 1" in happened
+    assert "still 1" not in happened
+    assert "exactly 1" not in happened
+
+
+def test_backticks_of_the_model_name_no_key():
+    sampled = record(Sampled)
+    pieces = dict.fromkeys(sampled.pieces, "`x`")
+    happened = keyed(told(Sampled, pieces=pieces).happened)
+    assert 'begin with "`x`"' in happened.plain
+    assert not [span for span in happened.spans if span.style == KEY]
+
+
 def test_later_steps_give_the_range_of_ratios_and_the_clipped_share():
     last = [entry for entry in synthetic_update(1, steps=4) if isinstance(entry, Stepped)][-1]
     happened = told(Sampled, Scored, Credited, Stepped).happened
@@ -123,14 +145,22 @@ def test_afterwards_it_compares_probabilities_and_names_the_kl():
 
 
 def test_the_reward_is_compared_with_the_update_before():
+    assert "reward 0.5 (−0.25)" in after_rewards(0.75, 0.5)
+    assert "reward 0.5 (+0.25)" in after_rewards(0.25, 0.5)
+
+
+def test_rounding_is_no_change_of_the_reward():
+    assert "reward 0.363." in after_rewards(0.363 + 6e-8, 0.363)
+
+
+def after_rewards(*rewards) -> str:
     history, update = History(), Update(2)
-    for number in (1, 2):
+    for number, reward in enumerate(rewards, start=1):
         for entry in synthetic_update(number):
-            history.add(entry)
-            update.add(entry)
-    first, second = history.series("reward")[1]
-    change = f"{second - first:+.3g}".replace("-", "−")
-    assert f"reward {second:.3g} ({change})" in narrate(update, history, CHOSEN).happened
+            told = msgspec.structs.replace(entry, metrics={"reward": reward}) if isinstance(entry, Finished) else entry
+            history.add(told)
+            update.add(told)
+    return narrate(update, history, CHOSEN).happened
 
 
 def test_while_running_it_tells_of_the_run_not_of_the_moment():

@@ -1,5 +1,7 @@
 """Model text on the screen: everything visible, nothing obeyed."""
 
+import io
+import json
 import unicodedata
 
 import pytest
@@ -7,7 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rlplay.ui.text import END, NOTHING, quoted, token_text, visible
+from rlplay import cli, cli_look
+from rlplay.engine.report import JsonLines, Lines
+from rlplay.scenario.expect import Outcome
+from rlplay.trace.text import NOTHING, visible, visible_lines
+from rlplay.ui.text import END, quoted, token_text
 
 
 @pytest.mark.parametrize(
@@ -27,6 +33,10 @@ from rlplay.ui.text import END, NOTHING, quoted, token_text, visible
 )
 def test_odd_characters_become_symbols(text, shown):
     assert visible(text) == shown
+
+
+def test_lines_stay_lines():
+    assert visible_lines("one\n\x1b[2Jtwo") == "one\n␛[2Jtwo"
 
 
 def test_blanks_are_dots_on_demand():
@@ -51,3 +61,38 @@ def test_a_token_in_a_table_shows_its_blanks():
     assert quoted(" 11") == '" 11"'
     assert quoted("\n") == '"⏎"'
     assert quoted("<|end|>") == "<|end|>"
+
+
+EVIL = "x\x1b]0;owned\x07\x9b31m"
+
+
+def obeyed(text: str) -> list[str]:
+    return [character for character in text if unicodedata.category(character) == "Cc" and character != "\n"]
+
+
+def test_a_run_without_a_screen_prints_nothing_that_is_obeyed():
+    out, err = io.StringIO(), io.StringIO()
+    report = Lines(out, err)
+    report.say(EVIL)
+    report.note(EVIL)
+    report.loading(EVIL, 0.5)
+    assert out.getvalue().count("owned") == 1
+    assert err.getvalue().count("owned") == 2
+    assert not obeyed(out.getvalue() + err.getvalue())
+
+
+def test_lines_for_programs_keep_the_text_and_no_control_character():
+    out = io.StringIO()
+    JsonLines(out, io.StringIO()).result(True, [Outcome(EVIL, True, None, "")], "run")
+    assert not obeyed(out.getvalue())
+    assert json.loads(out.getvalue())["expectations"][0]["text"] == EVIL
+
+
+def test_the_command_line_prints_nothing_that_is_obeyed(capsys):
+    cli_look._echo(EVIL)
+    with pytest.raises(SystemExit):
+        cli._fail(ValueError(EVIL), EVIL, 2)
+    printed = capsys.readouterr()
+    assert "owned" in printed.out
+    assert "owned" in printed.err
+    assert not obeyed(printed.out + printed.err)

@@ -13,7 +13,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from rlplay.scenario.presets import PRESETS
 from rlplay.scenario.settings import KNOBS, Knob, choices
+from rlplay.trace.text import visible
 from rlplay.ui.draft import Draft, written
 from rlplay.ui.widgets.narrator import keyed
 
@@ -185,11 +187,18 @@ class KnobsScreen(ModalScreen[Changes | None]):
         trouble = self.refused or self.draft.problem
         lines = [
             Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
-            Content(knob.effect),
-            Content.styled(f"▲ {trouble}", "$error") if trouble else Content(""),
-            Content.assemble(("$ ", "$text-muted"), (self.draft.command(self.scenario), "$accent")),
+            Content(self._effect(knob)),
+            Content.styled(f"▲ {visible(trouble)}", "$error") if trouble else Content(""),
+            Content.assemble(("$ ", "$text-muted"), (visible(self.draft.command(self.scenario)), "$accent")),
         ]
         return Content("\n").join(lines)
+
+    def _effect(self, knob: Knob) -> str:
+        """What changing it does; of an algorithm, what it does differently from the one before it."""
+        if knob.name != "algorithm":
+            return knob.effect
+        preset = PRESETS[self.draft.value("algorithm")]
+        return f"{preset.title}: {preset.changes}"
 
 
 def _range(knob: Knob) -> str:

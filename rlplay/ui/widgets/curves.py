@@ -12,7 +12,9 @@ from textual.message import Message
 from textual.widget import Widget
 
 from rlplay.trace.history import History
+from rlplay.trace.text import visible
 from rlplay.trace.update import Update
+from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.picture import CURSOR, Picture, Size
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
@@ -32,7 +34,7 @@ class CurvePanel(Widget, can_focus=True):
 
 One number per update, drawn over the whole run.
 
-`←` and `→` move a cursor and show exact values in the title, in all panels at once.
+`←` and `→` move a cursor and show exact values in the title, in all panels at once; `enter` looks at that update.
 `↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back.
 `esc` goes back to the latest values.
 
@@ -60,6 +62,7 @@ still pull. Clipping does not bound the ratio.
         Binding("up,comma", "cycle(-1)", "previous metric", show=False, id="curve.previous"),
         Binding("down,semicolon", "cycle(1)", "next metric", show=False, id="curve.next"),
         Binding("L", "scale", "log scale", show=False, id="curve.log"),
+        Binding("enter", "open", "look at this update", show=False, id="curve.open"),
         Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
 
@@ -108,7 +111,7 @@ still pull. Clipping does not bound the ratio.
             return Content(drawn)
         content = drawn.content
         if self.cursor is not None and self.source is not None and not isinstance(self.view, Ratios):
-            notes = [text for update, text in self.source.history.marks if update == self.cursor]
+            notes = [visible(text) for update, text in self.source.history.marks if update == self.cursor]
             content = drawn.with_cursor(self.cursor, " · ".join(notes))
         return _without_tints(content) if self.app.native_ansi_color else content
 
@@ -136,6 +139,11 @@ still pull. Clipping does not bound the ratio.
         """Change between a linear and a logarithmic scale."""
         self.log_scale = not self.log_scale
         self._redraw()
+
+    def action_open(self) -> None:
+        """Look at the tokens of the update under the cursor."""
+        if self.cursor is not None:
+            self.post_message(UpdatePicked(self.cursor))
 
     def action_release(self) -> None:
         """Take the cursor away: titles show the latest values."""

@@ -12,13 +12,14 @@ from rich.style import Style
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled
+from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.facts import Facts, value_at
 from rlplay.ui.formula import objective
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.numbers import plain, short, signed
 from rlplay.ui.picture import number
-from rlplay.ui.text import quoted, visible
+from rlplay.ui.text import quoted
 from rlplay.ui.widgets.lines import Lines
 
 SHOWN = 8

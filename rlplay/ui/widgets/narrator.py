@@ -12,8 +12,10 @@ from textual.style import Style
 from textual.widget import Widget
 
 from rlplay.scenario.expect import Outcome
+from rlplay.trace.text import visible, visible_lines
 from rlplay.ui.messages import Answered
 from rlplay.ui.narrate import Narration
+from rlplay.ui.text import TICK
 
 KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
 _KEY = re.compile(r"`([^`]+)`")
@@ -80,9 +82,9 @@ the answer follows once it can be seen.
         self._before_asking = self.screen.focused
         self.focus()
         shown = [
-            Content.styled(f" {number} {choice} ", Style.from_meta({"@click": f"choose({number - 1})"})).stylize(
-                KEY, 0, 3
-            )
+            Content.styled(
+                f" {number} {visible(choice)} ", Style.from_meta({"@click": f"choose({number - 1})"})
+            ).stylize(KEY, 0, 3)
             for number, choice in enumerate(choices, start=1)
         ]
         hint = keyed("predict first: press a number", QUIET)
@@ -99,7 +101,7 @@ the answer follows once it can be seen.
         if 0 <= choice < len(self._choices):
             said = self._choices[choice]
             self._stop_asking()
-            self._set(Content.assemble("You say: ", (said, STRONG), ("   now watch", QUIET)), "-lesson")
+            self._set(Content.assemble("You say: ", (visible(said), STRONG), ("   now watch", QUIET)), "-lesson")
             self.post_message(Answered(choice))
 
     def key_choice(self, key: str) -> bool:
@@ -140,8 +142,8 @@ the answer follows once it can be seen.
 
 
 def keyed(text: str, style: str = "") -> Content:
-    """Text whose parts between backticks are shown as keys. Nothing else in it is markup."""
-    parts = _KEY.split(text)
+    """Text whose parts between backticks are shown as keys. Nothing else in it is markup or obeyed."""
+    parts = [visible_lines(part.replace(TICK, "`")) for part in _KEY.split(text)]
     return Content.assemble(*((part, KEY if index % 2 else style) for index, part in enumerate(parts) if part))
 
 
@@ -153,4 +155,4 @@ def _judged(text: str) -> Content:
 
 def _outcome(outcome: Outcome) -> Content:
     mark, style = {True: ("✓", GOOD), False: ("✗", BAD), None: ("–", QUIET)}[outcome.passed]
-    return Content.assemble((f"{mark} ", style), outcome.text, (f"  {outcome.sentence}", QUIET))
+    return Content.assemble((f"{mark} ", style), visible(outcome.text), (f"  {visible(outcome.sentence)}", QUIET))

@@ -13,12 +13,12 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from rlplay.trace.records import Array, Credited, Sampled, Scored
+from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.diagnose import NO_ADVANTAGE
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.order import Sort, advantages
-from rlplay.ui.text import visible
 from rlplay.ui.widgets.lines import Lines
 
 PART_WIDTH = 7
@@ -138,7 +138,7 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         yield Segment("…" if cut else " ", self.palette.warning)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():
-                yield Segment(f"  {name[:6]} {plain(float(part[completion])):>5}", self.palette.muted)
+                yield Segment(f"  {visible(name)[:6]} {plain(float(part[completion])):>5}", self.palette.muted)
 
     def _go(self, completion: int) -> None:
         token = self.cursor[1]

@@ -7,6 +7,8 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
+from rlplay.scenario.presets import PRESETS
+from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.numbers import tenths
 from rlplay.ui.session import Session
@@ -14,14 +16,6 @@ from rlplay.ui.session import Session
 Part = tuple[str, str]
 
 PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
-TITLES = {
-    "grpo": "GRPO",
-    "dr-grpo": "Dr. GRPO",
-    "ppo": "PPO",
-    "rlhf-ppo": "PPO for RLHF",
-    "reinforce": "REINFORCE",
-    "reinforce-baseline": "REINFORCE with baseline",
-}
 
 
 class Bar(Widget):
@@ -49,10 +43,12 @@ class Header(Bar):
         started, settings = session.started, session.settings
         left: list[Part] = [(" rlplay ", "bold $primary")]
         if started is not None:
-            left.append((f" {started.title}", "bold $foreground"))
+            left.append((f" {visible(started.title)}", "bold $foreground"))
             algorithm = str(settings.get("algorithm", ""))
-            left.append((f"   {TITLES.get(algorithm, algorithm)}", "$foreground"))
-            left.append((f" · {started.model} {_count(started.parameters)} · {started.device}", "$text-muted"))
+            title = PRESETS[algorithm].title if algorithm in PRESETS else algorithm
+            left.append((f"   {visible(title)}", "$foreground"))
+            model = f" · {started.model} {_count(started.parameters)} · {started.device}"
+            left.append((visible(model), "$text-muted"))
         progress = _progress(session)
         state = _state(session)
         while progress and _width([*left, *progress, *state]) > self.size.width - 6:
@@ -135,7 +131,7 @@ def _loading(what: str, fraction: float) -> Content:
     return Content.assemble(
         (" " + "━" * filled, "$primary"),
         ("━" * (20 - filled), "$border"),
-        (f"  {what} …", "$text-muted"),
+        (f"  {visible(what)} …", "$text-muted"),
     )
 
 
@@ -184,12 +180,13 @@ class Banner(Widget):
         if failed is None:
             return
         at = f" (update {session.last_finished})" if session.last_finished else ""
-        keys: list[Part] = [("r", "bold $primary"), (f" resumes from the last snapshot{at}", "$foreground")]
+        again = f"resumes from the last snapshot{at}" if session.source.live else "reads the run again"
+        keys: list[Part] = [("r", "bold $primary"), (f" {again}", "$foreground")]
         keys += [
             ("   F12", "bold $primary"),
             (" log", "$foreground"),
             ("   q", "bold $primary"),
             (" quit", "$foreground"),
         ]
-        self._content = Content.assemble((f"{failed.text}\n", "$foreground"), *keys)
+        self._content = Content.assemble((f"{visible_lines(failed.text)}\n", "$foreground"), *keys)
         self.refresh(layout=True)

@@ -43,10 +43,10 @@ term in the loss, if there is one, still pulls.
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "along(-1)", "token left", show=False),
-        Binding("right", "along(1)", "token right", show=False),
+        Binding("left,h", "along(-1)", "token left", show=False),
+        Binding("right,l", "along(1)", "token right", show=False),
         Binding("up", "across(-1)", "line up", show=False),
-        Binding("down", "across(1)", "line down", show=False),
+        Binding("down,j", "across(1)", "line down", show=False),
         Binding("home", "ends(0)", "first token", show=False),
         Binding("end", "ends(-1)", "last token", show=False),
         Binding("pageup", "leaf(-1)", "page up", show=False),

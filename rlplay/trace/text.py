@@ -1,0 +1,46 @@
+"""Foreign text made safe to show: every character visible, none obeyed by the terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+
+NEWLINE = "⏎"
+NOTHING = "◦"
+"""Stands for a token that adds no character of its own yet, such as the first half of an emoji."""
+
+_HIDDEN = {"Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+@lru_cache(maxsize=16384)
+def visible(text: str, spaces: bool = False) -> str:
+    """`text` with control characters as symbols; with `spaces`, blanks as dots too.
+
+    A newline becomes "⏎", an escape "␛"; marks that would join the character before, or reverse the line, become "◦".
+    """
+    if text.isascii() and text.isprintable():
+        return text.replace(" ", "·") if spaces else text
+    shown = "".join(_symbol(character) for character in text)
+    if shown and unicodedata.combining(shown[0]):
+        shown = "◌" + shown
+    return shown.replace(" ", "·") if spaces else shown
+
+
+def visible_lines(text: str) -> str:
+    """`text` with its line breaks, and all else that a terminal would obey as symbols."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
+def _symbol(character: str) -> str:
+    code = ord(character)
+    if character == "\n":
+        return NEWLINE
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0x80 <= code < 0xA0 or 0xFE00 <= code <= 0xFE0F:
+        return NOTHING
+    if unicodedata.category(character) in _HIDDEN:
+        return NOTHING
+    return " " if character == "\N{NO-BREAK SPACE}" else character
