@@ -23,7 +23,8 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.link.messages import Until
 from rlplay.scenario.schema import Job
-from rlplay.scenario.settings import Settings
+from rlplay.scenario.settings import Settings, check
+from rlplay.tasks.own import check_reward_weights
 from rlplay.trace.records import AnyRecord, Credited, Evaluated, Finished, Notice, Rewound, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunReader, RunWriter
 
@@ -93,6 +94,8 @@ class Driver:
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting from the next phase on. Raises ValueError, one line, if it is not allowed."""
+        if name == "reward_weights":
+            check_reward_weights(check(name, value), self._state.task.rewards)
         point = next_point(self._point) if self._begun else self._point
         self._emit(self._knobs.change(name, value, point))
         if not self._begun:

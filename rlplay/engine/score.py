@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 
 from rlplay.engine.batch import Batch
 from rlplay.engine.state import Halt, State
-from rlplay.tasks.own import OwnError
+from rlplay.tasks.own import OwnError, accepted
 from rlplay.tasks.task import RewardFunction
 from rlplay.trace.records import Array, Scored
 
@@ -51,18 +50,11 @@ def _call(name: str, function: RewardFunction, batch: Batch) -> Array:
         "completion_ids": [ids[:n] for ids, n in rows],
     }
     try:
-        answers = function(**_accepted(function, given))
+        answers = function(**accepted(function, given))
     except Exception as error:
         what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
         raise Halt(f"reward function {name!r} failed: {what}; mend it, then go on") from error
     return _checked(name, answers, batch)
-
-
-def _accepted(function: RewardFunction, given: dict[str, Any]) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return given
-    return {name: value for name, value in given.items() if name in parameters}
 
 
 def _checked(name: str, answers: Any, batch: Batch) -> Array:

@@ -134,6 +134,8 @@ def test_a_change_inside_a_phase_waits_for_the_next(start: Start) -> None:
     assert sum(isinstance(r, Stepped) for r in records) == 2
     with pytest.raises(ValueError, match="out of range"):
         driver.set("epsilon", -1)
+    with pytest.raises(ValueError, match="evenn"):
+        driver.set("reward_weights", {"evenn": 1})
 
 
 def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(start: Start) -> None:
