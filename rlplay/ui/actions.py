@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Set, Until
+from rlplay.scenario.presets import in_order, resolve
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.ui.order import SORTS
 
@@ -69,7 +70,12 @@ async def _set(app: RlplayApp, argument: Any) -> None:
     if not isinstance(argument, dict):
         await _knobs(app, None)
         return
-    for name, value in argument.items():
+    try:
+        steps = in_order(resolve(app.session.settings), argument)
+    except ValueError as error:
+        app.notify(str(error), severity="warning", markup=False)
+        return
+    for name, value in steps:
         await send(app, Set(name, value))
 
 

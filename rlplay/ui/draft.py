@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rlplay.scenario.presets import PRESETS, apply, validated
+from rlplay.scenario.presets import PRESETS, apply, in_order, validated
 from rlplay.scenario.settings import KNOBS, Settings, choices
 
 
@@ -64,18 +64,11 @@ class Draft:
 
     def changes(self) -> list[tuple[str, Any]]:
         """What to set, in an order in which every step on the way is allowed; only for settings that fit."""
-        now, ordered = self._original, []
+        base, wanted = self._original, dict[str, Any]()
         if self.changed("algorithm"):
-            now = apply(now, "algorithm", self._settings.algorithm)
-            ordered.append(("algorithm", self._settings.algorithm))
-        while left := self._differences(now):
-            # GAE and a value baseline need each other; only by way of to_go can one be set before the other.
-            fitting = (item for item in left.items() if _fits(now, *item))
-            detour = ("returns", "to_go") if now.returns != "to_go" else next(iter(left.items()))
-            name, value = next(fitting, detour)
-            now = apply(now, name, value)
-            ordered.append((name, value))
-        return ordered
+            wanted["algorithm"] = self._settings.algorithm
+            base = apply(base, "algorithm", self._settings.algorithm)
+        return in_order(self._original, wanted | self._differences(base))
 
     def command(self, scenario: str) -> str:
         """The command line that runs the scenario with these settings from the start."""
@@ -133,11 +126,3 @@ def written(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {weight:g}" for name, weight in value.items()) + "}"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _fits(settings: Settings, name: str, value: Any) -> bool:
-    try:
-        validated(apply(settings, name, value))
-    except ValueError:
-        return False
-    return True

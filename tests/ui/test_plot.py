@@ -1,7 +1,5 @@
 """The plot adapter: what is drawn where, what happens to numbers that are none, and how long it takes."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -143,22 +141,3 @@ def test_a_log_histogram_lifts_the_small_bars():
 )
 def test_numbers_are_short(value, text):
     assert number(value) == text
-
-
-def test_a_panel_is_drawn_in_a_few_milliseconds_of_processor_time():
-    updates = list(range(1, 101))
-    series = [Curve(updates, np.sin(np.array(updates) / 9) + 1, "$primary", band=np.full(100, 0.2)),
-              Curve(updates, np.cos(np.array(updates) / 9) + 1, "$secondary", "dotted")]  # fmt: skip
-    spent = []
-    for _ in range(7):
-        start = time.process_time()
-        curves(series, [50], SIZE)
-        spent.append(time.process_time() - start)
-    assert sorted(spent)[3] < 0.03
-
-
-def test_ten_thousand_updates_cost_little_more_than_a_hundred():
-    long = Curve(range(1, 10_001), np.random.default_rng(0).random(10_000), "$primary")
-    start = time.process_time()
-    curves([long], [], SIZE)
-    assert time.process_time() - start < 0.2
