@@ -158,7 +158,8 @@ def test_an_algorithm_of_the_command_line_is_not_undone_by_the_scenario() -> Non
     assert resolve(with_changes(flattery, algorithm="rlhf-ppo").settings).beta == 0.05
     assert resolve(with_changes(flattery, sets=["algorithm=rlhf-ppo"]).settings).beta == 0.05
     assert resolve(with_changes(flattery, algorithm="rlhf-ppo", sets=["beta=0.2"]).settings).beta == 0.2
-    assert resolve(with_changes(flattery, algorithm="rlhf-ppo").settings).num_prompts == 8
+    kept = resolve(with_changes(flattery, algorithm="rlhf-ppo").settings)
+    assert kept.num_prompts == flattery.settings["num_prompts"]
 
 
 def test_another_model_does_not_inherit_what_suits_the_small_one() -> None:
