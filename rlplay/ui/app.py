@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -111,6 +112,8 @@ class RlplayApp(App[int]):
         self.tokens.focus()
         self.set_interval(1 / FRAMES, self.paint)
         self.call_after_refresh(self.listen)
+        # What start-up made stays for good: a collector that looks through it again and again holds up key presses.
+        gc.freeze()
 
     # Events in
 

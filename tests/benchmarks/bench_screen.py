@@ -53,7 +53,7 @@ def start_seconds(home: str) -> tuple[float, float]:
 
 
 def key_seconds(home: str, keys: int) -> list[float]:
-    """Cursor keys while the engine runs: seconds until the token under the cursor has changed on the screen."""
+    """The colour key while the engine runs, the dearest one: seconds until the new colour's name is on the screen."""
     terminal = Terminal(rlplay("learn-to-think", "--updates", "1000"), env={"RLPLAY_HOME": home})
     times = []
     try:
@@ -64,9 +64,9 @@ def key_seconds(home: str, keys: int) -> list[float]:
         terminal.wait_for("update 3 ", timeout=60)
         for number in range(keys):
             _rest(terminal, 0.05 + 0.013 * (number % 7))
-            before, began = _inspected(terminal), time.perf_counter()
-            terminal.press("right" if number % 20 < 10 else "left")
-            while _inspected(terminal) == before and time.perf_counter() - began < 2:
+            before, began = _colour(terminal), time.perf_counter()
+            terminal.press("c")
+            while _colour(terminal) == before and time.perf_counter() - began < 2:
                 terminal.read(0.002)
             times.append(time.perf_counter() - began)
     finally:
@@ -81,10 +81,9 @@ def _rest(terminal: Terminal, seconds: float) -> None:
         terminal.read(0.005)
 
 
-def _inspected(terminal: Terminal) -> str:
-    """The inspector's headline: which token the cursor is on."""
-    lines = [line for line in terminal.text().splitlines() if " token " in line and " · id " in line]
-    return lines[0][-42:] if lines else ""
+def _colour(terminal: Terminal) -> str:
+    """The name of the statistic that colours the tokens."""
+    return terminal.text().partition("colour: ")[2][:24]
 
 
 def main() -> None:
