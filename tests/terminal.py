@@ -51,15 +51,23 @@ class Terminal:
         return "\n".join(line.rstrip() for line in self.screen.display)
 
     def read(self, patience: float) -> int:
-        """Take what the program has written, waiting up to `patience` seconds for it; returns the bytes."""
-        if not select.select([self._fd], [], [], patience)[0]:
-            return 0
-        try:
-            data = os.read(self._fd, 1 << 16)
-        except OSError:  # the program has ended
-            return 0
-        self._stream.feed(_QUERY.sub("", self._decoder.decode(data)))
+        """Take what the program has written, waiting up to `patience` seconds for it; returns how many bytes."""
+        data = self.receive(patience)
+        self.draw(data)
         return len(data)
+
+    def receive(self, patience: float) -> bytes:
+        """What the program has written, not drawn yet."""
+        if not select.select([self._fd], [], [], patience)[0]:
+            return b""
+        try:
+            return os.read(self._fd, 1 << 16)
+        except OSError:  # the program has ended
+            return b""
+
+    def draw(self, data: bytes) -> None:
+        """Bring the screen up to date with bytes received."""
+        self._stream.feed(_QUERY.sub("", self._decoder.decode(data)))
 
     def wait_for(self, pattern: str, timeout: float = 30) -> float:
         """Seconds until the screen matches; AssertionError with the screen if it never does."""

@@ -74,7 +74,7 @@ LENSES: dict[str, Lens] = {
         Lens(
             "probability", "Probability", "p", "exp(old_logprobs)",
             "", "sample", "sequential", 0.0, 1.0,
-            "How sure the policy was of the token it sampled. Pale tokens were a gamble; that is where it explores.",
+            "How sure the policy was of the token it sampled. Tokens without colour were a gamble: there it explores.",
             _probability,
         ),
         Lens(

@@ -111,9 +111,22 @@ class RlplayApp(App[int]):
         self.banner.border_title = "The engine has ended"
         self.tokens.focus()
         self.set_interval(1 / FRAMES, self.paint)
+        self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
+        self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
         # What start-up made stays for good: a collector that looks through it again and again holds up key presses.
         gc.freeze()
+
+    def on_resize(self) -> None:
+        """Lines break elsewhere; the list of answers follows."""
+        self.call_after_refresh(lambda: self.session.changed.add("update"))
+
+    def _scrolled(self, y: float) -> None:
+        """Answers and their tokens stand side by side: they scroll together."""
+        if not self.main.has_class("-narrow"):
+            for panel in (self.tokens, self.rollouts):
+                if panel.scroll_y != y:
+                    panel.scroll_to(y=y, animate=False, immediate=True)
 
     # Events in
 
@@ -177,7 +190,8 @@ class RlplayApp(App[int]):
             lens = self.lens
             self.tokens.show(session.shown, listed, lens, self.lens_choice is None, self.signs)
             if "update" in changes:
-                self.rollouts.show(session.shown, listed, self.sort)
+                abreast = () if self.main.has_class("-narrow") else self.tokens.rows
+                self.rollouts.show(session.shown, listed, self.sort, abreast)
         if changes & {"update", "status", "history"}:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
             if session.runs_on and session.looking is None:

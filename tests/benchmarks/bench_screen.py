@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 
+from rlplay.trace.lenses import CYCLE, LENSES
 from tests.terminal import Terminal, rlplay
 
 HELP, FRAME, ROLLOUTS, KEY = 0.3, 0.6, 8.0, 0.05
@@ -53,7 +54,7 @@ def start_seconds(home: str) -> tuple[float, float]:
 
 
 def key_seconds(home: str, keys: int) -> list[float]:
-    """The colour key while the engine runs, the dearest one: seconds until the new colour's name is on the screen."""
+    """The colour key while the engine runs, the dearest one: seconds until the new colour's name has been written."""
     terminal = Terminal(rlplay("learn-to-think", "--updates", "1000"), env={"RLPLAY_HOME": home})
     times = []
     try:
@@ -64,11 +65,13 @@ def key_seconds(home: str, keys: int) -> list[float]:
         terminal.wait_for("update 3 ", timeout=60)
         for number in range(keys):
             _rest(terminal, 0.05 + 0.013 * (number % 7))
-            before, began = _colour(terminal), time.perf_counter()
+            wanted = LENSES[CYCLE[number % len(CYCLE)]].title.lower().encode()
+            received, began = b"", time.perf_counter()
             terminal.press("c")
-            while _colour(terminal) == before and time.perf_counter() - began < 2:
-                terminal.read(0.002)
+            while wanted not in received and time.perf_counter() - began < 2:
+                received += terminal.receive(0.002)
             times.append(time.perf_counter() - began)
+            terminal.draw(received)
     finally:
         terminal.close()
     return sorted(times)
@@ -79,11 +82,6 @@ def _rest(terminal: Terminal, seconds: float) -> None:
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         terminal.read(0.005)
-
-
-def _colour(terminal: Terminal) -> str:
-    """The name of the statistic that colours the tokens."""
-    return terminal.text().partition("colour: ")[2][:24]
 
 
 def main() -> None:

@@ -177,6 +177,24 @@ async def test_groups_without_signal_are_marked():
         assert all_text(app.rollouts).count("tok…") == int(app.session.shown.sampled.truncated.sum())
 
 
+async def test_an_answer_stands_on_the_line_of_its_tokens():
+    """Read straight across: the reward on a line is that of the answer on it, also after scrolling."""
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records(synthetic_update(1, prompts=6, generations=6))
+        await settled(pilot)
+        begun: set[int] = set()
+        for (_, completion), row in zip(app.rollouts._rows, app.tokens.rows, strict=True):
+            if completion >= 0:
+                assert row.completion == completion
+                begun.add(completion)
+        assert len(begun) == 36
+        app.tokens.focus()
+        await pilot.press("end", "pagedown", "pagedown")
+        await settled(pilot)
+        assert app.tokens.scroll_y == app.rollouts.scroll_y > 0
+
+
 async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
     """Without a baseline the advantage is the reward: REINFORCE learns from a group that earned 1 throughout."""
     app, source = playground()
@@ -187,7 +205,7 @@ async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
         source.records([sampled, scored, msgspec.structs.replace(credited, advantages=given)])
         await settled(pilot)
         lines = all_text(app.rollouts).split("\n")
-        assert [row for row, line in enumerate(lines) if "no signal" in line] == [1], "the first group alone"
+        assert [row for row, line in enumerate(lines) if "no signal" in line] == [0], "the first group alone"
 
 
 async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar():

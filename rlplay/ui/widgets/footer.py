@@ -21,7 +21,8 @@ KEY_NAMES = {
 }
 GAP = 3
 NARROW = 110
-ALWAYS = ("help", "quit")
+FIRST_TO_GO = ("step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
+"""Who makes room where the line is short, first to last; below `NARROW` columns "panel" stays, it is the way around."""
 
 
 def key_name(verb: Verb) -> str:
@@ -54,14 +55,13 @@ class Footer(Widget):
             x = end + GAP
 
     def fitting(self, width: int) -> list[Verb]:
-        """The verbs that have room; help and quit stay longest."""
+        """The verbs that have room; running, help and quit always have."""
         verbs = list(self._verbs)
-        while sum(_width(verb) + GAP for verb in verbs) > width:
-            kept = (*ALWAYS, "panel") if width < NARROW else ALWAYS
-            spare = [verb for verb in verbs if verb.name not in kept]
-            if not spare:
+        for name in FIRST_TO_GO:
+            if sum(_width(verb) + GAP for verb in verbs) <= width:
                 break
-            verbs.remove(spare[-1])
+            if name != "panel" or width >= NARROW:
+                verbs.remove(VERBS[name])
         return verbs
 
 

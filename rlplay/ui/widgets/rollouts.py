@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,12 +16,14 @@ from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.diagnose import NO_ADVANTAGE
+from rlplay.ui.layout import Row
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.order import Sort, advantages
 from rlplay.ui.widgets.lines import Lines
 
 PART_WIDTH = 7
+PROMPT, NOTHING = -1, -2
 
 
 class Rollouts(Lines):
@@ -34,7 +36,7 @@ class Rollouts(Lines):
 Every sampled answer, grouped by prompt: its **reward** (what is trained on), its **advantage** (how much better or
 worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the longest length.
 
-Under each prompt stand the group's mean reward and its standard deviation. A group in which every advantage is 0 says
+Beside each prompt stand the group's mean reward and its standard deviation. A group in which every advantage is 0 says
 **no signal**: its rewards teach nothing. With a group baseline that happens when all its answers earned the same; other
 baselines can learn from such a group. `o` sorts the answers within their groups.
 """
@@ -55,29 +57,20 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         self._order: list[int] = []
         self._means: Array | None = None
         self._silent: set[int] = set()
-        self._rows: list[tuple[int, int]] = []  # group and completion; completion −1 the prompt, −2 its numbers
+        self._rows: list[tuple[int, int]] = []  # group and completion, or PROMPT or NOTHING
         self._row_of: dict[int, int] = {}
         self.cursor = (0, 0)
 
-    def show(self, update: Update | None, order: list[int], sort: Sort) -> None:
-        """List `update`'s completions in this `order`."""
+    def show(self, update: Update | None, order: list[int], sort: Sort, beside: Sequence[Row] = ()) -> None:
+        """List `update`'s completions in this `order`, each on the line where `beside`, the token map, begins it."""
         self._order = order
         self._sampled, self._scored, self._credited = (
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
         )
         self._means = None if update is None else advantages(update)
         self._silent = set() if self._sampled is None else _without_signal(self._sampled, self._credited)
-        rows: list[tuple[int, int]] = []
-        self._row_of = {}
-        group = -1
-        if self._sampled is not None:
-            for completion in order:
-                if self._sampled.group[completion] != group:
-                    group = int(self._sampled.group[completion])
-                    rows += [(group, -1), (group, -2)]
-                self._row_of[completion] = len(rows)
-                rows.append((group, completion))
-        self._rows = rows
+        self._rows = _abreast(beside) if beside else _close(order, self._sampled)
+        self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
         self.caption(Content("Rollouts"), Content(f"by {sort}" if sort != "as sampled" else "reward · advantage"))
         self.rebuild()
 
@@ -88,10 +81,10 @@ baselines can learn from such a group. `o` sorts the answers within their groups
             return
         row = self._row_of[completion]
         self.redraw(*(self._row_of[c] for c in (before[0], completion) if c in self._row_of))
-        self.reveal(row - 2 if row >= 2 and self._rows[row - 1][1] == -2 else row, row)
+        self.reveal(row - 1 if row and self._rows[row - 1][1] == PROMPT else row, row)
 
     def count(self) -> int:
-        """Prompts, their numbers and their completions."""
+        """Prompts and their completions."""
         return len(self._rows)
 
     def line(self, row: int) -> Iterable[Segment]:
@@ -99,25 +92,25 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         assert self._sampled is not None
         group, completion = self._rows[row]
         width = self.scrollable_content_region.width
-        if completion == -1:
-            prompt = visible(self._sampled.prompts[group])
-            if cell_len(prompt) > width:
-                prompt = set_cell_size(prompt, width - 1) + "…"
-            yield Segment(prompt, self.palette.text)
-        elif completion == -2:
-            yield from self._group(group)
-        else:
+        if completion == PROMPT:
+            yield from self._prompt(group, width)
+        elif completion >= 0:
             yield from self._completion(completion, width)
 
-    def _group(self, group: int) -> Iterable[Segment]:
-        credited = self._credited
-        if credited is None:
-            yield Segment("  not scored yet" if self._scored is None else "  scored", self.palette.faint)
-            return
-        mean, std = float(credited.group_mean[group]), float(credited.group_std[group])
-        yield Segment(f"  {plain(mean):>5} ± {plain(std)}", self.palette.muted)
+    def _prompt(self, group: int, width: int) -> Iterable[Segment]:
+        assert self._sampled is not None
+        credited, numbers = self._credited, ""
+        if credited is not None:
+            numbers = f" {plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
         if group in self._silent:
-            yield Segment("  no signal", self.palette.warning)
+            numbers = f"{numbers.partition(' ±')[0]} no signal"
+        prompt = visible(self._sampled.prompts[group])
+        room = width - cell_len(numbers)
+        yield Segment(
+            set_cell_size(prompt, room) if cell_len(prompt) <= room else set_cell_size(prompt, room - 1) + "…",
+            self.palette.text,
+        )
+        yield Segment(numbers, self.palette.warning if group in self._silent else self.palette.muted)
 
     def _completion(self, completion: int, width: int) -> Iterable[Segment]:
         sampled, scored = self._sampled, self._scored
@@ -162,6 +155,30 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         row = -1 if offset is None else offset.y + self.scroll_offset.y
         if 0 <= row < len(self._rows) and self._rows[row][1] >= 0:
             self._go(self._rows[row][1])
+
+
+def _close(order: list[int], sampled: Sampled | None) -> list[tuple[int, int]]:
+    """Each prompt and its completions, nothing in between."""
+    rows: list[tuple[int, int]] = []
+    for completion in order if sampled is not None else ():
+        assert sampled is not None
+        group = int(sampled.group[completion])
+        if not rows or rows[-1][0] != group:
+            rows.append((group, PROMPT))
+        rows.append((group, completion))
+    return rows
+
+
+def _abreast(beside: Sequence[Row]) -> list[tuple[int, int]]:
+    """A line for every line of the token map: what begins there, or nothing."""
+    rows: list[tuple[int, int]] = []
+    seen: set[tuple[int, int]] = set()
+    for row in beside:
+        begins = (row.group, row.completion) not in seen and (row.completion >= 0 or bool(row.cells))
+        rows.append((row.group, (PROMPT if row.completion < 0 else row.completion) if begins else NOTHING))
+        if begins:
+            seen.add((row.group, row.completion))
+    return rows
 
 
 def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:

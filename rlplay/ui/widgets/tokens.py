@@ -15,7 +15,7 @@ from textual.content import Content
 from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.layout import Layout
+from rlplay.ui.layout import Layout, Row
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import short
@@ -112,6 +112,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
     def on_resize(self) -> None:
         """A new width breaks the lines elsewhere."""
         self._lay_out()
+
+    @property
+    def rows(self) -> list[Row]:
+        """Its lines, as they are laid out."""
+        return self._layout.rows
 
     def count(self) -> int:
         """The lines of all prompts and completions."""
