@@ -32,9 +32,9 @@ def list_scenarios() -> None:
 @click.argument("scenario", type=SCENARIO)
 def show(scenario: str) -> None:
     """Explain one scenario: what it asks, its settings, what it expects."""
+    from rlplay.scenario.algorithms import PRESETS
     from rlplay.scenario.expect import Expect
     from rlplay.scenario.loader import load
-    from rlplay.scenario.presets import PRESETS
     from rlplay.scenario.script import parse
 
     found = load(scenario)

@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 import yaml
 
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.names import bundled, folder, looks_like_path
-from rlplay.scenario.presets import PRESETS, apply_all, resolve
+from rlplay.scenario.presets import apply_all, resolve
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Change, Go, Rewind, Step, parse_step
-from rlplay.scenario.settings import KNOBS, Settings
+from rlplay.scenario.settings import Settings
 from rlplay.scenario.spelling import closest
 from rlplay.tasks import task_names
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
-from rlplay.scenario.presets import PRESETS, apply, in_order, validated
-from rlplay.scenario.settings import KNOBS, Settings, choices
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.presets import apply, in_order, validated
+from rlplay.scenario.settings import Settings, choices
 
 
 class Draft:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rlplay.engine.knobs import as_dict
-from rlplay.scenario.presets import PRESETS, resolve
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.presets import resolve
 from rlplay.trace.records import spans
 from rlplay.trace.update import Update
 from tests.engine import reference

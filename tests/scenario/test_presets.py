@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.scenario.presets import PRESETS, apply, apply_all, in_order, resolve, validated
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.presets import apply, apply_all, in_order, resolve, validated
 from rlplay.scenario.settings import Settings
 
 AXES = {

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from rlplay.link.messages import Advance, Failed, Loading, Pause, Rewind, Set
-from rlplay.scenario.presets import PRESETS
+from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.records import Changed, Finished, Notice, Rewound

@@ -5,8 +5,10 @@ import pytest
 from textual.app import App
 from textual.widgets import Input, OptionList, Static
 
-from rlplay.scenario.presets import PRESETS, apply, resolve, validated
-from rlplay.scenario.settings import KNOBS, Settings
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.presets import apply, resolve, validated
+from rlplay.scenario.settings import Settings
 from rlplay.ui.draft import Draft, written
 from rlplay.ui.screens.knobs import KnobList, KnobsScreen
 

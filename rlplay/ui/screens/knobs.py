@@ -13,8 +13,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.scenario.presets import PRESETS
-from rlplay.scenario.settings import KNOBS, Knob, choices
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.knobs import KNOBS, Knob
+from rlplay.scenario.settings import choices
 from rlplay.trace.text import visible
 from rlplay.ui.draft import Draft, written
 from rlplay.ui.widgets.narrator import keyed
