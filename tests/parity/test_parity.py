@@ -1,0 +1,35 @@
+"""Every case of the table keeps its limits: 1e-5 in float32, 1e-7 in float64."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+
+from tests.parity import policy_cases
+from tests.parity.case import LIMITS, SEEDS, Case
+from tests.parity.table import CASES
+
+WITHOUT_TRL = pytest.mark.skipif(
+    importlib.util.find_spec("trl") is None, reason='TRL is not installed: pip install -e ".[parity]"'
+)
+
+
+PARAMETERS = [pytest.param(c, id=c.name, marks=[WITHOUT_TRL] if c.against.startswith("TRL") else []) for c in CASES]
+
+
+@WITHOUT_TRL
+def test_a_wrong_setting_is_found_out() -> None:
+    found = policy_cases.compare(
+        "grpo", {"algorithm": "grpo", "epsilon": 0.25}, {"loss_type": "grpo"}, torch.float64, 0
+    )
+    assert float((found["loss"][0] - found["loss"][1]).abs()) > 1e-3
+
+
+@pytest.mark.parametrize("dtype", list(LIMITS), ids=str)
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_the_difference_is_within_its_limit(case: Case, dtype: torch.dtype) -> None:
+    for seed in SEEDS:
+        for quantity, difference in case.differences(dtype, seed).items():
+            assert difference <= LIMITS[dtype], f"{quantity}, seed {seed}: {difference:.2g}"
