@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Set, Until
 from rlplay.scenario.presets import in_order, resolve
 from rlplay.trace.lenses import CYCLE, LENSES
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.text import visible_lines
 from rlplay.ui.order import SORTS
 
 if TYPE_CHECKING:
@@ -21,7 +23,9 @@ async def send(app: RlplayApp, command: AnyCommand, asked: str = "") -> None:
     """Pass a command to the source, and say at once that it was asked for."""
     session = app.session
     if session.failed is not None:
-        app.notify("The engine has ended. Press r to resume from the last snapshot.", severity="warning")
+        ended = "The engine has ended. Press r to resume from the last snapshot."
+        again = "The run could not be read. Press r to read it again."
+        app.notify(ended if session.source.live else again, severity="warning")
         return
     if session.looking is not None:
         session.back_to_live()
@@ -81,7 +85,7 @@ async def _set(app: RlplayApp, argument: Any) -> None:
 
 async def _resume(app: RlplayApp, _argument: Any) -> None:
     if app.session.failed is None:
-        app.notify("The engine is running; there is nothing to resume.")
+        app.notify("Nothing has ended; there is nothing to resume.")
         return
     app.session.recover()
     app.listen()
@@ -115,7 +119,12 @@ async def _focus(app: RlplayApp, argument: Any) -> None:
 
 def _look(direction: int) -> Action:
     async def action(app: RlplayApp, _argument: Any) -> None:
-        if not app.session.look(direction):
+        try:
+            found = app.session.look(direction)
+        except RunFileError as error:
+            app.notify(visible_lines(str(error)), severity="error", markup=False)
+            return
+        if not found:
             app.notify("There is no older update on record." if direction < 0 else "This is the newest update.")
 
     return action

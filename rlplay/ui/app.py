@@ -21,11 +21,11 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
-from rlplay.trace.text import visible_lines
+from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
-from rlplay.ui.narrate import narrate, narrate_run
+from rlplay.ui.narrate import narrate, narrate_problem, narrate_run
 from rlplay.ui.order import SORTS, Sort, order
 from rlplay.ui.player import Player
 from rlplay.ui.session import Session, Source
@@ -38,7 +38,7 @@ from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
-from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.widgets.tokens import VACANT, Tokens
 
 FRAMES = 15
 
@@ -86,7 +86,7 @@ class RlplayApp(App[int]):
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels()
-        self.narrator, self.keys = Narrator(), Footer()
+        self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
 
     @property
     def available_themes(self) -> dict[str, Theme]:
@@ -108,7 +108,7 @@ class RlplayApp(App[int]):
     def on_mount(self) -> None:
         self.main = self.screen
         self.inspector.border_title = "Token"
-        self.banner.border_title = "The engine has ended"
+        self.banner.border_title = "The engine has ended" if self.session.source.live else "The run cannot be read"
         self.tokens.focus()
         self.set_interval(1 / FRAMES, self.paint)
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
@@ -188,19 +188,22 @@ class RlplayApp(App[int]):
         if changes & {"update", "look"}:
             listed = order(session.shown, self.sort)
             lens = self.lens
+            self.tokens.words = visible_lines(session.problem) or VACANT[session.place]
             self.tokens.show(session.shown, listed, lens, self.lens_choice is None, self.signs)
             if "update" in changes:
                 abreast = () if self.main.has_class("-narrow") else self.tokens.rows
                 self.rollouts.show(session.shown, listed, self.sort, abreast)
         if changes & {"update", "status", "history"}:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
-            if session.runs_on and session.looking is None:
+            if session.problem:
+                self.narrator.narrate(narrate_problem(session.problem, session.place))
+            elif session.runs_on and session.looking is None:
                 self.narrator.narrate(narrate_run(session.history))
             else:
                 # A limit changed while answers are sampled waits for the next update's.
                 phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
                 settings = session.settings_of(session.shown, phase)
-                self.narrator.narrate(narrate(session.shown, session.history, settings))
+                self.narrator.narrate(narrate(session.shown, session.history, settings, session.place))
         if changes & {"update", "history"} and self._curves_are_due(changes):
             self.curves.show(session.history, session.shown, session.settings_of(session.shown))
         for notice in session.notices:
@@ -302,6 +305,15 @@ class RlplayApp(App[int]):
         """Play the lesson to the next thing it says."""
         if self.lesson.finished:
             self.narrator.release()
-            self.notify("The lesson is over." if self.session.source.script else "There is no lesson here.")
+            self.notify(_no_lesson(self.session), markup=False)
         else:
             self.run_worker(self.lesson.play(), group="lesson")
+
+
+def _no_lesson(session: Session) -> str:
+    """Why there is nothing to play: the lesson is over, or there never was one."""
+    if session.source.script:
+        return "The lesson is over."
+    if session.source.live or session.started is None:
+        return "There is no lesson here."
+    return f"A recording has no lesson. To play one: rlplay {visible(session.started.scenario)}"

@@ -14,6 +14,8 @@ from rlplay.ui.text import literal
 
 NO_ADVANTAGE = 1e-6
 """An advantage no larger is rounding noise."""
+BY_KNOB = " (`k`)"
+"""How to turn the knob just named; of no use in a recording."""
 
 
 def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
@@ -31,7 +33,7 @@ def _not_a_number(update: Update, _history: History, _settings: dict[str, Any]) 
         return ""
     return (
         f"{literal(bad[0])} is not a number: the update is broken. "
-        "`z` goes back; a smaller learning_rate (`k`) often helps."
+        f"`z` goes back; a smaller learning_rate{BY_KNOB} often helps."
     )
 
 
@@ -61,7 +63,7 @@ def _gamed(update: Update, history: History, _settings: dict[str, Any]) -> str:
             return (
                 f"Reward rose from {number(reward[0])} to {number(reward[-1])} while the gold score "
                 f"{literal(name.split('/')[1])} fell from {number(gold[0])} to {number(gold[-1])}: "
-                "the reward is being gamed. Try a larger beta (`k`)."
+                f"the reward is being gamed. Try a larger beta{BY_KNOB}."
             )
     return ""
 
@@ -74,7 +76,7 @@ def _collapse(update: Update, history: History, _settings: dict[str, Any]) -> st
         return ""
     return (
         f"Entropy fell from {number(entropy[0])} to {number(entropy[-1])} nats and the reward did not rise: "
-        "the policy has stopped searching. `z` goes back; try a smaller learning_rate (`k`)."
+        f"the policy has stopped searching. `z` goes back; try a smaller learning_rate{BY_KNOB}."
     )
 
 
@@ -85,7 +87,7 @@ def _truncated(update: Update, _history: History, _settings: dict[str, Any]) -> 
     longest = int(np.diff(sampled.offsets)[sampled.truncated == 1].max())
     return (
         f"{int(sampled.truncated.sum())} of {len(sampled.truncated)} answers were cut at {longest} tokens: "
-        "raise max_completion_length (`k`)."
+        f"raise max_completion_length{BY_KNOB}."
     )
 
 
@@ -95,5 +97,5 @@ def _runaway(update: Update, _history: History, settings: dict[str, Any]) -> str
         return ""
     return (
         f"KL to the reference is {number(kl)} nats a token: the policy is far from where it started. "
-        f"beta is {number(float(settings.get('beta', 0)))}; a larger one (`k`) holds it back."
+        f"beta is {number(float(settings.get('beta', 0)))}; a larger one{BY_KNOB} holds it back."
     )

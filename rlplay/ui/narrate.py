@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from rlplay.trace.history import History
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.diagnose import warning
+from rlplay.ui.diagnose import BY_KNOB, warning
 from rlplay.ui.picture import number
 from rlplay.ui.text import literal, quoted
 
@@ -26,6 +26,21 @@ NOISE = 1e-6
 """A smaller difference between two updates' numbers is rounding."""
 BEGIN = "Nothing has been sampled yet."
 BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
+BEGIN_REPLAY = "The beginning of the recording: nothing has been sampled yet."
+REPLAY_NEXT = {
+    "": "`.` shows the next token of every answer, `u` the whole update, `space` plays on.",
+    "sample": "`n` shows what the answers earned.",
+    "score": "`n` shows which answers the update favoured.",
+    "credit": "`s` shows one optimizer step, `n` all of them.",
+    "update": "`s` shows the next step, `u` what the update changed.",
+    "after": "`u` shows the next update, `space` plays on, `z` goes back.",
+}
+"""What a recording can do, by the phase it stands at: it shows, and samples nothing."""
+LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
+END_NEXT = "This is the end of the recording: `z` goes back, `space` plays it from the beginning."
+
+Place = Literal["live", "looking", "replay", "end"]
+"""Whether keys move an engine, a recording or one that has come to its end; "looking": an older update is shown."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +52,27 @@ class Narration:
     warning: str = ""
 
 
-def narrate(update: Update | None, history: History, settings: dict[str, Any]) -> Narration:
+def narrate(update: Update | None, history: History, settings: dict[str, Any], place: Place = "live") -> Narration:
     """One to three sentences about where the update stands."""
     if update is None or update.sampled is None:
-        return Narration(BEGIN, BEGIN_NEXT)
+        begin = Narration(BEGIN, BEGIN_NEXT) if place == "live" else Narration(BEGIN_REPLAY, REPLAY_NEXT[""])
+        return begin if place != "end" else Narration("The recording holds no update yet.", "")
     speak = {"sample": _sample, "score": _score, "credit": _credit, "update": _update, "after": _after}[update.phase]
     happened, then = speak(update, history, settings)
-    return Narration(happened, then, warning(update, history, settings))
+    wrong = warning(update, history, settings)
+    if place == "live":
+        return Narration(happened, then, wrong)
+    if place == "looking":
+        return Narration(happened, LOOKING_NEXT, wrong)
+    begun = update.phase != "sample" or update.sampled.done
+    then = END_NEXT if place == "end" else REPLAY_NEXT[update.phase if begun else ""]
+    return Narration(happened, then, wrong.replace(BY_KNOB, ""))
+
+
+def narrate_problem(problem: str, place: Place) -> Narration:
+    """An update that cannot be shown, and the ways past it."""
+    past = {"live": "`u` plays the next update.", "looking": LOOKING_NEXT, "replay": REPLAY_NEXT["after"]}
+    return Narration("", past.get(place, END_NEXT), literal(problem))
 
 
 def narrate_run(history: History) -> Narration:

@@ -12,8 +12,10 @@ import msgspec
 from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, Status
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Started
+from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import changes_until, settings_at
 from rlplay.trace.update import Phase, Update
+from rlplay.ui.narrate import Place
 
 KEPT = 12
 """Updates held in memory; older ones are read from the run file again."""
@@ -21,9 +23,10 @@ LOG_LINES = 2000
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """A replay's playhead went to this state of an update."""
+    """A replay's playhead went to this state of an update; `problem` says why it cannot be shown."""
 
     update: Update
+    problem: str = ""
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -58,10 +61,10 @@ class Source(Protocol):
         """End it; the run stays on disk."""
 
     def load(self, number: int) -> Update | None:
-        """An update as recorded, if its detail was kept."""
+        """An update as recorded, if its detail was kept. RunFileError if it is damaged."""
 
     def recorded(self) -> list[int]:
-        """The updates `load` finds, ascending."""
+        """The updates `load` finds, ascending. RunFileError if the run file is damaged."""
 
 
 class Session:
@@ -90,11 +93,26 @@ class Session:
         self._updates: OrderedDict[int, Update] = OrderedDict()
         self._newest: Update | None = None
         self._looked_at: Update | None = None
+        self._problems: dict[int, str] = {}  # of updates that cannot be read
 
     @property
     def shown(self) -> Update | None:
         """The update on the screen: the engine's, or the one looked at."""
         return self._newest if self.looking is None else self._looked_at
+
+    @property
+    def problem(self) -> str:
+        """Why the update shown is empty, where it could not be read."""
+        return "" if self.shown is None else self._problems.get(self.shown.number, "")
+
+    @property
+    def place(self) -> Place:
+        """What keys can do from here."""
+        if self.looking is not None:
+            return "looking"
+        if self.source.live:
+            return "live"
+        return "end" if self.status is not None and self.status.finished else "replay"
 
     @property
     def newest(self) -> Update | None:
@@ -104,7 +122,8 @@ class Session:
     @property
     def runs_on(self) -> bool:
         """Whether the engine goes from update to update, too fast for its phases to be read."""
-        return self.status is not None and self.status.running and self.status.update > self._set_off
+        running = self.source.live and self.status is not None and self.status.running
+        return running and self.status is not None and self.status.update > self._set_off
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -142,6 +161,7 @@ class Session:
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update
+                self._problems[event.update.number] = event.problem
                 self.changed.add("update")
             case Recorded():
                 self._record(event)
@@ -166,7 +186,7 @@ class Session:
                 self._changes = changes_until(self._changes, record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
-                self._newest = self.find(record.update) or (Update(0) if record.update == 0 else None)
+                self._newest = Update(0) if record.update == 0 else self.find(record.update)
                 if self.looking is not None and self.looking > record.update:
                     self.back_to_live()
                 self.changed.add("update")
@@ -184,6 +204,7 @@ class Session:
             if not isinstance(record, Sampled):
                 return
             update = self._updates[record.update] = Update(record.update)
+            self._problems.pop(record.update, None)
             while len(self._updates) > KEPT:
                 self._updates.popitem(last=False)
         update.add(record)
@@ -196,15 +217,20 @@ class Session:
         self.log.append((time.time(), line))
 
     def find(self, number: int) -> Update | None:
-        """Update `number`, from memory or from the run file; None if its detail was not kept."""
-        if number in self._updates:
-            return self._updates[number]
-        return self.source.load(number)
+        """Update `number`, from memory or from the run file; None if its detail was not kept.
+
+        One that is damaged is an empty one with a `problem`.
+        """
+        try:
+            return self._updates.get(number) or self.source.load(number)
+        except RunFileError as error:
+            self._problems[number] = str(error)
+            return Update(number)
 
     def look(self, direction: int) -> bool:
         """Look at the update before (−1) or after (+1) the one shown; False if there is none.
 
-        Going past the newest returns to live.
+        Going past the newest returns to live. RunFileError if the run file is damaged.
         """
         here = self.looking if self.looking is not None else (self._newest.number if self._newest else 0)
         newest = self._newest.number if self._newest is not None else 0

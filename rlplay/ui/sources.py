@@ -84,10 +84,7 @@ class LiveSource:
     def load(self, number: int) -> Update | None:
         """An update from the run file."""
         reader = self._open()
-        try:
-            update = None if reader is None else reader.load(number)
-        except RunFileError:
-            return None
+        update = None if reader is None else reader.load(number)
         return update if update is not None and update.sampled is not None else None
 
     def recorded(self) -> list[int]:
@@ -116,6 +113,7 @@ class ReplaySource:
         self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
         self._whole: Update | None = None
         self._point = 0
+        self._problem = ""
         self._seen = 0
         self._running: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -126,8 +124,8 @@ class ReplaySource:
         self._restore()
         self._seen = self._reader.last_id()
         numbers = self.recorded()
-        self._go(numbers[-1] if numbers else 0, at_end=True)
-        if self._watch is None:
+        self._go(numbers[-1] if numbers else 0)
+        if self._watch is None or self._watch.done():
             self._watch = asyncio.create_task(self._told(self._grow))
 
     async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
@@ -136,7 +134,14 @@ class ReplaySource:
             yield await self._queue.get()
 
     async def send(self, command: AnyCommand) -> None:
-        """Move the playhead; settings cannot change what has happened."""
+        """Move the playhead; settings cannot change what has happened. What cannot be read is told."""
+        try:
+            self._move(command)
+            self._status()
+        except RunFileError as error:
+            self._put(Failed(str(error)))
+
+    def _move(self, command: AnyCommand) -> None:
         match command:
             case Pause():
                 self._stop()
@@ -150,10 +155,10 @@ class ReplaySource:
                     self._advance(until)
             case Rewind():
                 self._stop()
-                self._go(command.update, at_end=True)
+                # Of a thinned run not every update is there to go to.
+                self._go(max((number for number in self.recorded() if number <= command.update), default=0))
             case _:
                 pass
-        self._status()
 
     async def close(self) -> None:
         """Let go of the file."""
@@ -164,10 +169,7 @@ class ReplaySource:
 
     def load(self, number: int) -> Update | None:
         """An update of the run."""
-        try:
-            update = self._reader.load(number)
-        except RunFileError:
-            return None
+        update = self._reader.load(number)
         return update if update.sampled is not None else None
 
     def recorded(self) -> list[int]:
@@ -196,11 +198,25 @@ class ReplaySource:
             )
         )
 
-    def _go(self, number: int, at_end: bool) -> None:
-        self._whole = self.load(number) or Update(number)
-        self._point = length(self._whole) if at_end else 0
-        self._put(Moved(at(self._whole, self._point)))
+    def _go(self, number: int) -> None:
+        """To the end of update `number`; 0 is the time before the first."""
+        self._open(number)
+        assert self._whole is not None
+        self._point = length(self._whole)
+        self._show()
         self._status()
+
+    def _open(self, number: int) -> None:
+        """Read an update. One that is damaged is an empty one with its problem, and the others stay within reach."""
+        self._whole, self._point, self._problem = Update(number), 0, ""
+        try:
+            self._whole = (number and self.load(number)) or self._whole
+        except RunFileError as error:
+            self._problem = str(error)
+
+    def _show(self) -> None:
+        assert self._whole is not None
+        self._put(Moved(at(self._whole, self._point), self._problem))
 
     def _advance(self, until: Stride) -> bool:
         if self._whole is None or self._point >= length(self._whole):
@@ -208,15 +224,16 @@ class ReplaySource:
             later = [number for number in self.recorded() if number > here]
             if not later:
                 return False
-            self._whole, self._point = self.load(later[0]) or Update(later[0]), 0
+            self._open(later[0])
+        assert self._whole is not None
         self._point = onward(self._whole, self._point, until)
-        self._put(Moved(at(self._whole, self._point)))
+        self._show()
         return True
 
     async def _play(self) -> None:
         numbers = self.recorded()
         if self._whole is not None and numbers and self._whole.number >= numbers[-1]:
-            self._go(0, at_end=True)
+            self._go(0)
         while self._advance("update"):
             self._status()
             await asyncio.sleep(PACE)
@@ -250,4 +267,4 @@ class ReplaySource:
                     break
             numbers = self.recorded()
             if was_newest and numbers:
-                self._go(numbers[-1], at_end=True)
+                self._go(numbers[-1])

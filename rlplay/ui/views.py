@@ -16,6 +16,7 @@ from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
+NOTHING_YET = "comes with the first update · u"
 GHOSTS = 2
 """Abandoned branches drawn beside the live one."""
 
@@ -88,7 +89,7 @@ class Lines:
                 band = _aligned(updates, *source.history.series(trace.band)) if trace.band else None
                 series.append(Curve(updates, values, style, trace.kind, trace.side, band))
         if not series:
-            return "no update yet · u runs one"
+            return "not computed in this run" if source.history.series("reward")[0] else NOTHING_YET
         # What was rewound away stays in sight, to compare with.
         given_up = source.history.abandoned(self.traces[0].metric)[-GHOSTS:]
         series += [Curve(updates, values, GHOST, "dotted") for updates, values in given_up]

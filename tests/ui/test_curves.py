@@ -10,8 +10,8 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.ratios import ONE_STEP
-from rlplay.ui.views import GHOST
-from rlplay.ui.widgets.curves import EMPTY, CurvePanel, CurvePanels
+from rlplay.ui.views import GHOST, NOTHING_YET
+from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
 from tests.recorded import SETTINGS, synthetic_update
 
 CHOSEN = msgspec.to_builtins(SETTINGS)
@@ -60,7 +60,7 @@ def subtitle(panel: Widget) -> str:
 async def test_before_the_first_update_every_panel_says_which_key_fills_it():
     app = Host()
     async with app.run_test(size=(160, 12)):
-        assert [panel.render().plain for panel in app.panels] == [EMPTY] * 4
+        assert [panel.render().plain for panel in app.panels] == [NOTHING_YET] * 4
         assert [title(panel) for panel in app.panels] == ["Reward", "KL", "Ratio · clip", "Length"]
 
 

@@ -3,15 +3,20 @@
 import asyncio
 import sqlite3
 
+import msgspec
+import numpy as np
 import pytest
 
+from rlplay.trace.history import History
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunFileError, RunWriter
+from rlplay.trace.update import Update
 from rlplay.ui import sources
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.narrate import narrate
 from rlplay.ui.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
-from tests.ui.stage import all_text, settled
+from tests.ui.stage import all_text, settled, text_of
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ async def test_it_opens_at_the_end_with_all_curves(run):
         await opened(pilot)
         assert app.session.shown.number == 4
         assert app.session.history.series("reward")[0] == [1, 2, 3, 4]
-        assert "finished" in str(app.header.render())
+        assert "end of the recording" in str(app.header.render())
         assert "Word problems" in str(app.header.render())
 
 
@@ -126,6 +131,105 @@ async def test_the_settings_are_those_of_the_update_shown(run):
         await pilot.press("z")
         await settled(pilot)
         assert "clip(w, 0.8, 1.2)" in all_text(app.inspector), "after the update is after its optimizer steps"
+
+
+async def test_hints_speak_of_a_recording(run):
+    app = RlplayApp(ReplaySource(run))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        assert "This is the end of the recording" in str(app.narrator.render())
+        assert "lesson" not in str(app.keys.render())
+        await pilot.press("left_square_bracket")
+        await settled(pilot)
+        assert "v goes back" in str(app.narrator.render())
+        await pilot.press("v", "Z")
+        await settled(pilot)
+        assert "beginning of the recording" in str(app.narrator.render())
+        assert "plays the recording" in text_of(app.tokens)
+        for key, hint in (
+            ("full_stop", "shows the next token"),
+            ("n", "n shows what the answers earned"),
+            ("n", "n shows which answers"),
+            ("n", "s shows one optimizer step"),
+            ("n", "u what the update changed"),
+            ("n", "u shows the next update, space plays on"),
+        ):
+            await pilot.press(key)
+            await settled(pilot)
+            assert hint in str(app.narrator.render()), key
+        await pilot.press("t")
+        assert any("has no lesson" in n.message and "rlplay synthetic" in n.message for n in app._notifications)
+
+
+async def test_a_warning_about_a_recording_names_no_knob(run):
+    update, history = Update(1), History()
+    for record in synthetic_update(1):
+        update.add(record)
+    update.add(msgspec.structs.replace(update.sampled, truncated=np.ones_like(update.sampled.truncated)))
+    live, replayed = (narrate(update, history, {}, place).warning for place in ("live", "replay"))
+    assert live.endswith("raise max_completion_length (`k`).")
+    assert replayed.endswith("raise max_completion_length.")
+
+
+def damage(run, where):
+    with sqlite3.connect(run) as db:
+        db.execute(f"UPDATE records SET data = x'00' WHERE {where}")
+
+
+async def test_a_damaged_update_is_a_line_and_the_others_stay_within_reach(run):
+    damage(run, "number = 3 AND kind = 'sampled'")
+    app = RlplayApp(ReplaySource(run))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        for key, number, told in (
+            ("left_square_bracket", 3, True),
+            ("left_square_bracket", 2, False),
+            ("v", 4, False),
+            ("z", 3, True),
+            ("z", 2, False),
+            ("u", 3, True),
+            ("u", 4, False),
+        ):
+            await pilot.press(key)
+            await settled(pilot)
+            assert app.session.shown.number == number
+            for panel in (app.narrator.render(), text_of(app.tokens)):
+                assert ("update 3 is damaged" in " ".join(str(panel).replace("╱", "").split())) == told
+        assert app.session.failed is None
+
+
+async def test_what_cannot_be_read_while_a_key_moves_is_told(run):
+    app = RlplayApp(ReplaySource(run))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        with sqlite3.connect(run) as db:
+            db.execute("ALTER TABLE records RENAME TO gone")
+        for key in ("z", "left_square_bracket"):
+            await pilot.press(key)
+            await settled(pilot)
+        assert "cannot be read" in app.banner.border_title
+        assert "no such table" in str(app.banner.render())
+        assert any("no such table" in n.message for n in app._notifications)
+        with sqlite3.connect(run) as db:
+            db.execute("ALTER TABLE gone RENAME TO records")
+        await pilot.press("r")
+        await settled(pilot)
+        assert not app.banner.has_class("-visible")
+        await pilot.press("z")
+        await settled(pilot)
+        assert app.session.shown.number == 3
+
+
+async def test_going_back_lands_on_an_update_that_was_kept(run):
+    with sqlite3.connect(run) as db:
+        db.execute("DELETE FROM records WHERE number = 3 AND kind != 'finished'")
+    app = RlplayApp(ReplaySource(run))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        await pilot.press("z")
+        await settled(pilot)
+        assert app.session.shown.number == 2
+        assert app.session.shown.sampled is not None
 
 
 async def test_a_damaged_record_is_told_not_waited_for(run):

@@ -18,10 +18,9 @@ from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.picture import CURSOR, Picture, Size
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
-from rlplay.ui.views import KL, LENGTH, REWARD, Source, View, single
+from rlplay.ui.views import KL, LENGTH, NOTHING_YET, REWARD, Source, View, single
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
-EMPTY = "no update yet · u runs one"
 _TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 
@@ -166,7 +165,7 @@ still pull. Clipping does not bound the ratio.
 
     def _draw(self, size: Size) -> Picture | str:
         self.set_class(self.source is None, "-empty")
-        drawn = EMPTY if self.source is None else self.view.draw(self.source, size, self.log_scale)
+        drawn = NOTHING_YET if self.source is None else self.view.draw(self.source, size, self.log_scale)
         self.set_class(isinstance(drawn, str), "-words")
         return drawn
 

@@ -33,9 +33,10 @@ def key_name(verb: Verb) -> str:
 class Footer(Widget):
     """Keys in the accent, words plain."""
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, without: tuple[str, ...] = (), id: str | None = None) -> None:
+        """`without` are verbs that have nothing to do here."""
         super().__init__(id=id)
-        self._verbs = [verb for verb in VERBS.values() if verb.footer]
+        self._verbs = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
 
     def render(self) -> RenderResult:
         parts = [
@@ -60,7 +61,7 @@ class Footer(Widget):
         for name in FIRST_TO_GO:
             if sum(_width(verb) + GAP for verb in verbs) <= width:
                 break
-            if name != "panel" or width >= NARROW:
+            if VERBS[name] in verbs and (name != "panel" or width >= NARROW):
                 verbs.remove(VERBS[name])
         return verbs
 

@@ -25,12 +25,13 @@ class Lines(ScrollView, can_focus=True):
     """Base of the panels made of lines. Subclasses say how many there are and what each shows."""
 
     EMPTY = ""
-    """One sentence for the time when there is nothing to show, with the key that changes that."""
+    """One sentence for the time when there is nothing to show, with the key that changes that; `words` replace it."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._strips: dict[int, tuple[list[Segment], Strip]] = {}
         self._captions: tuple[object, ...] = ()
+        self.words = self.EMPTY
         self._ground = Style()
         self.palette: Palette
 
@@ -130,7 +131,7 @@ class Lines(ScrollView, can_focus=True):
         return known[1]
 
     def _hatched(self, y: int, width: int) -> Strip:
-        words = textwrap.wrap(self.EMPTY, max(width - 8, 12))
+        words = textwrap.wrap(self.words, max(width - 8, 12))
         top = (self.scrollable_content_region.height - len(words)) // 2
         hatch = Segment("╱" * width, self.palette.faint)
         if not -1 <= y - top <= len(words) or not words:

@@ -125,7 +125,7 @@ the answer follows once it can be seen.
         told = self._narration
         if told is None:
             return
-        lines = [keyed(told.happened)]
+        lines = [keyed(told.happened)] if told.happened else []
         if told.warning:
             lines.append(Content.assemble(("▲ ", WARN), keyed(told.warning)))
         lines.append(keyed(told.next, QUIET))

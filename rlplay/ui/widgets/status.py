@@ -17,6 +17,8 @@ Part = tuple[str, str]
 
 PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
 
+_RUNNING, _PLAYING = ("● running", "bold $success"), ("▶ playing", "bold $success")
+
 
 class Bar(Widget):
     """One line of text, repainted only when it changes."""
@@ -79,15 +81,16 @@ def _state(session: Session) -> list[Part]:
     if session.failed is not None:
         return [("● ended", "$error")]
     if session.looking is not None:
-        return [(f"◆ looking at update {session.looking}", "bold $warning"), (" · v back to live", "$text-muted")]
+        back = " · v back to live" if session.source.live else " · v back"
+        return [(f"◆ looking at update {session.looking}", "bold $warning"), (back, "$text-muted")]
     if session.status is None:
-        return [("○ starting", "$text-muted")]
+        return [("○ starting" if session.source.live else "○ reading", "$text-muted")]
     if session.asked:
         return [(f"● {session.asked}", "$text-muted")]
-    if session.status.running:
-        return [("● running", "bold $success")]
-    word = "paused" if session.source.live else "replay"
-    return [(f"● {'finished' if session.status.finished else word}", "$foreground")]
+    running, finished = session.status.running, session.status.finished
+    if session.source.live:
+        return [_RUNNING if running else ("● finished" if finished else "● paused", "$foreground")]
+    return [_PLAYING if running else ("■ end of the recording" if finished else "● replay", "$foreground")]
 
 
 def _count(number: int) -> str:

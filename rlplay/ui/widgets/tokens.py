@@ -18,17 +18,26 @@ from rlplay.trace.update import Update
 from rlplay.ui.layout import Layout, Row
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
+from rlplay.ui.narrate import Place
 from rlplay.ui.numbers import short
 from rlplay.ui.order import advantages
 from rlplay.ui.theme import levels
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.wrap import Cell
 
+VACANT: dict[Place, str] = {
+    "live": "Press n to sample the first answers, space to let it run.",
+    "looking": "There is nothing to see of this update.",
+    "replay": "n shows the first answers, space plays the recording.",
+    "end": "This recording holds no update yet. What comes is shown here.",
+}
+"""What stands in an empty map."""
+
 
 class Tokens(Lines):
     """All completions of one update. The cursor is a token; arrows and the mouse move it."""
 
-    EMPTY = "Press n to sample the first answers, space to let it run."
+    EMPTY = VACANT["live"]
     HELP = """\
 # Tokens
 
