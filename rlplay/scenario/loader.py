@@ -41,11 +41,11 @@ def load(name_or_path: str | Path) -> Scenario:
     if not looks_like_path(name):
         if name not in bundled():
             raise ScenarioError(f"there is no scenario {name!r}{closest(name, bundled())}")
-        return read(folder() / f"{name}.yaml")
+        return msgspec.structs.replace(read(folder() / f"{name}.yaml"), origin=name)
     path = Path(name).expanduser()
     if not path.is_file():
         raise ScenarioError(f"{name}: no such file; bundled scenarios: {', '.join(bundled())}")
-    return _from_folder(read(path), path.parent)
+    return _from_folder(msgspec.structs.replace(read(path), origin=str(path.absolute())), path.parent)
 
 
 def source(name_or_path: str | Path) -> str:
@@ -136,7 +136,7 @@ def _setting(entry: str) -> tuple[str, str]:
 
 def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     """What is wrong, with the line it stands on, in the order of the file."""
-    known = list(Scenario.__struct_fields__)
+    known = [name for name in Scenario.__struct_fields__ if name != "origin"]
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name not in known:

@@ -28,6 +28,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eval_every: int = 5  # held-out evaluation every so many updates; 0: never
     eval_prompts: int = 64
     script: list[dict[str, Any]] = []
+    origin: str = ""  # what the command line calls it, filled in by `load`: a bundled name or an absolute path
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -277,14 +277,13 @@ class RlplayApp(App[int]):
         if started is None:
             self.notify("The engine is still starting; its settings come with it.")
             return
+        from rlplay.ui.command import scenario_of
         from rlplay.ui.screens.knobs import KnobsScreen
 
-        self.push_screen(KnobsScreen(self.session.settings, started.settings, started.scenario), self._turned)
+        panel = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live)
+        self.push_screen(panel, self._turned)
 
     async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
-        if changes and not self.session.source.live:
-            self.notify("A recorded run cannot be changed. Open its scenario to play with the knobs.")
-            return
         # One at a time: the order matters, and a setting may come twice on the way.
         for name, value in changes or ():
             await self.perform("set", {name: value})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 import msgspec
@@ -14,12 +13,16 @@ from rlplay.scenario.settings import Settings, choices
 
 
 class Draft:
-    """A copy of the run's settings to play with. `begun` are the settings that the scenario started with."""
+    """A copy of the run's settings to play with."""
 
-    def __init__(self, settings: dict[str, Any], begun: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any]) -> None:
         self._original = msgspec.convert(settings, Settings)
-        self._begun = msgspec.convert(begun, Settings)
         self._settings = self._original
+
+    @property
+    def settings(self) -> Settings:
+        """All of them, as they would be."""
+        return self._settings
 
     def value(self, name: str) -> Any:
         """What the setting would be."""
@@ -72,16 +75,6 @@ class Draft:
             base = apply(base, "algorithm", self._settings.algorithm)
         return in_order(self._original, wanted | self._differences(base))
 
-    def command(self, scenario: str) -> str:
-        """The command line that runs the scenario with these settings from the start."""
-        begun, words = self._begun, ["rlplay", "run", scenario]
-        if self._settings.algorithm != begun.algorithm:
-            begun = apply(begun, "algorithm", self._settings.algorithm)
-            words += ["--set", f"algorithm={self._settings.algorithm}"]
-        for name, value in self._differences(begun).items():
-            words += ["--set", f"{name}={written(value)}"]
-        return shlex.join(words)
-
     def idle(self, name: str) -> str:
         """Why the setting has no effect beside the others as they are; empty if it has one."""
         s = self._settings
@@ -122,9 +115,11 @@ class Draft:
 
 
 def written(value: Any) -> str:
-    """A value as it is typed: 0.0004, none, {correct: 1}."""
+    """A value as it is typed, to the last digit: 0.0004, none, {correct: 1}."""
     if value is None:
         return "none"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {weight:g}" for name, weight in value.items()) + "}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+        return "{" + ", ".join(f"{name}: {written(weight)}" for name, weight in value.items()) + "}"
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)

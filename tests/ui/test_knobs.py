@@ -7,6 +7,7 @@ from textual.widgets import Input, OptionList, Static
 
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.loader import load
 from rlplay.scenario.presets import apply, resolve, validated
 from rlplay.scenario.settings import Settings
 from rlplay.ui.draft import Draft, written
@@ -18,7 +19,7 @@ def settings(**given):
 
 
 def draft(**given) -> Draft:
-    return Draft(settings(**given), settings())
+    return Draft(settings(**given))
 
 
 def test_every_setting_can_be_stepped_both_ways_and_stays_allowed():
@@ -85,7 +86,7 @@ def test_settings_that_do_not_fit_have_a_reason():
 def test_changes_can_be_set_one_after_the_other(first, second):
     """As the engine does it: each one alone has to be allowed when it comes."""
     start = resolve({"algorithm": first})
-    changed = Draft(msgspec.to_builtins(start), settings())
+    changed = Draft(msgspec.to_builtins(start))
     for name, value in PRESETS[second].axes.items():
         changed.put(name, value)
     now = start
@@ -105,15 +106,7 @@ def test_choosing_an_algorithm_is_one_change_and_what_differs_from_it_follows():
     assert changed.changes() == []
 
 
-def test_the_command_line_holds_earlier_changes_too():
-    changed = Draft(settings(epsilon=0.1), settings())
-    changed.put("beta", 0.05)
-    assert changed.command("learn-to-think") == "rlplay run learn-to-think --set epsilon=0.1 --set beta=0.05"
-    changed.put("reward_weights", {"correct": 1.0})
-    assert "--set 'reward_weights={correct: 1}'" in changed.command("x")
-
-
-def test_what_the_command_line_says_can_be_read_back():
+def test_what_is_written_can_be_read_back():
     changed = draft()
     for name in KNOBS:
         changed.put(name, written(changed.value(name)))
@@ -138,12 +131,13 @@ def test_settings_without_effect_say_why(name, given, words):
 
 
 class Host(App):
-    def __init__(self) -> None:
+    def __init__(self, live: bool = True) -> None:
         super().__init__()
+        self.live = live
         self.outcome = "open"
 
     def on_mount(self) -> None:
-        self.push_screen(KnobsScreen(settings(), settings(), "learn-to-think"), self.done)
+        self.push_screen(KnobsScreen(settings(), load("learn-to-think"), self.live), self.done)
 
     def done(self, changes) -> None:
         self.outcome = changes
@@ -231,3 +225,30 @@ async def test_every_setting_can_be_reached(size):
             await pilot.press("down")
         assert seen == set(KNOBS)
         assert app.screen.query_one(Static).region.bottom <= size[1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_copying_the_command_is_said_inside_the_panel(size):
+    app = Host()
+    async with app.run_test(size=size) as pilot:
+        go_to(app.screen, "beta")
+        await pilot.press("right", "y")
+        said = str(app.screen.query_one(Static).render())
+        assert "Copied" in said
+        assert "beta=0.05" in app.clipboard
+        assert not app._notifications, "a toast would cover the keys"
+        await pilot.press("down")
+        assert "Copied" not in str(app.screen.query_one(Static).render())
+
+
+async def test_a_recorded_run_can_be_looked_at_and_copied_only():
+    app = Host(live=False)
+    async with app.run_test(size=(160, 45)) as pilot:
+        go_to(app.screen, "beta")
+        assert "apply" not in app.screen.query_one("Vertical").border_subtitle
+        await pilot.press("right", "a")
+        assert app.outcome == "open"
+        assert "cannot be changed; y copies" in str(app.screen.query_one(Static).render())
+        await pilot.press("y", "escape")
+        assert "beta=0.05" in app.clipboard
+        assert app.outcome is None

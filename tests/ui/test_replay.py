@@ -103,10 +103,11 @@ async def test_settings_cannot_be_changed(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        await app._turned([("beta", 0.3)])
+        await app.perform("set", {"beta": 0.3})
+        await pilot.press("k", "right", "a")
         await settled(pilot)
-        assert app.session.settings["beta"] == synthetic_started().settings["beta"]
-        assert any("cannot be changed" in n.message for n in app._notifications)
+        assert app.session.settings == synthetic_started().settings
+        assert "recorded run" in app.screen.query_one("Vertical").border_title, "it stays open and says why"
 
 
 async def test_the_settings_are_those_of_the_update_shown(run):

@@ -15,10 +15,15 @@ from textual.widgets.option_list import Option
 
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.knobs import KNOBS, Knob
+from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import choices
 from rlplay.trace.text import visible
+from rlplay.ui.command import Recipe
 from rlplay.ui.draft import Draft, written
 from rlplay.ui.widgets.narrator import keyed
+
+LIVE_KEYS = "`← →` change · `enter` type · `r` reset · `a` apply · `y` copy command · `esc` cancel"
+REPLAY_KEYS = "`← →` change · `enter` type · `r` reset · `y` copy command · `esc` close"
 
 Changes = list[tuple[str, Any]]
 
@@ -68,19 +73,18 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("escape", "cancel", "cancel"),
     ]
 
-    def __init__(self, settings: dict[str, Any], begun: dict[str, Any], scenario: str) -> None:
-        """`settings` hold now, `begun` held at the start; `scenario` is its name on the command line."""
+    def __init__(self, settings: dict[str, Any], scenario: Scenario, live: bool = True) -> None:
+        """`settings` hold now in a run of `scenario`; one that is not `live` can only be looked at and copied."""
         super().__init__()
-        self.draft = Draft(settings, begun)
-        self.scenario = scenario
-        self.refused = ""
+        self.draft = Draft(settings)
+        self.recipe = Recipe(scenario)
+        self.live = live
+        self.refused = self.done = ""
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = "Knobs"
-            panel.border_subtitle = keyed(
-                "`← →` change · `enter` type · `r` reset · `a` apply · `y` copy command · `esc` cancel"
-            )
+            panel.border_title = "Knobs" if self.live else "Knobs of a recorded run"
+            panel.border_subtitle = keyed(LIVE_KEYS if self.live else REPLAY_KEYS)
             yield KnobList(*self._options())
             yield Input(select_on_focus=True)
             yield Static(self._detail("algorithm"))
@@ -106,7 +110,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def action_apply(self) -> None:
         """Hand over the changes, if they fit together."""
-        if not self.draft.problem:
+        if not self.live:
+            self._attempt(_refuse)
+        elif not self.draft.problem:
             self.dismiss(self.draft.changes())
 
     def action_cancel(self) -> None:
@@ -118,8 +124,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def action_copy(self) -> None:
         """Copy the command line."""
-        self.app.copy_to_clipboard(self.draft.command(self.scenario))
-        self.notify("Command copied.")
+        self.app.copy_to_clipboard(self._command())
+        self.refused, self.done = "", "Copied: paste it into a shell."
+        self._refresh()
 
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
@@ -135,11 +142,11 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     @on(OptionList.OptionHighlighted)
     def _moved(self) -> None:
-        self.refused = ""
+        self.refused = self.done = ""
         self.query_one(Static).update(self._detail(self.name_under_cursor))
 
     def _attempt(self, change: Any) -> bool:
-        self.refused = ""
+        self.refused = self.done = ""
         try:
             change()
         except ValueError as error:
@@ -186,13 +193,17 @@ class KnobsScreen(ModalScreen[Changes | None]):
     def _detail(self, name: str) -> Content:
         knob = KNOBS[name]
         trouble = self.refused or self.draft.problem
+        told = Content.styled(f"▲ {visible(trouble)}", "$error") if trouble else Content.styled(self.done, "$success")
         lines = [
             Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
             Content(self._effect(knob)),
-            Content.styled(f"▲ {visible(trouble)}", "$error") if trouble else Content(""),
-            Content.assemble(("$ ", "$text-muted"), (visible(self.draft.command(self.scenario)), "$accent")),
+            told,
+            Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),
         ]
         return Content("\n").join(lines)
+
+    def _command(self) -> str:
+        return self.recipe.command(self.draft.settings)
 
     def _effect(self, knob: Knob) -> str:
         """What changing it does; of an algorithm, what it does differently from the one before it."""
@@ -200,6 +211,10 @@ class KnobsScreen(ModalScreen[Changes | None]):
             return knob.effect
         preset = PRESETS[self.draft.value("algorithm")]
         return f"{preset.title}: {preset.changes}"
+
+
+def _refuse() -> None:
+    raise ValueError("a recorded run cannot be changed; y copies the command that plays it with these settings")
 
 
 def _range(knob: Knob) -> str:

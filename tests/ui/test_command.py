@@ -1,0 +1,82 @@
+"""The command line that plays a run again: whatever it says, reading it back gives the same run."""
+
+import shlex
+
+import msgspec
+import pytest
+
+from rlplay import cli_play
+from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.presets import apply_all, resolve
+from rlplay.ui.command import Recipe, scenario_of
+from tests.recorded import synthetic_started
+
+
+def read_back(line):
+    """The scenario that the command line makes."""
+    program, *words = shlex.split(line)
+    assert program == "rlplay"
+    given = cli_play.play.make_context("play", words).params
+    name = given.pop("scenario")
+    given.pop("device")
+    return with_changes(load(name), **given)
+
+
+@pytest.fixture
+def own(tmp_path):
+    folder = tmp_path / "it's mine"
+    folder.mkdir()
+    (folder / "rows.csv").write_text("prompt\nx\n")
+    (folder / "score.py").write_text("def f(**_): return []\ndef g(**_): return []\n")
+    (folder / "a b.yaml").write_text(
+        "title: T\nquestion: Q\ntask: arithmetic\nsettings: {beta: 0.5, reward_weights: {correct: 2}}\n"
+    )
+    return folder
+
+
+STARTS = {
+    "as it is": ("learn-to-think", {}),
+    "settings": ("learn-to-think", {"sets": ["epsilon=0.1", "num-prompts=4"]}),
+    "seed and length": ("flattery", {"seed": 7, "updates": 3}),
+    "algorithm": ("learn-to-think", {"algorithm": "rlhf-ppo"}),
+    "algorithm and a setting of it": ("learn-to-think", {"algorithm": "ppo", "sets": ["num_iterations=3"]}),
+    "model": ("two-plus-two", {"model": "some/model"}),
+    "reward": ("learn-to-think", {"reward": ["score.py:f", "score.py:g"]}),
+    "dataset": ("learn-to-think", {"dataset": "rows.csv", "reward": ["score.py:f"], "model": "x/y", "seed": 1}),
+    "a file": ("a b.yaml", {"sets": ["beta=0"]}),
+}
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_what_a_run_was_started_with_is_in_the_command(own, monkeypatch, tmp_path, start):
+    name, given = STARTS[start]
+    monkeypatch.chdir(own)
+    scenario = with_changes(load(own / name if name.endswith(".yaml") else name), **given)
+    recorded = scenario_of(
+        msgspec.structs.replace(synthetic_started(), scenario_text=msgspec.yaml.encode(scenario).decode())
+    )
+    wanted = apply_all(resolve(scenario.settings), {"temperature": 0.7, "learning_rate": 0.000123456789})
+    monkeypatch.chdir(tmp_path)
+    again = read_back(Recipe(recorded).command(wanted))
+    assert resolve(again.settings) == wanted
+    assert msgspec.structs.replace(again, settings={}) == msgspec.structs.replace(scenario, settings={})
+
+
+def test_an_untouched_run_needs_no_more_than_its_name():
+    scenario = load("flattery")
+    assert Recipe(scenario).command(resolve(scenario.settings)) == "rlplay flattery"
+
+
+def test_what_is_gone_is_spelled_out_in_full(own):
+    scenario = load(own / "a b.yaml")
+    (own / "a b.yaml").unlink()
+    line = Recipe(scenario).command(resolve(scenario.settings))
+    assert shlex.split(line)[1] == str(own / "a b.yaml")
+    assert "--set beta=0.5" in line
+    assert "'reward_weights={correct: 2}'" in line
+
+
+def test_words_of_another_version_are_passed_over():
+    text = "name: flattery\ntitle: T\nquestion: Q\nmax_updates: 25\nseed: 4\nunheard: of\n"
+    scenario = scenario_of(msgspec.structs.replace(synthetic_started(), scenario_text=text))
+    assert Recipe(scenario).command(resolve(load("flattery").settings)) == "rlplay flattery --seed 4"
