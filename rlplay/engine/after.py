@@ -8,6 +8,7 @@ from torch import Tensor
 
 from rlplay.engine.axes import kl
 from rlplay.engine.batch import Batch
+from rlplay.engine.credit import drift
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.state import State
 from rlplay.trace.records import Finished, Scored
@@ -20,12 +21,16 @@ def after(batch: Batch, scored: Scored, state: State) -> Finished:
     free. The driver adds the timings.
     """
     shown = (batch.group == 0).nonzero().squeeze(-1)
-    rows = torch.arange(len(batch.group), device=shown.device) if state.look_closely else shown
+    everything = state.look_closely or state.settings.kl_ctrl == "ppo"  # which needs the whole batch's KL
+    rows = torch.arange(len(batch.group), device=shown.device) if everything else shown
     lm, top_ids = state.lm, batch.top_ids[rows]
     logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(rows), top_ids, batch.temperature)
     metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | _policy_metrics(batch, state)
     metrics["kl_old"] = _moved(batch, logprobs, rows, shown)
-    state.num_tokens += int(batch.lengths.sum())
+    _adapt(batch, logprobs, state)
+    state.num_tokens += int(batch.lengths.sum()) + batch.dropped_tokens
+    if state.settings.dynamic_sampling:
+        metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
     metrics["num_tokens"] = float(state.num_tokens)
     state.update = batch.update
     return Finished(
@@ -42,7 +47,7 @@ def after(batch: Batch, scored: Scored, state: State) -> Finished:
 def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float]:
     """Rewards and gold scores of a batch; `prefix` is "eval_" for held-out prompts."""
     rewards = scored.rewards
-    metrics = {f"{prefix}reward": float(rewards.mean())}
+    metrics = {f"{prefix}reward": float(np.nanmean(rewards))}
     for name, values in scored.parts.items():
         known = values[~np.isnan(values)]
         if len(known):
@@ -51,9 +56,9 @@ def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float
     for name, values in scored.gold.items():
         metrics[f"{prefix}gold/{name}/mean"] = float(np.nanmean(values))
     if not prefix:
-        metrics["reward_std"] = float(rewards.std(ddof=1)) if len(rewards) > 1 else 0.0
+        metrics["reward_std"] = float(np.nanstd(rewards, ddof=1)) if (~np.isnan(rewards)).sum() > 1 else 0.0
         group = batch.group.cpu().numpy()
-        flat = [np.ptp(rewards[group == g]) == 0 for g in np.unique(group)]
+        flat = [len(set(rewards[(group == g) & ~np.isnan(rewards)])) < 2 for g in np.unique(group)]
         metrics["frac_reward_zero_std"] = float(np.mean(flat))
     return metrics
 
@@ -75,9 +80,8 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     metrics = {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
     metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
     metrics["entropy"] = batch.entropy[mask].mean().item()
-    if "kl" not in metrics and batch.ref_logprobs is not None:
-        token_kl = kl.estimate(state.settings.kl_estimator, batch.old_logprobs, batch.ref_logprobs)
-        metrics["kl"] = token_kl[mask].mean().item()
+    if "kl" not in metrics:
+        metrics["kl"] = drift(batch, state.settings)[mask].mean().item()
     if batch.values is not None and batch.returns is not None:
         error, target = (batch.returns - batch.values)[mask], batch.returns[mask]
         metrics["explained_variance"] = (1 - error.var() / target.var().clamp(min=1e-8)).item()
@@ -89,3 +93,15 @@ def _moved(batch: Batch, logprobs: Tensor, rows: Tensor, shown: Tensor) -> float
     mine = torch.isin(rows, shown)
     mask = batch.mask[rows] & mine[:, None]
     return kl.estimate("k3", batch.old_logprobs[rows][mask], logprobs[mask]).mean().item()
+
+
+def _adapt(batch: Batch, logprobs: Tensor, state: State) -> None:
+    """Let the controller, if there is one, choose the next update's β. `logprobs` [N, L] are the new policy's."""
+    settings, beta, mask = state.settings, state.kl_coef, batch.mask
+    if settings.kl_ctrl == "ziegler":
+        drifted = drift(batch, settings)[mask].mean().item()
+        beta = kl.ziegler(beta, drifted, settings.target_kl, len(batch.group), settings.kl_horizon)
+    elif settings.kl_ctrl == "ppo":
+        moved = kl.estimate("k3", batch.old_logprobs[mask], logprobs[mask]).mean().item()
+        beta = kl.halve_or_double(beta, moved, settings.target_kl)
+    state.adapted = beta, settings.beta

@@ -11,7 +11,7 @@ from torch import Tensor
 from rlplay.engine.model import LanguageModel
 from rlplay.scenario.settings import Settings
 from rlplay.tasks.task import Example
-from rlplay.trace.records import Array, Sampled
+from rlplay.trace.records import Array, Sampled, Scored
 
 
 @dataclass
@@ -65,11 +65,21 @@ class Batch:
     truncated: Tensor  # bool [N]
     temperature: float
     completions: list[str] = field(default_factory=list)  # decoded, as the reward functions see them
-    rewards: Tensor | None = None  # [N]
+    rewards: Tensor | None = None  # [N], NaN where no function answered
+    parts: dict[str, Array] = field(default_factory=dict)  # [N] each, NaN where a function did not answer
+    weights: dict[str, float] = field(default_factory=dict)  # of the parts
+    step_scores: Tensor | None = None  # [N, L], weighted, where `step_ends`
+    step_ends: Tensor | None = None  # bool [N, L]
+    greedy_rewards: Tensor | None = None  # [G] of each prompt's likeliest completion
     advantages: Tensor | None = None  # [N, L]
     returns: Tensor | None = None  # [N, L]
     values: Tensor | None = None  # [N, L] at rollout
     ref_logprobs: Tensor | None = None  # [N, L]
+    exact_kl: Tensor | None = None  # [N, L] KL(sampled from ‖ reference) over the vocabulary
+    anchor: Tensor | None = None  # [N, L, V] log-probabilities of the policy that an exact KL in the loss is taken to
+    dropped_groups: int = 0  # sampled for this update and left out: no signal
+    dropped_tokens: int = 0
+    scored: Scored | None = None
     step_metrics: list[dict[str, float]] = field(default_factory=list)
 
     @property

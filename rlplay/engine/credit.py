@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
-from rlplay.engine.axes import baselines, kl, returns, scales
+from rlplay.engine.axes import baselines, kl, returns, scales, streams
 from rlplay.engine.batch import Batch
-from rlplay.engine.passes import forward, laid_out, score_tokens
+from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
 from rlplay.scenario.settings import Settings
 from rlplay.trace.records import Credited
@@ -15,19 +17,20 @@ from rlplay.trace.records import Credited
 
 def credit(batch: Batch, state: State) -> Credited:
     """Give every token its advantage, `batch.advantages` [N, L]; also the reference's view of the same tokens."""
-    lm, settings, mask = state.lm, state.settings, batch.mask
-    assert batch.rewards is not None
+    lm, settings = state.lm, state.settings
     batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
-    stream = token_rewards(batch.rewards, batch.old_logprobs, batch.ref_logprobs, batch.lengths, mask, settings)
-    batch.returns, baseline, batch.advantages = advantages(stream, batch.values, batch.group, mask, settings)
+    _keep_exact(batch, state)
+    given = assigned(batch, settings, state.kl_coef)
+    batch.returns, batch.advantages = given.returns, given.advantages
+    assert batch.rewards is not None
     mean, std = baselines.group_statistics(batch.rewards, batch.group, len(batch.prompts.ids))
     return Credited(
         update=batch.update,
-        token_rewards=batch.flat(stream),
-        returns=batch.flat(batch.returns),
-        baseline=batch.flat(baseline),
-        advantages=batch.flat(batch.advantages),
+        token_rewards=batch.flat(given.stream),
+        returns=batch.flat(given.returns),
+        baseline=batch.flat(given.baseline),
+        advantages=batch.flat(given.advantages),
         values=None if batch.values is None else batch.flat(batch.values),
         ref_logprobs=batch.flat(batch.ref_logprobs),
         ref_top_logprobs=batch.flat(ref_top),
@@ -36,23 +39,98 @@ def credit(batch: Batch, state: State) -> Credited:
     )
 
 
-def token_rewards(
-    rewards: Tensor, old_logprobs: Tensor, ref_logprobs: Tensor, lengths: Tensor, mask: Tensor, settings: Settings
-) -> Tensor:
-    """The reward stream r_t [N, L]: the outcome on the last token, minus β·KL at every token if β is in the reward."""
-    stream = torch.zeros_like(old_logprobs)
-    stream[torch.arange(len(rewards), device=rewards.device), lengths - 1] = rewards
-    if settings.kl_placement == "reward" and settings.beta:
-        stream = stream - settings.beta * kl.estimate(settings.kl_estimator, old_logprobs, ref_logprobs)
-    return stream * mask
+@dataclass
+class Assigned:
+    """What credit assignment made of a batch's rewards: all [N, L], 0 outside the mask."""
+
+    stream: Tensor
+    returns: Tensor
+    baseline: Tensor
+    advantages: Tensor
+
+
+def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
+    """Stream, returns, baseline and advantages as the settings' axes combine them.
+
+    Completions that no reward function scored are left out of every statistic; their tokens get 0 everywhere.
+    """
+    assert batch.rewards is not None
+    known = (~batch.rewards.isnan()).nonzero().squeeze(-1)
+    stream = token_rewards(batch, settings, beta)
+    values = None if batch.values is None else batch.values[known]
+    greedy = None if batch.greedy_rewards is None else batch.greedy_rewards[batch.group[known]]
+    mask = batch.mask
+    found = advantages(stream[known], values, greedy, batch.group[known], mask[known], settings)
+    placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in found]
+    return Assigned(stream, *placed)
+
+
+def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
+    """The reward stream r_t [N, L]: rewards where they arrive, minus β·KL at every token if β is in the reward."""
+    mask, width = batch.mask, batch.ids.shape[1]
+    stream = streams.outcome(_outcomes(batch, settings), batch.lengths, width)
+    if settings.reward_stream != "outcome":
+        assert batch.step_scores is not None
+        assert batch.step_ends is not None
+        at_end = torch.arange(width, device=mask.device) == batch.lengths[:, None] - 1
+        match settings.reward_stream:
+            case "process":
+                stream = stream + batch.step_scores
+            case "process_normalized":
+                every = stream + batch.step_scores
+                stream = streams.normalized(every, batch.step_ends | at_end, batch.group, scales.STD_EPSILON)
+            case _:
+                stream = stream + streams.shaped(batch.step_scores, mask, settings.gamma)
+    if settings.overlong_buffer:
+        limit = settings.max_completion_length
+        penalty = streams.overlong(batch.lengths, limit, min(settings.overlong_buffer, limit))
+        stream = stream + streams.outcome(penalty.to(stream.dtype), batch.lengths, width)
+    if settings.kl_placement == "reward" and beta:
+        stream = stream - beta * drift(batch, settings)
+    return stream.nan_to_num() * mask
+
+
+def drift(batch: Batch, settings: Settings) -> Tensor:
+    """The KL of the policy that sampled to the reference at every token [N, L], by the settings' estimator."""
+    if settings.kl_estimator == "full":
+        assert batch.exact_kl is not None
+        return batch.exact_kl
+    assert batch.ref_logprobs is not None
+    return kl.estimate(settings.kl_estimator, batch.old_logprobs, batch.ref_logprobs)
+
+
+def _outcomes(batch: Batch, settings: Settings) -> Tensor:
+    """What arrives on the last token [N]: the reward, less the steps where they arrive on their own."""
+    assert batch.rewards is not None
+    if settings.multi_objective_aggregation == "normalize_then_sum":
+        return _normalized_parts(batch)
+    if settings.reward_stream == "outcome" or batch.step_scores is None:
+        return batch.rewards
+    return batch.rewards - batch.step_scores.sum(-1)
+
+
+def _normalized_parts(batch: Batch) -> Tensor:
+    """Σ_k weight_k · (r_k − group mean) / (group std + ε) over the rewards that answered (GDPO, arXiv:2601.05242)."""
+    assert batch.rewards is not None
+    total = torch.zeros_like(batch.rewards)
+    for name, part in batch.parts.items():
+        values = torch.from_numpy(part).to(total)
+        mean, std = baselines.group_statistics(values, batch.group, len(batch.prompts.ids))
+        scaled = (values - mean[batch.group]) / (std[batch.group] + scales.STD_EPSILON)
+        total = total + batch.weights[name] * scaled.nan_to_num()
+    return torch.where(batch.rewards.isnan(), batch.rewards, total)
 
 
 def advantages(
-    stream: Tensor, values: Tensor | None, group: Tensor, mask: Tensor, settings: Settings
+    stream: Tensor, values: Tensor | None, greedy: Tensor | None, group: Tensor, mask: Tensor, settings: Settings
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns, baseline and advantages, each [N, L], as the settings' axes combine them; 0 outside the mask."""
+    """Returns, baseline and advantages, each [N, L], as the settings' axes combine them; 0 outside the mask.
+
+    `stream` [N, L] are the token rewards, `values` [N, L] the value head's predictions, `greedy` [N] the reward of
+    the likeliest completion of the same prompt.
+    """
     outcomes = (stream * mask).sum(-1)
-    baseline = _baseline(outcomes, values, group, settings)[..., : stream.shape[1]] * mask
+    baseline = _baseline(outcomes, values, greedy, group, mask, settings)[..., : stream.shape[1]] * mask
     if settings.returns == "gae":
         assert values is not None
         raw = returns.gae(stream, values, mask, settings.gamma, settings.lam)
@@ -64,17 +142,23 @@ def advantages(
     return result, baseline, _scaled(raw, outcomes, group, mask, settings)
 
 
-def _baseline(outcomes: Tensor, values: Tensor | None, group: Tensor, settings: Settings) -> Tensor:
-    match settings.baseline:
-        case "batch_mean":
-            return baselines.batch_mean(outcomes)[:, None]
-        case "group_mean":
-            return baselines.group_mean(outcomes, group)[:, None]
-        case "value":
-            assert values is not None
-            return values
-        case _:
-            return torch.zeros_like(outcomes)[:, None]
+def _baseline(
+    outcomes: Tensor, values: Tensor | None, greedy: Tensor | None, group: Tensor, mask: Tensor, settings: Settings
+) -> Tensor:
+    if settings.baseline == "value":
+        assert values is not None
+        return values
+    if settings.baseline == "greedy":
+        assert greedy is not None
+        return greedy[:, None]
+    by_outcome = {
+        "none": lambda: torch.zeros_like(outcomes),
+        "batch_mean": lambda: baselines.batch_mean(outcomes),
+        "group_mean": lambda: baselines.group_mean(outcomes, group),
+        "leave_one_out": lambda: baselines.leave_one_out(outcomes, group),
+        "length_weighted": lambda: baselines.length_weighted(outcomes, mask.sum(-1), group),
+    }
+    return by_outcome[settings.baseline]()[:, None]
 
 
 def _scaled(raw: Tensor, outcomes: Tensor, group: Tensor, mask: Tensor, settings: Settings) -> Tensor:
@@ -87,6 +171,18 @@ def _scaled(raw: Tensor, outcomes: Tensor, group: Tensor, mask: Tensor, settings
             return scales.whiten(raw, mask)
         case _:
             return raw
+
+
+def _keep_exact(batch: Batch, state: State) -> None:
+    """Keep the KL over the whole vocabulary, and the distributions it is taken to where the loss needs them."""
+    settings, lm = state.settings, state.lm
+    if settings.kl_estimator != "full":
+        return
+    old = distributions(lm, lm.policy, batch.tokens(), batch.temperature)
+    reference = distributions(lm, lm.reference, batch.tokens(), batch.temperature)
+    batch.exact_kl = kl.exact(old, reference)
+    if settings.kl_placement == "loss" and state.kl_coef:
+        batch.anchor = old if settings.kl_anchor == "old" else reference
 
 
 @torch.no_grad()

@@ -6,14 +6,15 @@ reads the settings when it begins, so a knob turned in between holds from the ne
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 
 from rlplay.engine.after import after
-from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
+from rlplay.engine.batch import sampled_record
 from rlplay.engine.credit import credit
 from rlplay.engine.evaluate import Evaluating, evaluate
 from rlplay.engine.optimize import optimize
-from rlplay.engine.sample import Sampling, draw_prompts, sample
+from rlplay.engine.rollouts import rollouts
+from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
 from rlplay.trace.records import AnyRecord
@@ -30,7 +31,8 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
     if state.update == 0 and plan.eval_every:
         yield from evaluate(state, plan)
     while True:
-        batch = yield from _rollouts(state, plan)  # completions of prompts, by the current policy
+        batch = yield from rollouts(state, plan)  # completions of prompts, by the current policy
+        yield sampled_record(state.lm, batch, True, batch.ids.shape[1])
         yield (scored := score(batch, state))  # a reward for each
         yield credit(batch, state)  # an advantage for each token
         yield from optimize(batch, state, plan.seed)  # optimizer steps on the same completions
@@ -38,14 +40,3 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
         if plan.eval_every and state.update % plan.eval_every == 0:
             yield from evaluate(state, plan)
         yield finished
-
-
-def _rollouts(state: State, plan: Plan) -> Generator[Moment, None, Batch]:
-    settings, lm, update = state.settings, state.lm, state.update + 1
-    prompts = Prompts.of(lm, draw_prompts(plan.train, settings.num_prompts, plan.seed, update))
-    batch: Batch = yield from sample(
-        lm, prompts, generations=settings.num_generations, length=settings.max_completion_length,
-        temperature=settings.temperature, keep=candidates(lm, settings), seed=plan.seed, update=update,
-    )  # fmt: skip
-    yield sampled_record(lm, batch, True, batch.ids.shape[1])
-    return batch

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlplay.engine.axes import aggregation
+from rlplay.engine.axes import aggregation, masks
 from rlplay.engine.batch import Batch
-from rlplay.engine.objective import objective, value_loss
+from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
 from rlplay.engine.state import Halt, State
 from rlplay.scenario.settings import Settings
@@ -53,6 +53,8 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice
                 yield from _ratio_guard(batch, rows, seen)
             state.optimizer.step()
             metrics = _metrics(batch, rows, seen, settings) | {"grad_norm": grad_norm}
+            if settings.kl_ctrl != "fixed":
+                metrics["kl_coef"] = state.kl_coef
             batch.step_metrics.append(metrics)
             yield Stepped(
                 update=batch.update,
@@ -82,53 +84,90 @@ def minibatches(batch: Batch, settings: Settings, seed: int, epoch: int) -> list
     return [torch.from_numpy(part).to(batch.ids.device) for part in parts]
 
 
+@dataclass
+class _Share:
+    """What each token of some completions counts for, all [R, L]; `tokens` is the number in the whole minibatch."""
+
+    weights: Tensor
+    keep: Tensor
+    bonus: Tensor
+    tokens: int
+
+    def split(self, size: int) -> list[_Share]:
+        """Itself, cut into parts of `size` completions."""
+        parts = zip(*[torch.split(values, size) for values in (self.weights, self.keep, self.bonus)], strict=True)
+        return [_Share(weights, keep, bonus, self.tokens) for weights, keep, bonus in parts]
+
+
+def _share(batch: Batch, rows: Tensor, settings: Settings) -> _Share:
+    """Weights of the aggregation, the tokens whose surrogate counts, and those whose entropy does."""
+    mask = batch.mask[rows]
+    if settings.mask_truncated_completions:
+        mask = mask & ~batch.truncated[rows, None]
+    weights = aggregation.weights(settings.aggregation, mask, settings.max_completion_length)
+    keep = masks.top_entropy(batch.entropy[rows], mask, settings.top_entropy_quantile)
+    return _Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
+
+
 def _gradients(batch: Batch, rows: Tensor, state: State) -> _Seen:
     """Fill the parameters' gradients with those of the minibatch's loss, part by part where it is large."""
     state.optimizer.zero_grad(set_to_none=True)
-    width = batch.ids.shape[1]
-    size = max(1, LOGITS_AT_ONCE // (state.lm.vocabulary * width))
-    mask = batch.mask[rows]
-    weights = aggregation.weights(state.settings.aggregation, mask, state.settings.max_completion_length)
-    parts = [
-        _backward(batch, part, weight, int(mask.sum()), state)
-        for part, weight in zip(torch.split(rows, size), torch.split(weights, size), strict=True)
-    ]
+    size = max(1, LOGITS_AT_ONCE // (state.lm.vocabulary * batch.ids.shape[1]))
+    shares = _share(batch, rows, state.settings).split(size)
+    parts = [_backward(batch, part, share, state) for part, share in zip(torch.split(rows, size), shares, strict=True)]
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def _backward(batch: Batch, rows: Tensor, weights: Tensor, tokens: int, state: State) -> _Seen:
-    settings, width = state.settings, batch.ids.shape[1]
-    assert batch.advantages is not None
-    assert batch.ref_logprobs is not None
-    ids, hidden = batch.ids[rows], batch.values is not None
-    logprob_parts, value_parts = [], []
-    for chunk in forward(state.lm, state.lm.policy, batch.tokens(rows), hidden):
-        own = logprobs_of(chunk.logits, ids[chunk.rows, : chunk.logits.shape[1]], batch.temperature)
-        logprob_parts.append((chunk.rows, own))
-        if chunk.hidden is not None:
-            value_parts.append((chunk.rows, state.value_head(chunk.hidden.float()).squeeze(-1)))
-    logprobs = laid_out(logprob_parts, width)
-    logprobs.retain_grad()
-    terms = objective(
-        logprobs, batch.old_logprobs[rows], batch.ref_logprobs[rows], batch.advantages[rows], weights, settings
-    )
-    loss, values = terms.loss, None
-    if batch.values is not None and batch.returns is not None:
-        values = laid_out(value_parts, width)
-        terms.value_loss = value_loss(
-            values, batch.values[rows], batch.returns[rows], weights > 0, settings.cliprange_value, tokens
+def _backward(batch: Batch, rows: Tensor, share: _Share, state: State) -> _Seen:
+    settings = state.settings
+    inputs, values = _inputs(batch, rows, state)
+    inputs.logprobs.retain_grad()
+    terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus)
+    loss, value_error = terms.loss, None
+    if values is not None:
+        assert batch.values is not None
+        assert batch.returns is not None
+        value_error = value_loss(
+            values, batch.values[rows], batch.returns[rows], share.weights > 0, settings.cliprange_value, share.tokens
         )
-        loss = loss + settings.vf_coef * terms.value_loss
+        loss = loss + settings.vf_coef * value_error
     loss.backward()  # type: ignore[no-untyped-call]
-    gradient = logprobs.grad
-    assert gradient is not None
+    gradient = inputs.logprobs.grad
     return _Seen(
-        logprobs.detach(), terms.ratio.detach(), terms.clip_state, gradient,
+        inputs.logprobs.detach(), terms.ratio.detach(), terms.clip_state,
+        torch.zeros_like(inputs.logprobs) if gradient is None else gradient,
         None if terms.kl is None else terms.kl.detach(),
         None if values is None else values.detach(),
         loss.item(), terms.policy_loss.item(),
-        None if terms.value_loss is None else terms.value_loss.item(),
+        None if value_error is None else value_error.item(),
     )  # fmt: skip
+
+
+def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
+    """A pass of the policy over the completions: what the loss reads of it, and the value head's predictions."""
+    assert batch.advantages is not None
+    assert batch.ref_logprobs is not None
+    settings, width, ids = state.settings, batch.ids.shape[1], batch.ids[rows]
+    logprobs, values, distributions, entropies = [], [], [], []
+    for chunk in forward(state.lm, state.lm.policy, batch.tokens(rows), batch.values is not None):
+        own = logprobs_of(chunk.logits, ids[chunk.rows, : chunk.logits.shape[1]], batch.temperature)
+        logprobs.append((chunk.rows, own))
+        if chunk.hidden is not None:
+            values.append((chunk.rows, state.value_head(chunk.hidden.float()).squeeze(-1)))
+        if batch.anchor is None and not settings.entropy_coef:
+            continue
+        whole = (chunk.logits.float() / batch.temperature).log_softmax(-1)
+        if batch.anchor is not None:
+            distributions.append((chunk.rows, whole))
+        if settings.entropy_coef:
+            entropies.append((chunk.rows, -(whole.exp() * whole).sum(-1)))
+    inputs = Inputs(
+        laid_out(logprobs, width), batch.old_logprobs[rows], batch.ref_logprobs[rows], batch.advantages[rows],
+        laid_out(distributions, width) if distributions else None,
+        None if batch.anchor is None else batch.anchor[rows],
+        laid_out(entropies, width) if entropies else None,
+    )  # fmt: skip
+    return inputs, laid_out(values, width) if values else None
 
 
 def _joined(parts: list[_Seen]) -> _Seen:
@@ -172,9 +211,9 @@ def _ratio_guard(batch: Batch, rows: Tensor, seen: _Seen) -> Iterator[Notice]:
 def _metrics(batch: Batch, rows: Tensor, seen: _Seen, settings: Settings) -> dict[str, float]:
     mask = batch.mask[rows]
     ratio, state = seen.ratio[mask], seen.clip_state[mask]
-    high = settings.epsilon if settings.epsilon_high is None else settings.epsilon_high
-    outside = (ratio < 1 - settings.epsilon) | (ratio > 1 + high)
-    low_share, high_share = (state < 0).float().mean().item(), (state > 0).float().mean().item()
+    low, high = settings.clip_range
+    outside = (ratio < 1 - low) | (ratio > 1 + high)
+    low_share, high_share = (state < 0).float().mean().item(), (state == 1).float().mean().item()
     metrics = {
         "loss": seen.loss,
         "policy_loss": seen.policy_loss,
@@ -185,8 +224,15 @@ def _metrics(batch: Batch, rows: Tensor, seen: _Seen, settings: Settings) -> dic
         "ratio_outside": outside.float().mean().item(),
         "ratio_max": ratio.max().item(),
     }
+    if settings.delta is not None:
+        metrics["clip_ratio/delta_mean"] = (state == 2).float().mean().item()
+    if settings.surrogate == "cispo":
+        assert batch.advantages is not None
+        capped = (ratio > high) & (batch.advantages[rows][mask] > 0)
+        metrics["cispo_clip_ratio"] = capped.float().mean().item()
     if seen.kl is not None:
-        metrics["kl"] = seen.kl[mask].mean().item()
+        name = "kl" if settings.kl_anchor == "ref" else "kl_penalty"
+        metrics[name] = seen.kl[mask].mean().item()
     if seen.value_loss is not None:
         metrics["value_loss"] = seen.value_loss
     return metrics

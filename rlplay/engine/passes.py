@@ -17,6 +17,7 @@ from torch import Tensor
 
 from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.state import Halt
 
 LOGITS_AT_ONCE = 250_000_000
 """Largest number of logits that one chunk may have: completions x positions x vocabulary."""
@@ -143,6 +144,22 @@ def score_tokens(
         own.append((chunk.rows, both[..., 0]))
         others.append((chunk.rows, both[..., 1:]))
     return laid_out(own, tokens.ids.shape[1]), laid_out(others, tokens.ids.shape[1])
+
+
+@torch.no_grad()
+def distributions(lm: LanguageModel, model: Any, tokens: Tokens, temperature: float) -> Tensor:
+    """The whole next-token distributions of `model` before every token, as log-probabilities [R, L, V].
+
+    Raises Halt if they are more numbers than a pass may hold.
+    """
+    rows, width = tokens.ids.shape
+    if rows * width * lm.vocabulary > LOGITS_AT_ONCE:
+        raise Halt(
+            f"the exact KL needs {rows} x {width} x {lm.vocabulary} numbers at once, more than "
+            f"{LOGITS_AT_ONCE:,}; set kl_estimator to k3, or sample fewer or shorter completions"
+        )
+    parts = [(chunk.rows, (chunk.logits.float() / temperature).log_softmax(-1)) for chunk in forward(lm, model, tokens)]
+    return laid_out(parts, width)
 
 
 def can_share_prompts(lm: LanguageModel) -> bool:

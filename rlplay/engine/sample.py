@@ -30,37 +30,41 @@ class Sampling:
     record: Callable[[], Sampled]
 
 
-def draw_prompts(examples: list[Example], count: int, seed: int, update: int) -> list[Example]:
-    """`count` examples for this update, without repetition while there are enough."""
+def draw_prompts(examples: list[Example], count: int, seed: int, update: int, skip: int = 0) -> list[Example]:
+    """`count` examples for this update, after `skip` others, without repetition while there are enough."""
     order = np.random.default_rng([seed, update]).permutation(len(examples))
-    return [examples[order[i % len(order)]] for i in range(count)]
+    return [examples[order[i % len(order)]] for i in range(skip, skip + count)]
 
 
-def uniforms(seed: int, update: int, rows: int, positions: int) -> Tensor:
-    """The random numbers in [0, 1) that choose the tokens of this update: float32 [rows, positions], on the CPU."""
-    stream = np.random.default_rng([seed, update, 1])
+def uniforms(seed: int, update: int, rows: int, positions: int, again: int = 0) -> Tensor:
+    """The random numbers in [0, 1) that choose the tokens of this update: float32 [rows, positions], on the CPU.
+
+    `again` counts further samplings of the same update, which need numbers of their own.
+    """
+    stream = np.random.default_rng([seed, update, 1, again])
     return torch.from_numpy(stream.random((rows, positions), dtype=np.float32))
 
 
 @torch.no_grad()
 def sample(
     lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
-    seed: int, update: int,
+    seed: int, update: int, again: int = 0, greedy: bool = False,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
 
     Log-probabilities are those of the softmax of logits / temperature, in float32, which is also what is sampled
-    from (inverse of the cumulative distribution). `keep` candidates are recorded at each position.
+    from (inverse of the cumulative distribution); if `greedy`, the likeliest token is taken instead. `keep`
+    candidates are recorded at each position.
     """
     group = torch.arange(len(prompts.ids), device=lm.device).repeat_interleave(generations)
-    draws = uniforms(seed, update, len(group), length).to(lm.device)
+    draws = uniforms(seed, update, len(group), length, again).to(lm.device)
     batch = _empty(prompts, group, length, keep, temperature, update, lm.device)
     ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
     decoder = _Decoder(lm, prompts, group)
     active = torch.arange(len(group), device=lm.device)  # rows whose caches are kept
     for position in range(length):
         logprobs = (decoder.logits.float() / temperature).log_softmax(-1)
-        tokens = _choose(logprobs, draws[active, position])
+        tokens = logprobs.argmax(-1) if greedy else _choose(logprobs, draws[active, position])
         going = batch.truncated[active]  # a finished row may still be computed until it is dropped
         _write(batch, position, active[going], logprobs[going], tokens[going], keep)
         batch.truncated[active] = going & ~torch.isin(tokens, ends)

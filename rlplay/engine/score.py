@@ -7,35 +7,87 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rlplay.engine.batch import Batch
+from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own import OwnError, accepted
 from rlplay.tasks.task import RewardFunction
 from rlplay.trace.records import Array, Scored
 
+Answer = float | list[tuple[int, float]]
+"""One completion's score, NaN for None; or for each step the characters it reaches and its score."""
+
 
 def score(batch: Batch, state: State) -> Scored:
-    """Reward every completion; `batch.rewards` [N] is the weighted sum of the parts that answered.
+    """Reward every completion; `batch.rewards` [N] is the weighted sum of the parts that answered, NaN if none did.
 
-    Functions of weight 0 are not called.
+    Functions of weight 0 are not called. Where a function scores steps, its part is their sum, and
+    `batch.step_scores` [N, L] holds them, weighted, on the tokens that end the steps.
 
     Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
     """
+    if batch.scored is not None:  # dynamic sampling had to know the rewards already
+        return batch.scored
     rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
     batch.completions = [state.lm.decode(ids[:n]) for ids, n in rows]
     wanted = state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)
     weights = {name: float(wanted[name]) for name in state.task.rewards if wanted.get(name)}
-    parts = {name: _call(name, state.task.rewards[name], batch) for name in weights}
-    gold = {name: _call(name, f, batch) for name, f in state.task.gold.items()}
-    total = np.zeros(len(batch.completions), dtype=np.float32)
-    for name, values in parts.items():
-        total += weights[name] * np.nan_to_num(values, nan=0.0)
+    answers = {name: _call(name, state.task.rewards[name], batch) for name in weights}
+    parts = {name: np.array([_total(a) for a in given], dtype=np.float32) for name, given in answers.items()}
+    gold = {
+        name: np.array([_total(a) for a in _call(name, f, batch)], dtype=np.float32)
+        for name, f in state.task.gold.items()
+    }
+    total = weighted(parts, weights)
+    if np.isnan(total).all():
+        raise Halt(f"no reward function answered for any completion ({', '.join(weights) or 'every weight is 0'})")
+    batch.parts, batch.weights = parts, weights
     batch.rewards = torch.from_numpy(total).to(batch.ids.device)
-    return Scored(update=batch.update, rewards=total, parts=parts, weights=weights, gold=gold)
+    batch.step_scores, batch.step_ends = place_steps(batch, state.lm, answers, weights)
+    batch.scored = Scored(update=batch.update, rewards=total, parts=parts, weights=weights, gold=gold)
+    return batch.scored
 
 
-def _call(name: str, function: RewardFunction, batch: Batch) -> Array:
+def weighted(parts: dict[str, Array], weights: dict[str, float]) -> Array:
+    """Σ weight·part of those that answered, NaN where none did: float32 [N]."""
+    values = np.stack([weights[name] * part for name, part in parts.items()])
+    return np.where(np.isnan(values).all(0), np.nan, np.nansum(values, axis=0)).astype(np.float32)
+
+
+def place_steps(
+    batch: Batch, lm: LanguageModel, answers: dict[str, list[Answer]], weights: dict[str, float]
+) -> tuple[Tensor, Tensor]:
+    """Weighted step scores [N, L] on the tokens that end the steps, and where steps end, bool [N, L].
+
+    A step that reaches `end` characters of the completion ends on the token that completes that character.
+    """
+    scores = torch.zeros_like(batch.old_logprobs)
+    ends = torch.zeros_like(batch.ids, dtype=torch.bool)
+    for name, given in answers.items():
+        for row, steps in enumerate(given):
+            if not isinstance(steps, list):
+                continue
+            reached = _characters(lm, batch.ids[row, : batch.lengths[row]].tolist())
+            for end, value in steps:
+                place = min(int(np.searchsorted(reached, end)), len(reached) - 1)
+                scores[row, place] += weights[name] * value
+                ends[row, place] = True
+    return scores, ends
+
+
+def _characters(lm: LanguageModel, ids: list[int]) -> Array:
+    """How many characters of the decoded completion each token completes, all told: int64 [tokens]."""
+    special = set(lm.tokenizer.all_special_ids)
+    return np.cumsum([0 if i in special else len(text) for i, text in zip(ids, lm.texts(ids), strict=True)])
+
+
+def _total(answer: Answer) -> float:
+    return sum(value for _, value in answer) if isinstance(answer, list) else answer
+
+
+def _call(name: str, function: RewardFunction, batch: Batch) -> list[Answer]:
     examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
     chat = [not isinstance(example.prompt, str) for example in examples]
     keys = {key for example in examples for key in example.columns}
@@ -57,15 +109,23 @@ def _call(name: str, function: RewardFunction, batch: Batch) -> Array:
     return _checked(name, answers, batch)
 
 
-def _checked(name: str, answers: Any, batch: Batch) -> Array:
+def _checked(name: str, answers: Any, batch: Batch) -> list[Answer]:
     if not isinstance(answers, (list, tuple, np.ndarray)) or len(answers) != len(batch.completions):
         found = f"{len(answers)} scores" if hasattr(answers, "__len__") else type(answers).__name__
         raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(batch.completions)} numbers")
     try:
-        values = [math.nan if a is None else float(a) for a in answers]
+        read = [_read(answer) for answer in answers]
     except (TypeError, ValueError):
-        raise Halt(f"reward function {name!r} gave something that is not a number or None") from None
-    for i, (answer, value) in enumerate(zip(answers, values, strict=True)):
-        if answer is not None and not math.isfinite(value):
+        raise Halt(
+            f"reward function {name!r} gave something that is not a number, None or a list of (end, score) pairs"
+        ) from None
+    for i, (answer, value) in enumerate(zip(answers, read, strict=True)):
+        if answer is not None and not math.isfinite(_total(value)):
             raise Halt(f"reward function {name!r} gave {value} for completion {i}: {batch.completions[i][:60]!r}")
-    return np.array(values, dtype=np.float32)
+    return read
+
+
+def _read(answer: Any) -> Answer:
+    if isinstance(answer, (list, tuple)):
+        return [(int(end), float(value)) for end, value in answer]
+    return math.nan if answer is None else float(answer)

@@ -84,6 +84,7 @@ def save(state: State, path: Path) -> int:
         for key, value in state.optimizer.state.get(parameter, {}).items():
             tensors[f"{key}/{name}"] = value
     tensors["num_tokens"] = torch.tensor(state.num_tokens)
+    tensors["kl_coef"] = torch.tensor(state.adapted, dtype=torch.double)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".partial")
     save_file({name: t.contiguous().cpu() for name, t in tensors.items()}, partial)
@@ -111,6 +112,8 @@ def restore(state: State, path: Path, update: int) -> None:
         if moments:
             state.optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in moments.items()}
     state.num_tokens = int(tensors["num_tokens"])
+    adapted, start = tensors["kl_coef"].tolist() if "kl_coef" in tensors else (0.0, 0.0)
+    state.adapted = adapted, start
     state.update = update
 
 
@@ -123,6 +126,7 @@ def restart(state: State) -> None:
             parameter.zero_()
     state.optimizer = new_optimizer(state.parameters, state.settings)
     state.update = state.num_tokens = 0
+    state.adapted = 0.0, 0.0
 
 
 def to_drop(sizes: dict[int, int], budget: int) -> list[int]:

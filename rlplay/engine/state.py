@@ -30,7 +30,7 @@ class Plan:
 
 @dataclass
 class State:
-    """The state a snapshot holds: policy, value head, optimizer, counters. Randomness needs none (see `sample.py`)."""
+    """The state a snapshot holds. Randomness needs none (see `sample.py`)."""
 
     lm: LanguageModel
     task: Task
@@ -39,8 +39,15 @@ class State:
     optimizer: torch.optim.Optimizer
     update: int = 0  # updates finished
     num_tokens: int = 0
+    adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
     look_closely: bool = True  # re-evaluate every completion after an update, not only the shown group's
     parameters: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def kl_coef(self) -> float:
+        """β as it is used now: the setting, or what a controller has made of it since it was set."""
+        adapted, start = self.adapted
+        return adapted if self.settings.kl_ctrl != "fixed" and start == self.settings.beta else self.settings.beta
 
     @classmethod
     def fresh(cls, lm: LanguageModel, task: Task, settings: Settings) -> State:

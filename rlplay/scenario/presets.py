@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -78,17 +78,60 @@ def _fits(settings: Settings, name: str, value: Any) -> bool:
 
 def validated(settings: Settings) -> Settings:
     """`settings`, if its axes fit together; ValueError with the reason if not."""
-    if settings.returns == "gae" and settings.baseline != "value":
-        raise ValueError("returns=gae needs baseline=value: GAE bootstraps from the value head")
-    if settings.baseline == "value" and settings.returns == "broadcast":
-        raise ValueError("baseline=value needs returns=gae or to_go: a value is the expectation from one token on")
-    if settings.baseline == "group_mean" and settings.num_generations < 2:
-        raise ValueError("baseline=group_mean needs num_generations of 2 or more: one completion has no siblings")
-    if settings.scale_rewards == "group" and settings.num_generations < 2:
-        raise ValueError("scale_rewards=group needs num_generations of 2 or more: one completion has no spread")
-    if settings.num_minibatches > settings.num_prompts * settings.num_generations:
-        raise ValueError(
-            f"num_minibatches={settings.num_minibatches} is more than the "
-            f"{settings.num_prompts * settings.num_generations} completions of an update"
-        )
+    for fits, reason in _rules(settings):
+        if not fits:
+            raise ValueError(reason)
     return settings
+
+
+_SIBLINGS = {
+    "baseline": ("group_mean", "leave_one_out", "length_weighted"),
+    "scale_rewards": ("group",),
+    "multi_objective_aggregation": ("normalize_then_sum",),
+    "reward_stream": ("process_normalized",),
+    "dynamic_sampling": (True,),
+}
+"""Settings that compare the completions of one prompt with each other."""
+
+
+def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
+    """What has to hold, and why."""
+    yield (
+        s.returns != "gae" or s.baseline == "value",
+        "returns=gae needs baseline=value: GAE bootstraps from the value head",
+    )
+    yield (
+        s.baseline != "value" or s.returns != "broadcast",
+        "baseline=value needs returns=gae or to_go: a value is the expectation from one token on",
+    )
+    for name, words in _SIBLINGS.items():
+        yield (
+            s.num_generations > 1 or getattr(s, name) not in words,
+            f"{name}={getattr(s, name)} needs num_generations of 2 or more: one completion has no siblings",
+        )
+    yield (
+        s.importance_sampling_level == "token" or s.surrogate != "logp",
+        "surrogate=logp needs importance_sampling_level=token: it has no ratio",
+    )
+    yield (
+        s.surrogate != "cispo" or (s.epsilon_high or 0) >= 1,
+        "surrogate=cispo needs epsilon_high of 1 or more: it is the largest weight a token may have",
+    )
+    yield (
+        s.kl_placement != "reward" or s.kl_anchor == "ref",
+        "kl_placement=reward needs kl_anchor=ref: the KL to the policy that sampled is 0 when rewards are given",
+    )
+    yield (
+        s.kl_ctrl == "fixed" or (s.beta > 0 and s.kl_placement != "none"),
+        f"kl_ctrl={s.kl_ctrl} needs a KL term to adapt: beta above 0 and kl_placement other than none",
+    )
+    yield (
+        s.kl_ctrl != "ppo" or s.kl_anchor == "old",
+        "kl_ctrl=ppo needs kl_anchor=old: it aims at the KL of one update",
+    )
+    yield (s.kl_ctrl != "ziegler" or s.kl_anchor == "ref", "kl_ctrl=ziegler needs kl_anchor=ref: it aims at the drift")
+    completions = s.num_prompts * s.num_generations
+    yield (
+        s.num_minibatches <= completions,
+        f"num_minibatches={s.num_minibatches} is more than the {completions} completions of an update",
+    )

@@ -8,12 +8,17 @@ import msgspec
 
 from rlplay.scenario.knobs import KNOBS
 
+Stream = Literal["outcome", "process", "process_normalized", "shaping"]
+Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
 Returns = Literal["broadcast", "to_go", "gae"]
-Baseline = Literal["none", "batch_mean", "group_mean", "value"]
+Baseline = Literal["none", "batch_mean", "group_mean", "leave_one_out", "length_weighted", "greedy", "value"]
 Scale = Literal["none", "group", "batch", "whiten"]
-Surrogate = Literal["logp", "ppo"]
+Level = Literal["token", "sequence", "sequence_sum", "geometric"]
+Surrogate = Literal["logp", "ratio", "ppo", "cispo", "sapo", "vespo"]
 Placement = Literal["none", "loss", "reward"]
-Estimator = Literal["k1", "k2", "k3"]
+Estimator = Literal["k1", "k2", "k3", "full"]
+Anchor = Literal["ref", "old"]
+Controller = Literal["fixed", "ziegler", "ppo"]
 Aggregation = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
 
 
@@ -25,27 +30,52 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     num_generations: int = 8
     max_completion_length: int = 32
     temperature: float = 1.0
+    dynamic_sampling: bool = False
     candidates: int = 10
     reward_weights: dict[str, float] = {}
+    reward_stream: Stream = "outcome"
+    multi_objective_aggregation: Objectives = "sum_then_normalize"
+    overlong_buffer: int = 0
     returns: Returns = "broadcast"
     baseline: Baseline = "group_mean"
     scale_rewards: Scale = "group"
     gamma: float = 1.0
     lam: float = 0.95
+    importance_sampling_level: Level = "token"
     surrogate: Surrogate = "ppo"
     epsilon: float = 0.2
     epsilon_high: float | None = None
+    delta: float | None = None
+    sapo_temperature_pos: float = 1.0
+    sapo_temperature_neg: float = 1.05
+    vespo_k_pos: float = 2.0
+    vespo_lambda_pos: float = 3.0
+    vespo_k_neg: float = 3.0
+    vespo_lambda_neg: float = 2.0
     kl_placement: Placement = "loss"
     kl_estimator: Estimator = "k3"
+    kl_anchor: Anchor = "ref"
     beta: float = 0.0
+    kl_ctrl: Controller = "fixed"
+    target_kl: float = 0.1
+    kl_horizon: int = 10000
     use_bias_correction_kl: bool = True
     aggregation: Aggregation = "seq_mean_token_mean"
+    mask_truncated_completions: bool = False
+    top_entropy_quantile: float = 1.0
+    off_policy_mask_threshold: float | None = None
+    entropy_coef: float = 0.0
     num_iterations: int = 1
     num_minibatches: int = 1
     learning_rate: float = 4e-4
     max_grad_norm: float = 1.0
     vf_coef: float = 0.1
     cliprange_value: float = 0.2
+
+    @property
+    def clip_range(self) -> tuple[float, float]:
+        """ε and ε_high, the distances of the clip bounds from 1."""
+        return self.epsilon, self.epsilon if self.epsilon_high is None else self.epsilon_high
 
 
 _TYPES = get_type_hints(Settings)

@@ -37,8 +37,18 @@ def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 REWARD = """
 def uneven(completion_ids, **columns):
     return [sum(ids) % 7 / 7 for ids in completion_ids]
+
+def halves(completions, completion_ids, **columns):
+    texts = [c[0]["content"] for c in completions]
+    return [[(len(t) // 2, len(t) % 3 / 2), (len(t), sum(ids) % 5 / 5)] for t, ids in zip(texts, completion_ids)]
+
+def seldom(completion_ids, **columns):
+    return [float(sum(ids) % 4 == 0) for ids in completion_ids]
+
+def choosy(completion_ids, **columns):
+    return [None if sum(ids) % 3 == 0 else sum(ids) % 7 / 7 for ids in completion_ids]
 """
-"""A reward that an untrained model earns unevenly, so that advantages, ratios and clipping are not all trivial."""
+"""Rewards that an untrained model earns unevenly: for the whole, for each half, seldom, and not for every answer."""
 
 
 @pytest.fixture
@@ -46,12 +56,12 @@ def start(micro_model: Path, tmp_path: Path) -> Callable[..., tuple[Driver, list
     """Makes a loaded driver of a small job and the list its records go to; keywords are settings."""
 
     def make(
-        run: str = "run.rlplay", resume: bool = False, eval_every: int = 0, **settings: Any
+        run: str = "run.rlplay", resume: bool = False, eval_every: int = 0, reward: str = "uneven", **settings: Any
     ) -> tuple[Driver, list[AnyRecord]]:
         (tmp_path / "uneven.py").write_text(REWARD)
         scenario = Scenario(
             name="micro", title="Micro", question="", model=str(micro_model), task="arithmetic",
-            reward=[f"{tmp_path / 'uneven.py'}:uneven"], settings=SMALL | settings,
+            reward=[f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], settings=SMALL | settings,
             eval_every=eval_every, eval_prompts=4, max_updates=4,
         )  # fmt: skip
         records: list[AnyRecord] = []

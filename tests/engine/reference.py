@@ -5,6 +5,7 @@ Nothing here shares code with `rlplay.engine`; completions are lists of one arra
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -24,22 +25,53 @@ def kl(name: str, ref: Any, own: Any) -> Any:
     return {"k1": -np.log(ratio), "k2": 0.5 * np.log(ratio) ** 2, "k3": (ratio - 1) - np.log(ratio)}[name]
 
 
-def token_rewards(rewards: Any, old: Rows, ref: Rows, s: dict[str, Any]) -> Rows:
-    """The outcome at the end of each completion; minus beta times KL at each token if the penalty is in the reward."""
+def token_rewards(rewards: Any, steps: Rows, ends: Rows, old: Rows, ref: Rows, group: Any, s: dict[str, Any]) -> Rows:
+    """Rewards where they arrive, minus beta times KL at each token if the penalty is in the reward.
+
+    `rewards` are whole; `steps` is what of them was given to single steps, which end where `ends` is 1.
+    """
     stream = []
-    for reward, o, r in zip(rewards, old, ref, strict=True):
-        row = np.zeros(len(o))
-        row[-1] = reward
-        if s["kl_placement"] == "reward":
-            row = row - s["beta"] * kl(s["kl_estimator"], r, o)
+    for reward, step, end, o in zip(rewards, steps, ends, old, strict=True):
+        n = len(o)
+        row = np.zeros(n)
+        if s["reward_stream"] == "outcome":
+            row[-1] = reward
+        else:
+            row[-1] = reward - step.sum()
+        if s["reward_stream"] in ("process", "process_normalized"):
+            row = row + step
+        if s["reward_stream"] == "shaping":
+            for t in range(n):
+                after = 0.0 if t == n - 1 else step[: t + 1].sum()
+                row[t] += s["gamma"] * after - step[:t].sum()
+        end[-1] = 1
         stream.append(row)
+    if s["reward_stream"] == "process_normalized":
+        for g in np.unique(group):
+            rows = np.flatnonzero(group == g)
+            scores = np.concatenate([stream[i][ends[i] == 1] for i in rows])
+            for i in rows:
+                normal = (stream[i] - scores.mean()) / (scores.std(ddof=1) + 1e-4)
+                stream[i] = np.where(ends[i] == 1, normal, 0.0)
+    limit, buffer = s["max_completion_length"], s["overlong_buffer"]
+    for i, (row, o, r) in enumerate(zip(stream, old, ref, strict=True)):
+        if buffer and len(o) > limit - buffer:
+            row[-1] += ((limit - buffer) - len(o)) / buffer
+        if s["kl_placement"] == "reward":
+            stream[i] = row - s["beta"] * kl(s["kl_estimator"], r, o)
     return stream
 
 
-def advantages(stream: Rows, values: Rows | None, group: Any, s: dict[str, Any]) -> Rows:
-    """Return, baseline and scale, as a sum written out for every token."""
+def advantages(stream: Rows, values: Rows | None, greedy: Any, group: Any, s: dict[str, Any]) -> Rows:
+    """Return, baseline and scale, as a sum written out for every token; `greedy` is one reward per group."""
     outcomes = np.array([row.sum() for row in stream])
-    raw = [_raw(i, row, values, outcomes, group, s) for i, row in enumerate(stream)]
+    raw = []
+    for i, row in enumerate(stream):
+        if s["returns"] == "gae":
+            assert values is not None
+            raw.append(_gae(row, np.append(values[i], 0.0), s))
+        else:
+            raw.append(_returns(row, s) - _baseline(i, stream, outcomes, values, greedy, group, s))
     if s["scale_rewards"] == "whiten":
         every = np.concatenate(raw)
         return [(row - every.mean()) / np.sqrt(every.var(ddof=1) + 1e-8) for row in raw]
@@ -50,58 +82,138 @@ def advantages(stream: Rows, values: Rows | None, group: Any, s: dict[str, Any])
     return raw
 
 
-def _raw(i: int, row: Any, values: Rows | None, outcomes: Any, group: Any, s: dict[str, Any]) -> Any:
+def _gae(row: Any, v: Any, s: dict[str, Any]) -> Any:
     n = len(row)
-    if s["returns"] == "gae":
-        assert values is not None
-        v = np.append(values[i], 0.0)
-        deltas = [row[t] + s["gamma"] * v[t + 1] - v[t] for t in range(n)]
-        return np.array([sum((s["gamma"] * s["lam"]) ** (k - t) * deltas[k] for k in range(t, n)) for t in range(n)])
+    deltas = [row[t] + s["gamma"] * v[t + 1] - v[t] for t in range(n)]
+    return np.array([sum((s["gamma"] * s["lam"]) ** (k - t) * deltas[k] for k in range(t, n)) for t in range(n)])
+
+
+def _returns(row: Any, s: dict[str, Any]) -> Any:
+    n = len(row)
     if s["returns"] == "to_go":
-        returns = np.array([sum(s["gamma"] ** (k - t) * row[k] for k in range(t, n)) for t in range(n)])
-    else:
-        returns = np.full(n, outcomes[i])
-    if s["baseline"] == "group_mean":
-        return returns - outcomes[group == group[i]].mean()
-    if s["baseline"] == "batch_mean":
-        return returns - outcomes.mean()
-    return returns if values is None else returns - values[i]
+        return np.array([sum(s["gamma"] ** (k - t) * row[k] for k in range(t, n)) for t in range(n)])
+    return np.full(n, row.sum())
+
+
+def _baseline(i: int, stream: Rows, outcomes: Any, values: Rows | None, greedy: Any, group: Any, s: Any) -> Any:
+    mine = group == group[i]
+    lengths = np.array([len(row) for row in stream])
+    found = {
+        "none": 0.0,
+        "group_mean": outcomes[mine].mean(),
+        "batch_mean": outcomes.mean(),
+        "leave_one_out": (outcomes[mine].sum() - outcomes[i]) / max(mine.sum() - 1, 1),
+        "length_weighted": (lengths * outcomes)[mine].sum() / lengths[mine].sum(),
+        "greedy": greedy[group[i]],
+        "value": None if values is None else values[i],
+    }
+    return found[s["baseline"]]
 
 
 def loss_and_pull(
-    now: Rows, old: Rows, ref: Rows, advantage: Rows, s: dict[str, Any]
-) -> tuple[float, Rows, Rows, Rows]:
-    """Policy loss with its KL term; its derivative by each token's log-probability (by hand); ratios; clip states."""
-    total, rows = sum(len(row) for row in now), len(now)
+    now: Rows, old: Rows, ref: Rows, advantage: Rows, s: dict[str, Any],
+    beta: float | None = None, keep: Rows | None = None, kept: Any = None,
+) -> tuple[float, Rows, Rows, Rows]:  # fmt: skip
+    """Policy loss with its KL term; its derivative by each token's log-probability (by hand); ratios; clip states.
+
+    `keep` is 1 where a token's surrogate counts, `kept` 1 for a completion that is in the loss at all.
+    """
+    kept = np.ones(len(now)) if kept is None else kept
+    total, rows = sum(len(row) for row, k in zip(now, kept, strict=True) if k), len(now)
     loss, pulls, ratios, states = 0.0, [], [], []
-    for p, o, r, a in zip(now, old, ref, advantage, strict=True):
-        weight = {
-            "seq_mean_token_mean": 1 / (rows * len(p)),
-            "token_mean": 1 / total,
-            "constant": 1 / (rows * s["max_completion_length"]),
-            "seq_mean_token_sum": 1 / rows,
-        }[s["aggregation"]]
-        w = np.exp(p - o)
-        high = s["epsilon"] if s["epsilon_high"] is None else s["epsilon_high"]
-        state = np.zeros(len(p))
-        if s["surrogate"] == "ppo":
-            state[(a > 0) & (w > 1 + high)] = 1
-            state[(a < 0) & (w < 1 - s["epsilon"])] = -1
-            bounded = np.where(state > 0, 1 + high, np.where(state < 0, 1 - s["epsilon"], w))
-            token, pull = -bounded * a, np.where(state == 0, -w * a, 0.0)
-        else:
-            token, pull = -a * p, -a
-        if s["kl_placement"] == "loss":
-            correction = w if s["use_bias_correction_kl"] else np.ones_like(w)
-            term = kl(s["kl_estimator"], r, p)
-            slope = {"k1": np.ones_like(p), "k2": p - r, "k3": 1 - np.exp(r - p)}[s["kl_estimator"]]
-            token = token + s["beta"] * term * correction
-            pull = pull + s["beta"] * (slope * correction + (term * w if s["use_bias_correction_kl"] else 0))
-        loss += float((weight * token).sum())
-        pulls.append(weight * pull)
+    for i, (p, o, r, a) in enumerate(zip(now, old, ref, advantage, strict=True)):
+        n = len(p)
+        weight = (
+            kept[i]
+            * {
+                "seq_mean_token_mean": 1 / (rows * n),
+                "token_mean": 1 / max(total, 1),
+                "constant": 1 / (rows * s["max_completion_length"]),
+                "seq_mean_token_sum": 1 / rows,
+            }[s["aggregation"]]
+        )
+        w, dw, bound = _ratio(p - o, a, s)
+        token, slope, through, state = _surrogate(p, o, a, w, s)
+        # `slope` is by the token's own log-probability, `through` by its importance weight
+        counts = np.ones(n) if keep is None else keep[i]
+        if s["off_policy_mask_threshold"] is not None:
+            counts = counts * ((a >= 0) | ((o - p).mean() <= s["off_policy_mask_threshold"]))
+        pull = weight * counts * slope + dw @ (weight * counts * through)
+        loss += float((weight * counts * token).sum())
+        strength = s["beta"] if beta is None else beta
+        if s["kl_placement"] == "loss" and strength:
+            term, by_own, by_weight = _kl_term(p, o, r, w, s)
+            loss += float(strength * (weight * term).sum())
+            pull = pull + strength * (weight * by_own + dw @ (weight * by_weight))
+        pulls.append(pull)
         ratios.append(w)
-        states.append(state)
+        states.append(kept[i] * (bound if s["importance_sampling_level"] == "geometric" else state))
     return loss, pulls, ratios, states
+
+
+def _ratio(d: Any, a: Any, s: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Importance weights [n]; dw[j, t] = derivative of w_t by the log-probability of token j; clipped in the log."""
+    n = len(d)
+    low, high = s["epsilon"], s["epsilon"] if s["epsilon_high"] is None else s["epsilon_high"]
+    bound = np.where((a > 0) & (d > high), 1, np.where((a < 0) & (d < -low), -1, 0))
+    match s["importance_sampling_level"]:
+        case "token":
+            w = np.exp(d)
+            return w, np.diag(w), bound
+        case "sequence":
+            w = math.exp(sum(d) / n)
+            return np.full(n, w), np.full((n, n), w / n), bound
+        case "sequence_sum":
+            w = math.exp(sum(d))
+            return np.full(n, w), np.full((n, n), w), bound
+        case _:
+            clipped = np.where(a > 0, np.minimum(d, high), np.maximum(d, -low))
+            w = math.exp(clipped.mean())
+            inside = np.where(a > 0, d <= high, d >= -low)
+            return np.full(n, w), np.tile((w / n * inside)[:, None], (1, n)), bound
+
+
+def _surrogate(p: Any, o: Any, a: Any, w: Any, s: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """Loss per token, its derivative by the own log-probability with w held, its derivative by w, clip state."""
+    none, low = np.zeros(len(p)), s["epsilon"]
+    high = low if s["epsilon_high"] is None else s["epsilon_high"]
+    match s["surrogate"]:
+        case "logp":
+            return -a * p, -a, none, none
+        case "ratio":
+            return -w * a, none, -a, none
+        case "ppo":
+            state = np.where((a > 0) & (w > 1 + high), 1, np.where((a < 0) & (w < 1 - low), -1, 0))
+            held = np.where(state == 1, 1 + high, np.where(state == -1, 1 - low, w))
+            if s["delta"] is not None:
+                state = np.where((a < 0) & (w > s["delta"]), 2, state)
+                held = np.where(state == 2, s["delta"], held)
+            return -held * a, none, np.where(state == 0, -a, 0.0), state
+        case "cispo":
+            capped = np.minimum(w, high)
+            return -capped * a * p, -capped * a, none, none
+        case "sapo":
+            tau = np.where(a > 0, s["sapo_temperature_pos"], s["sapo_temperature_neg"])
+            gate = 1 / (1 + np.exp(-tau * (w - 1)))
+            return -4 / tau * gate * a, none, -4 * gate * (1 - gate) * a, none
+        case _:
+            whole = min(max((p - o).clip(-20, 20).sum(), math.log(1e-8)), 20)
+            k = np.where(a >= 0, s["vespo_k_pos"], s["vespo_k_neg"])
+            decay = np.where(a >= 0, s["vespo_lambda_pos"], s["vespo_lambda_neg"])
+            phi = np.exp(decay + k * whole - decay * math.exp(whole))
+            return -phi * a * p, -phi * a, none, none
+
+
+def _kl_term(p: Any, o: Any, r: Any, w: Any, s: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The KL term per token; its derivative by the own log-probability with w held; its derivative by w."""
+    if s["kl_anchor"] == "old":
+        slope = {"k1": -np.ones_like(p), "k2": p - o, "k3": np.exp(p - o) - 1}[s["kl_estimator"]]
+        return kl(s["kl_estimator"], p, o), slope, np.zeros_like(p)
+    term = kl(s["kl_estimator"], r, p)
+    slope = {"k1": np.ones_like(p), "k2": p - r, "k3": 1 - np.exp(r - p)}[s["kl_estimator"]]
+    if s["use_bias_correction_kl"]:
+        return term * w, slope * w, term
+    return term, slope, np.zeros_like(p)
 
 
 def value_loss(values: Rows, old_values: Rows, returns: Rows, clip: float) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rlplay.engine.axes import aggregation, baselines, kl, returns, scales, surrogates
-from rlplay.engine.objective import objective
+from rlplay.engine.objective import Inputs, objective
 from rlplay.scenario.presets import resolve
 
 ROWS, WIDTH = 6, 5
@@ -136,7 +136,7 @@ def test_padding_changes_neither_loss_nor_gradient(batch: tuple[Tensor, Tensor],
         logprobs = torch.cat([-values.abs(), pad], dim=1).requires_grad_()
         old, ref, advantages = (torch.cat([v, pad], dim=1) for v in (-values.abs() - 0.1, -values.cos(), values.sin()))
         weights = aggregation.weights(knobs.aggregation, wide, 16).double()
-        terms = objective(logprobs, old, ref, advantages, weights, knobs)
+        terms = objective(Inputs(logprobs, old, ref, advantages), weights, knobs, beta)
         (gradient,) = torch.autograd.grad(terms.loss, logprobs)
         results.append((terms.loss, gradient[:, :WIDTH][mask]))
     torch.testing.assert_close(results[0], results[1])

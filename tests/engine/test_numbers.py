@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from transformers import AutoTokenizer
 
 from rlplay.engine.knobs import as_dict
+from rlplay.pocket import POCKET_PATH
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.presets import resolve
 from rlplay.trace.records import spans
@@ -18,16 +21,33 @@ from tests.engine.conftest import SMALL
 
 TOLERANCE = 1e-5
 
-CASES = [{"algorithm": name} for name in PRESETS] + [
+STEPS = {"reward": "halves+seldom"}
+CASES: list[dict[str, Any]] = [{"algorithm": name} for name in PRESETS] + [
     {"algorithm": "grpo", "beta": 0.2, "num_iterations": 3, "epsilon": 0.05},
     {"algorithm": "grpo", "beta": 0.2, "kl_estimator": "k1", "use_bias_correction_kl": False, "num_minibatches": 2},
     {"algorithm": "grpo", "beta": 0.2, "kl_estimator": "k2", "scale_rewards": "batch", "aggregation": "token_mean"},
     {"algorithm": "rlhf-ppo", "beta": 0.1, "gamma": 0.9, "lam": 0.8, "learning_rate": 1e-2},
     {"algorithm": "ppo", "epsilon": 0.02, "epsilon_high": 0.05, "cliprange_value": 0.01, "learning_rate": 1e-2},
+    {"algorithm": "ppo", "epsilon": 0.1, "delta": 1.15, "learning_rate": 2e-2},
     {"algorithm": "dr-grpo", "temperature": 0.7, "num_iterations": 2},
     {"algorithm": "reinforce", "gamma": 0.9, "kl_placement": "reward", "beta": 0.3},
     {"algorithm": "reinforce", "returns": "to_go", "baseline": "value", "gamma": 0.95, "num_iterations": 2},
-]
+    {"algorithm": "grpo-process", **STEPS},
+    {"algorithm": "reinforce", "reward_stream": "process", "gamma": 0.9, **STEPS},
+    {"algorithm": "reinforce", "reward_stream": "shaping", "gamma": 0.9, **STEPS},
+    {"algorithm": "dapo", "reward": "seldom", "num_iterations": 3, "learning_rate": 1e-2},
+    {"algorithm": "gspo", "num_iterations": 3, "epsilon": 0.01, "epsilon_high": 0.02},
+    {"algorithm": "gspo", "num_iterations": 3, "learning_rate": 1e-2, "beta": 0.1, "kl_placement": "loss"},
+    {"algorithm": "rloo", "num_iterations": 3, "learning_rate": 3e-3},
+    {"algorithm": "gmpo", "num_iterations": 3, "epsilon": 0.05, "learning_rate": 1e-2},
+    {"algorithm": "cispo", "num_iterations": 3, "epsilon_high": 1.05, "learning_rate": 1e-2},
+    {"algorithm": "sapo", "num_iterations": 3, "learning_rate": 1e-2},
+    {"algorithm": "vespo", "num_iterations": 3, "learning_rate": 1e-3},
+    {"algorithm": "ppo-penalty", "kl_estimator": "k2", "learning_rate": 1e-2},
+    {"algorithm": "grpo", "mask_truncated_completions": True, "num_iterations": 2, "beta": 0.1},
+    {"algorithm": "dapo", "mask_truncated_completions": True, "top_entropy_quantile": 0.4, "num_minibatches": 2},
+    {"algorithm": "grpo", "off_policy_mask_threshold": 0.001, "num_iterations": 4, "learning_rate": 1e-2},
+]  # fmt: skip
 
 
 def _update(start: Callable[..., Any], given: dict[str, Any]) -> Update:
@@ -41,10 +61,42 @@ def _update(start: Callable[..., Any], given: dict[str, Any]) -> Update:
     return update
 
 
+def _steps(update: Update) -> tuple[reference.Rows, reference.Rows]:
+    """What `halves` gave to each half, on the tokens that complete them."""
+    sampled = update.sampled
+    assert sampled is not None
+    tokenizer = AutoTokenizer.from_pretrained(POCKET_PATH)
+    steps, ends = [], []
+    for a, b in pairwise(sampled.offsets):
+        ids, texts = sampled.token_ids[a:b], sampled.texts[a:b]
+        special = [i in tokenizer.all_special_ids for i in ids]
+        reached = np.cumsum([0 if s else len(text) for s, text in zip(special, texts, strict=True)])
+        n = len(tokenizer.decode(ids, skip_special_tokens=True))
+        row, end = np.zeros(b - a), np.zeros(b - a)
+        for place, value in ((n // 2, n % 3 / 2), (n, ids.sum() % 5 / 5)):
+            t = next((t for t, r in enumerate(reached) if r >= place), b - a - 1)
+            row[t] += value
+            end[t] = 1
+        steps.append(row)
+        ends.append(end)
+    return steps, ends
+
+
+def _kept(update: Update, rows: Any, settings: dict[str, Any]) -> tuple[reference.Rows, Any]:
+    """The tokens whose surrogate counts, and the completions that are in the loss."""
+    sampled = update.sampled
+    assert sampled is not None
+    entropy = reference.split(sampled.entropy, sampled.offsets)
+    kept = 1 - sampled.truncated[rows] if settings["mask_truncated_completions"] else np.ones(len(rows))
+    every = np.concatenate([entropy[i] for i, k in zip(rows, kept, strict=True) if k] or [np.zeros(1)])
+    bar = np.quantile(every.astype(np.float32), 1 - settings["top_entropy_quantile"])
+    return [(entropy[i] >= bar - 1e-7).astype(float) for i in rows], kept
+
+
 @pytest.mark.parametrize("given", CASES, ids=lambda g: " ".join(f"{k}={v}" for k, v in g.items()))
 def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any], given: dict[str, Any]) -> None:
     update = _update(start, given)
-    settings = as_dict(resolve(SMALL | given))
+    settings = as_dict(resolve(SMALL | {name: value for name, value in given.items() if name != "reward"}))
     sampled, scored, credited = update.sampled, update.scored, update.credited
     assert sampled is not None
     assert scored is not None
@@ -53,10 +105,14 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
     offsets = sampled.offsets
     old, ref = (reference.split(a, offsets) for a in (sampled.old_logprobs, credited.ref_logprobs))
     values = None if credited.values is None else reference.split(credited.values, offsets)
+    none = [np.zeros(len(row)) for row in old]
+    steps, ends = _steps(update) if "halves" in given.get("reward", "") else (none, [row.copy() for row in none])
 
-    stream = reference.token_rewards(scored.rewards, old, ref, settings)
+    rewards = _combined(scored, sampled.group, settings)
+    stream = reference.token_rewards(rewards, steps, ends, old, ref, sampled.group, settings)
     np.testing.assert_allclose(credited.token_rewards, np.concatenate(stream), atol=TOLERANCE)
-    expected = reference.advantages(stream, values, sampled.group, settings)
+    greedy = {g: credited.baseline[offsets[i]] for i, g in enumerate(sampled.group)}
+    expected = reference.advantages(stream, values, greedy, sampled.group, settings)
     np.testing.assert_allclose(credited.advantages, np.concatenate(expected), atol=1e-4, rtol=TOLERANCE)
 
     assert np.ptp(credited.advantages) > 0.1
@@ -67,14 +123,19 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
     for step in update.steps:
         lengths = np.diff(offsets)[step.rows]
         own = reference.split(step.logprobs, np.concatenate([[0], np.cumsum(lengths)]))
+        keep, kept = _kept(update, step.rows, settings)
         loss, pull, ratio, state = reference.loss_and_pull(
-            own, [old[i] for i in step.rows], [ref[i] for i in step.rows], [advantages[i] for i in step.rows], settings
+            own, [old[i] for i in step.rows], [ref[i] for i in step.rows], [advantages[i] for i in step.rows], settings,
+            step.metrics.get("kl_coef"), keep, kept,
+        )  # fmt: skip
+        inside = np.repeat(kept, lengths) > 0
+        np.testing.assert_allclose(
+            step.importance_ratio[inside], np.concatenate(ratio)[inside], atol=TOLERANCE, rtol=TOLERANCE
         )
-        np.testing.assert_allclose(step.importance_ratio, np.concatenate(ratio), atol=TOLERANCE, rtol=TOLERANCE)
         np.testing.assert_array_equal(step.clip_state, np.concatenate(state))
         np.testing.assert_allclose(step.dloss_dlogp, np.concatenate(pull), atol=TOLERANCE, rtol=1e-4)
         np.testing.assert_allclose(
-            step.metrics["clip_ratio/region_mean"], np.abs(np.concatenate(state)).mean(), atol=1e-6
+            step.metrics["clip_ratio/region_mean"], (np.abs(np.concatenate(state)) == 1).mean(), atol=1e-6
         )
         if step.values is not None and values is not None:
             now = reference.split(step.values, np.concatenate([[0], np.cumsum(lengths)]))
@@ -85,9 +146,26 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
             loss += settings["vf_coef"] * error
         np.testing.assert_allclose(step.metrics["loss"], loss, atol=TOLERANCE, rtol=TOLERANCE)
         if step.kl is not None:
-            r, p, w = (np.concatenate(rows) for rows in ([ref[i] for i in step.rows], own, ratio))
-            term = reference.kl(settings["kl_estimator"], r, p) * (w if settings["use_bias_correction_kl"] else 1)
-            np.testing.assert_allclose(step.kl, term, atol=TOLERANCE)
+            r, p, w, o = (
+                np.concatenate(rows) for rows in ([ref[i] for i in step.rows], own, ratio, [old[i] for i in step.rows])
+            )
+            if settings["kl_anchor"] == "old":
+                term = reference.kl(settings["kl_estimator"], p, o)
+            else:
+                term = reference.kl(settings["kl_estimator"], r, p) * (w if settings["use_bias_correction_kl"] else 1)
+            np.testing.assert_allclose(step.kl[inside], term[inside], atol=TOLERANCE)
+
+
+def _combined(scored: Any, group: Any, settings: dict[str, Any]) -> Any:
+    """One reward per completion: the sum that was recorded, or each part in units of its group first."""
+    if settings["multi_objective_aggregation"] == "sum_then_normalize":
+        return scored.rewards
+    total = np.zeros(len(group))
+    for name, part in scored.parts.items():
+        for g in np.unique(group):
+            mine = part[group == g].astype(np.float64)
+            total[group == g] += scored.weights[name] * (mine - mine.mean()) / (mine.std(ddof=1) + 1e-4)
+    return total
 
 
 def test_the_first_step_has_ratio_one_and_the_metrics_are_the_means_of_the_tokens(start: Callable[..., Any]) -> None:

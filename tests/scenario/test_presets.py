@@ -13,18 +13,45 @@ from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.presets import apply, apply_all, in_order, resolve, validated
 from rlplay.scenario.settings import Settings
 
-AXES = {
-    "returns", "baseline", "scale_rewards", "surrogate", "kl_placement", "kl_estimator", "beta", "aggregation",
-    "num_iterations", "num_minibatches",
-}  # fmt: skip
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_sets_every_axis_and_fits_together(name: str) -> None:
+    assert set(PRESETS[name].axes) == set(PRESETS["grpo"].axes)
+    assert resolve({"algorithm": name}).algorithm == name
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_sets_every_axis(name: str) -> None:
-    assert set(PRESETS[name].axes) == AXES
+def test_every_preset_says_what_it_changes_against_one_that_exists(name: str) -> None:
+    preset = PRESETS[name]
+    assert preset.changes.endswith(".")
+    if preset.after is not None:
+        before = PRESETS[preset.after].axes
+        assert before != preset.axes
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.permutations(PRESETS, 2))
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"returns": "gae"}, "value head"),
+    ({"baseline": "value"}, "expectation"),
+    ({"num_generations": 1}, "siblings"),
+    ({"algorithm": "rloo", "num_generations": 1}, "siblings"),
+    ({"algorithm": "reinforce", "num_generations": 1, "dynamic_sampling": True}, "siblings"),
+    ({"surrogate": "logp", "importance_sampling_level": "sequence"}, "no ratio"),
+    ({"surrogate": "cispo"}, "largest weight"),
+    ({"kl_placement": "reward", "kl_anchor": "old", "beta": 0.1}, "is 0 when rewards are given"),
+    ({"kl_ctrl": "ziegler"}, "beta above 0"),
+    ({"kl_ctrl": "ppo", "beta": 0.1}, "kl_anchor=old"),
+    ({"kl_ctrl": "ziegler", "beta": 0.1, "kl_anchor": "old"}, "kl_anchor=ref"),
+    ({"num_prompts": 1, "num_minibatches": 9}, "8 completions"),
+]
+
+
+@pytest.mark.parametrize(("changes", "reason"), REFUSED)
+def test_what_does_not_fit_is_refused_with_the_reason(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        resolve(changes)
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(PRESETS, 2)))
 def test_a_change_of_algorithm_leaves_nothing_behind(first: str, second: str) -> None:
     assert apply(apply(Settings(), "algorithm", first), "algorithm", second) == resolve({"algorithm": second})
 
