@@ -77,23 +77,17 @@ class Draft:
 
     def idle(self, name: str) -> str:
         """Why the setting has no effect beside the others as they are; empty if it has one."""
-        s = self._settings
-        clips = f"surrogate={s.surrogate} does not clip" if s.surrogate != "ppo" else ""
-        if not clips and s.num_iterations * s.num_minibatches == 1:
-            clips = "no effect: one optimizer step per batch"
-        kl = "kl_placement=none leaves the KL out" if s.kl_placement == "none" else ""
-        value = f"baseline={s.baseline} has no value head" if s.baseline != "value" else ""
-        reasons = {
-            "epsilon": clips,
-            "epsilon_high": clips,
-            "beta": kl,
-            "kl_estimator": kl,
-            "gamma": "returns=broadcast does not discount" if s.returns == "broadcast" else "",
-            "lam": f"returns={s.returns} does not use it" if s.returns != "gae" else "",
-            "vf_coef": value,
-            "cliprange_value": value,
-        }
-        return reasons.get(name, "")
+        s, knob = self._settings, KNOBS[name]
+        if knob.needs is not None and not knob.applies(msgspec.structs.asdict(s)):
+            other, words = knob.needs
+            return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"
+        if name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1:
+            return "no effect: one optimizer step per batch"
+        if name in ("beta", "kl_estimator", "kl_anchor", "kl_ctrl") and s.kl_placement == "none":
+            return "kl_placement=none leaves the KL out"
+        if name == "gamma" and s.returns == "broadcast" and s.reward_stream != "shaping":
+            return "returns=broadcast does not discount"
+        return ""
 
     def _differences(self, base: Settings) -> dict[str, Any]:
         return {name: self.value(name) for name in KNOBS if self.value(name) != getattr(base, name)}
@@ -103,8 +97,9 @@ class Draft:
         low = -float("inf") if knob.low is None else knob.low
         high = float("inf") if knob.high is None else knob.high
         if value is None:
-            return self._settings.epsilon if direction > 0 else None
-        if name == "epsilon_high" and direction < 0 and value <= low:
+            start = self._settings.epsilon if name == "epsilon_high" else low
+            return start if direction > 0 else None
+        if getattr(Settings(), name) is None and direction < 0 and value <= low:
             return None
         if knob.log:
             moved = float(f"{max(value, 1e-7) * knob.step**direction:.3g}")

@@ -37,11 +37,11 @@ def test_every_setting_can_be_stepped_both_ways_and_stays_allowed():
         ("epsilon", 2, 0.3),
         ("temperature", -20, 0.05),
         ("num_prompts", 3, 11),
-        ("kl_estimator", 1, "k1"),
-        ("surrogate", -1, "logp"),
+        ("kl_estimator", -1, "k2"),
+        ("surrogate", -1, "ratio"),
         ("learning_rate", 1, 0.0006),
         ("epsilon_high", 1, 0.2),
-        ("algorithm", -1, "rlhf-ppo"),
+        ("algorithm", -1, "reinforce++"),
     ],
 )
 def test_steps_are_those_of_the_registry(name, steps, expected):
@@ -118,9 +118,9 @@ def test_what_is_written_can_be_read_back():
     [
         ("epsilon", {}, "one optimizer step"),
         ("epsilon", {"num_iterations": 2}, ""),
-        ("epsilon", {"surrogate": "logp", "num_iterations": 2}, "does not clip"),
+        ("epsilon", {"surrogate": "logp", "num_iterations": 2}, "only with surrogate=ppo"),
         ("beta", {"kl_placement": "none"}, "leaves the KL out"),
-        ("lam", {}, "does not use it"),
+        ("lam", {}, "only with returns=gae"),
         ("temperature", {}, ""),
     ],
 )
