@@ -1,0 +1,187 @@
+"""What is not a formula of one token: exact KL, adaptive coefficients, refilled groups, greedy baselines, no score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlplay.engine.axes import kl, masks, streams
+from rlplay.engine.batch import Prompts
+from rlplay.engine.driver import Driver
+from rlplay.engine.sample import draw_prompts
+from rlplay.engine.state import Halt
+from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Scored, Stepped
+
+Start = Callable[..., tuple[Driver, list[AnyRecord]]]
+
+
+def records_of(kind: Any, records: list[AnyRecord]) -> list[Any]:
+    """The finished records of one kind."""
+    return [r for r in records if isinstance(r, kind) and not (isinstance(r, Sampled) and not r.done)]
+
+
+def updates(start: Start, count: int = 1, **given: Any) -> tuple[Driver, list[AnyRecord]]:
+    """A driver that has finished some updates, and its records."""
+    driver, records = start(**given)
+    driver.advance("update", count, lambda: False)
+    return driver, records
+
+
+@given(st.integers(0, 1000))
+def test_exact_kl_is_never_negative_and_zero_only_for_the_same_distribution(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    p, q = (torch.randn(4, 7, generator=generator, dtype=torch.double).log_softmax(-1) for _ in range(2))
+    assert float(kl.exact(p, q).min()) > 0
+    assert float(kl.exact(p, p).abs().max()) == 0
+    torch.testing.assert_close(
+        kl.exact(p, q), torch.nn.functional.kl_div(q, p, reduction="none", log_target=True).sum(-1)
+    )
+
+
+@pytest.mark.parametrize("anchor", ["ref", "old"])
+def test_the_exact_kl_of_the_loss_is_that_of_the_whole_distributions(start: Start, anchor: str) -> None:
+    given = {"kl_estimator": "full", "kl_anchor": anchor, "beta": 0.5, "learning_rate": 1e-2}
+    driver, records = updates(start, run="two.rlplay", num_iterations=2, **given)
+    driver.close()
+    first, second = records_of(Stepped, records)
+    assert np.abs(first.kl).max() < 1e-6
+
+    driver, records = updates(start, run="one.rlplay", **given)  # ends where the second step above began
+    driver.close()
+    lm, sampled = driver._state.lm, records_of(Sampled, records)[0]
+    expected = []
+    for i, (a, b) in enumerate(zip(sampled.offsets[:-1], sampled.offsets[1:], strict=True)):
+        g = sampled.group[i]
+        prompt = sampled.prompt_ids[sampled.prompt_offsets[g] : sampled.prompt_offsets[g + 1]]
+        ids = torch.from_numpy(np.concatenate([prompt, sampled.token_ids[a:b]])).long()[None]
+        logits = (model(input_ids=ids).logits[0, len(prompt) - 1 : -1] for model in (lm.policy, lm.reference))
+        own, reference = (values.log_softmax(-1) for values in logits)
+        p, q = (reference, own) if anchor == "old" else (own, reference)  # the first update samples from the reference
+        expected.append(torch.nn.functional.kl_div(q, p, reduction="none", log_target=True).sum(-1).detach().numpy())
+    np.testing.assert_allclose(second.kl, np.concatenate(expected), atol=1e-5)
+
+
+def test_an_exact_kl_that_is_too_large_is_refused_with_a_remedy(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rlplay.engine.passes.LOGITS_AT_ONCE", 1000)
+    driver, _ = start(kl_estimator="full", beta=0.1)
+    with pytest.raises(Halt, match="set kl_estimator to k3"):
+        driver.advance("update", 1, lambda: False)
+    driver.close()
+
+
+def test_an_entropy_bonus_raises_the_entropy(start: Start) -> None:
+    entropies = {}
+    for coefficient in (-0.5, 0.5):
+        driver, records = updates(start, 4, run=f"{coefficient}.rlplay", entropy_coef=coefficient, learning_rate=5e-3)
+        driver.close()
+        entropies[coefficient] = records_of(Finished, records)[-1].metrics["entropy"]
+    assert entropies[0.5] > entropies[-0.5] + 0.05
+
+
+def test_ziegler_and_ppo_move_beta_towards_the_target() -> None:
+    assert kl.ziegler(0.1, 0.2, 0.1, 64, 10000) == pytest.approx(0.1 * (1 + 0.2 * 0.0064))
+    assert kl.ziegler(0.1, 0.09, 0.1, 64, 10000) == pytest.approx(0.1 * (1 - 0.1 * 0.0064))
+    assert [kl.halve_or_double(1.0, x, 0.03) for x in (0.019, 0.021, 0.044, 0.046)] == [0.5, 1.0, 1.0, 2.0]
+
+
+def test_an_adapted_beta_is_recorded_survives_a_rewind_and_yields_to_the_knob(start: Start) -> None:
+    given = {"algorithm": "ppo-penalty", "target_kl": 1e-4, "learning_rate": 5e-3}
+    driver, records = updates(start, 3, **given)
+    betas = [r.metrics["kl_coef"] for r in records_of(Finished, records)]
+    assert betas == [1.0, 2.0, 4.0]
+    driver.rewind(1)
+    driver.advance("update", 1, lambda: False)
+    assert records_of(Finished, records)[-1].metrics["kl_coef"] == 2.0
+    driver.set("beta", 0.5)
+    driver.advance("update", 1, lambda: False)
+    assert records_of(Finished, records)[-1].metrics["kl_coef"] == 0.5
+    driver.close()
+
+
+def test_groups_without_signal_are_replaced(start: Start) -> None:
+    driver, records = updates(start, 3, reward="seldom", dynamic_sampling=True, num_prompts=4, num_generations=3)
+    driver.close()
+    dropped = 0.0
+    for sampled, scored, credited, finished in zip(
+        *(records_of(kind, records) for kind in (Sampled, Scored, Credited, Finished)), strict=True
+    ):
+        assert len(scored.rewards) == len(sampled.group) == 12
+        spread = [np.ptp(scored.rewards[sampled.group == g]) for g in range(4)]
+        assert min(spread) > 0
+        expected = [float(ids.sum() % 4 == 0) for ids in np.split(sampled.token_ids, sampled.offsets[1:-1])]
+        np.testing.assert_array_equal(scored.rewards, expected)
+        assert len(set(sampled.prompts)) == 4
+        assert (credited.group_std > 0).all()
+        dropped += finished.metrics["dynamic_sampling/dropped_groups"]
+    assert dropped > 0
+
+
+def test_a_greedy_baseline_is_the_reward_of_the_likeliest_answer(start: Start) -> None:
+    driver, records = start(algorithm="remax")
+    lm, plan = driver._state.lm, driver._plan
+    prompts = Prompts.of(lm, draw_prompts(plan.train, 3, 0, 1))
+    expected = []
+    for ids, mask in zip(prompts.ids, prompts.mask, strict=True):
+        out = lm.policy.generate(
+            ids[mask.bool()][None], max_new_tokens=10, do_sample=False, pad_token_id=lm.pad_id,
+            attention_mask=torch.ones(1, int(mask.sum()), dtype=torch.long),
+        )  # fmt: skip
+        expected.append(int(out[0, int(mask.sum()) :].sum()) % 7 / 7)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    credited, sampled = records_of(Credited, records)[0], records_of(Sampled, records)[0]
+    np.testing.assert_allclose(credited.baseline[sampled.offsets[:-1]], np.repeat(expected, 4), atol=1e-6)
+
+
+def test_an_answer_that_nobody_scored_teaches_nothing_and_counts_nowhere(start: Start) -> None:
+    driver, records = updates(start, reward="choosy", num_generations=8)
+    driver.close()
+    sampled, scored, credited = (records_of(kind, records)[0] for kind in (Sampled, Scored, Credited))
+    unknown = np.isnan(scored.rewards)
+    assert 0 < unknown.sum() < len(unknown)
+    for i, (a, b) in enumerate(zip(sampled.offsets[:-1], sampled.offsets[1:], strict=True)):
+        mine = scored.rewards[(sampled.group == sampled.group[i]) & ~unknown]
+        right = 0.0 if unknown[i] else (scored.rewards[i] - mine.mean()) / (mine.std(ddof=1) + 1e-4)
+        np.testing.assert_allclose(credited.advantages[a:b], right, atol=1e-4)
+    assert records_of(Finished, records)[0].metrics["reward"] == pytest.approx(np.nanmean(scored.rewards))
+
+
+def test_a_shaped_stream_sums_to_nothing() -> None:
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.tensor([[1], [3], [6]])
+    mask = torch.arange(6) < lengths
+    steps = torch.rand(3, 6, generator=generator, dtype=torch.double) * mask
+    for gamma in (1.0, 0.9):
+        shaped = streams.shaped(steps, mask, gamma)
+        discounts = gamma ** torch.arange(6, dtype=torch.double)
+        torch.testing.assert_close((shaped * discounts).sum(-1), torch.zeros(3, dtype=torch.double))
+
+
+@given(st.integers(0, 1000), st.floats(0.05, 0.95))
+def test_the_least_decided_tokens_are_kept(seed: int, share: float) -> None:
+    entropy = torch.rand(5, 8, generator=torch.Generator().manual_seed(seed))
+    mask = torch.arange(8) < torch.tensor([[8], [5], [1], [3], [8]])
+    kept = masks.top_entropy(entropy, mask, share)
+    assert not bool((kept & ~mask).any())
+    assert float(entropy[kept].min()) >= float(entropy[mask & ~kept].max()) if bool((mask & ~kept).any()) else True
+    assert abs(int(kept.sum()) - share * int(mask.sum())) <= 1.5
+
+
+def test_a_long_answer_pays_from_the_buffer_on() -> None:
+    penalty = streams.overlong(torch.tensor([1, 12, 14, 16]), 16, 4)
+    assert penalty.tolist() == [0.0, 0.0, -0.5, -1.0]
+
+
+def test_step_scores_of_ones_own_reward_are_checked(start: Start, tmp_path: Path) -> None:
+    driver, _ = start()
+    (tmp_path / "uneven.py").write_text("def uneven(completions, **columns):\n    return [[1, 2]] * len(completions)\n")
+    with pytest.raises(Halt, match=r"\(end, score\) pairs"):
+        driver.advance("update", 1, lambda: False)
+    driver.close()
