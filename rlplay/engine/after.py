@@ -82,6 +82,8 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     metrics["entropy"] = batch.entropy[mask].mean().item()
     if "kl" not in metrics:
         metrics["kl"] = drift(batch, state.settings)[mask].mean().item()
+    if batch.vine_tokens:
+        metrics["vine_tokens"] = float(batch.vine_tokens)
     if batch.values is not None and batch.returns is not None:
         error, target = (batch.returns - batch.values)[mask], batch.returns[mask]
         metrics["explained_variance"] = (1 - error.var() / target.var().clamp(min=1e-8)).item()

@@ -25,7 +25,11 @@ class Prompts:
     @classmethod
     def of(cls, lm: LanguageModel, examples: list[Example]) -> Prompts:
         """Tokenize and pad `examples`."""
-        rows = [lm.prompt_ids(example) for example in examples]
+        return cls.padded(lm, examples, [lm.prompt_ids(example) for example in examples])
+
+    @classmethod
+    def padded(cls, lm: LanguageModel, examples: list[Example], rows: list[list[int]]) -> Prompts:
+        """Token ids that completions go on from, padded; row i belongs to `examples[i]`."""
         width = max(len(row) for row in rows)
         ids = torch.full((len(rows), width), lm.pad_id, dtype=torch.long)
         mask = torch.zeros_like(ids)
@@ -74,6 +78,9 @@ class Batch:
     advantages: Tensor | None = None  # [N, L]
     returns: Tensor | None = None  # [N, L]
     values: Tensor | None = None  # [N, L] at rollout
+    vine_values: Tensor | None = None  # [N, L] sampled: of the state in which a token's reasoning step begins
+    vine_ends: Tensor | None = None  # bool [N, L], True on the last token of each reasoning step
+    vine_tokens: int = 0  # sampled for those values
     ref_logprobs: Tensor | None = None  # [N, L]
     exact_kl: Tensor | None = None  # [N, L] KL(sampled from ‖ reference) over the vocabulary
     anchor: Tensor | None = None  # [N, L, V] log-probabilities of the policy that an exact KL in the loss is taken to

@@ -31,7 +31,7 @@ def credit(batch: Batch, state: State) -> Credited:
         returns=batch.flat(given.returns),
         baseline=batch.flat(given.baseline),
         advantages=batch.flat(given.advantages),
-        values=None if batch.values is None else batch.flat(batch.values),
+        values=None if given.values is None else batch.flat(given.values),
         ref_logprobs=batch.flat(batch.ref_logprobs),
         ref_top_logprobs=batch.flat(ref_top),
         group_mean=mean.cpu().numpy(),
@@ -41,8 +41,9 @@ def credit(batch: Batch, state: State) -> Credited:
 
 @dataclass
 class Assigned:
-    """What credit assignment made of a batch's rewards: all [N, L], 0 outside the mask."""
+    """What credit assignment made of a batch's rewards: all [N, L], 0 outside the mask; with the values it used."""
 
+    values: Tensor | None
     stream: Tensor
     returns: Tensor
     baseline: Tensor
@@ -57,12 +58,20 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
     assert batch.rewards is not None
     known = (~batch.rewards.isnan()).nonzero().squeeze(-1)
     stream = token_rewards(batch, settings, beta)
-    values = None if batch.values is None else batch.values[known]
+    values = batch.vine_values if settings.returns == "vine" else batch.values
     greedy = None if batch.greedy_rewards is None else batch.greedy_rewards[batch.group[known]]
     mask = batch.mask
-    found = advantages(stream[known], values, greedy, batch.group[known], mask[known], settings)
+    found = advantages(
+        stream[known],
+        None if values is None else values[known],
+        greedy,
+        batch.group[known],
+        mask[known],
+        settings,
+        None if batch.vine_ends is None else batch.vine_ends[known],
+    )
     placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in found]
-    return Assigned(stream, *placed)
+    return Assigned(values, stream, *placed)
 
 
 def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
@@ -122,18 +131,24 @@ def _normalized_parts(batch: Batch) -> Tensor:
 
 
 def advantages(
-    stream: Tensor, values: Tensor | None, greedy: Tensor | None, group: Tensor, mask: Tensor, settings: Settings
-) -> tuple[Tensor, Tensor, Tensor]:
+    stream: Tensor, values: Tensor | None, greedy: Tensor | None, group: Tensor, mask: Tensor, settings: Settings,
+    vine_ends: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Returns, baseline and advantages, each [N, L], as the settings' axes combine them; 0 outside the mask.
 
-    `stream` [N, L] are the token rewards, `values` [N, L] the value head's predictions, `greedy` [N] the reward of
-    the likeliest completion of the same prompt.
+    `stream` [N, L] are the token rewards, `values` [N, L] the value head's predictions or the sampled values of the
+    reasoning steps that end at `vine_ends`, `greedy` [N] the reward of the likeliest completion of the same prompt.
     """
     outcomes = (stream * mask).sum(-1)
     baseline = _baseline(outcomes, values, greedy, group, mask, settings)[..., : stream.shape[1]] * mask
     if settings.returns == "gae":
         assert values is not None
         raw = returns.gae(stream, values, mask, settings.gamma, settings.lam)
+        result = raw + baseline
+    elif settings.returns == "vine":
+        assert values is not None
+        assert vine_ends is not None
+        raw = returns.vine(stream, values, vine_ends, mask, settings.gamma)
         result = raw + baseline
     else:
         to_go = settings.returns == "to_go"
@@ -145,7 +160,7 @@ def advantages(
 def _baseline(
     outcomes: Tensor, values: Tensor | None, greedy: Tensor | None, group: Tensor, mask: Tensor, settings: Settings
 ) -> Tensor:
-    if settings.baseline == "value":
+    if settings.baseline == "value" or settings.returns == "vine":
         assert values is not None
         return values
     if settings.baseline == "greedy":

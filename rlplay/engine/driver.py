@@ -21,6 +21,7 @@ from rlplay.engine.loop import Moment, train
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
+from rlplay.engine.vine import Vining
 from rlplay.link.messages import Until
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
@@ -147,6 +148,8 @@ class Driver:
         if isinstance(moment, Evaluating):
             return
         self._begun = self._begun or not isinstance(moment, Evaluated)
+        if isinstance(moment, Vining):
+            return
         if isinstance(moment, Sampling):
             began = time.monotonic()
             if closely or began >= self._look_again:
@@ -187,7 +190,7 @@ class Driver:
     def _ends(self, moment: Moment, until: Until) -> bool:
         match until:
             case "token":
-                return not isinstance(moment, (Evaluating, Evaluated))
+                return not isinstance(moment, (Evaluating, Evaluated, Vining))
             case "phase":
                 return _ends_phase(moment)
             case "step":

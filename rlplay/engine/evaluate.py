@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlplay.engine.after import length_metrics, reward_metrics
-from rlplay.engine.batch import Batch, Prompts
-from rlplay.engine.sample import sample
+from rlplay.engine.batch import Prompts
+from rlplay.engine.sample import sample, unseen
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
 from rlplay.trace.records import Evaluated
@@ -29,13 +29,7 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
         state.lm, Prompts.of(state.lm, examples), generations=1, length=settings.max_completion_length,
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
     )  # fmt: skip
-    while True:
-        try:
-            next(answers)
-        except StopIteration as finished:
-            batch: Batch = finished.value
-            break
-        yield Evaluating()
+    batch = yield from unseen(answers, Evaluating())
     batch.update = state.update
     scored = score(batch, state)
     yield Evaluated(

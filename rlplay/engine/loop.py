@@ -17,9 +17,10 @@ from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
+from rlplay.engine.vine import Vining, vine
 from rlplay.trace.records import AnyRecord
 
-Moment = Sampling | Evaluating | AnyRecord
+Moment = Sampling | Evaluating | Vining | AnyRecord
 
 
 def train(state: State, plan: Plan) -> Iterator[Moment]:
@@ -34,6 +35,8 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
         batch = yield from rollouts(state, plan)  # completions of prompts, by the current policy
         yield sampled_record(state.lm, batch, True, batch.ids.shape[1])
         yield (scored := score(batch, state))  # a reward for each
+        if state.settings.returns == "vine":
+            yield from vine(batch, state, plan.seed)  # what the beginnings of those answers are worth
         yield credit(batch, state)  # an advantage for each token
         yield from optimize(batch, state, plan.seed)  # optimizer steps on the same completions
         finished = after(batch, scored, state)  # what became of those tokens

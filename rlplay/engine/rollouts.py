@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
 from rlplay.engine.merge import joined, selected
-from rlplay.engine.sample import Sampling, draw_prompts, sample
+from rlplay.engine.sample import Sampling, draw_prompts, sample, unseen
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
 
@@ -83,13 +83,8 @@ def _greedy(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, None,
         state.lm, batch.prompts, generations=1, length=state.settings.max_completion_length,
         temperature=state.settings.temperature, keep=1, seed=plan.seed, update=batch.update, greedy=True,
     )  # fmt: skip
-    while True:
-        try:
-            next(answers)
-        except StopIteration as finished:
-            likeliest: Batch = finished.value
-            break
-        yield Sampling(lambda: sampled_record(state.lm, batch, False, batch.ids.shape[1]))
+    whole = Sampling(lambda: sampled_record(state.lm, batch, False, batch.ids.shape[1]))
+    likeliest = yield from unseen(answers, whole)
     score(likeliest, state)
     assert likeliest.rewards is not None
     return likeliest.rewards.nan_to_num()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +21,11 @@ from rlplay.tasks.task import Example
 from rlplay.trace.records import Sampled
 
 _DROP_SHARE = 8
+
+ROLLOUTS, VINES = 1, 3
+"""Streams of random numbers of an update: for the completions it learns from, and for what they are compared with."""
+
+Moment = TypeVar("Moment")
 
 
 @dataclass(frozen=True)
@@ -36,19 +41,30 @@ def draw_prompts(examples: list[Example], count: int, seed: int, update: int, sk
     return [examples[order[i % len(order)]] for i in range(skip, skip + count)]
 
 
-def uniforms(seed: int, update: int, rows: int, positions: int, again: int = 0) -> Tensor:
+def uniforms(seed: int, update: int, rows: int, positions: int, again: int = 0, stream: int = ROLLOUTS) -> Tensor:
     """The random numbers in [0, 1) that choose the tokens of this update: float32 [rows, positions], on the CPU.
 
     `again` counts further samplings of the same update, which need numbers of their own.
     """
-    stream = np.random.default_rng([seed, update, 1, again])
-    return torch.from_numpy(stream.random((rows, positions), dtype=np.float32))
+    generator = np.random.default_rng([seed, update, stream, again])
+    return torch.from_numpy(generator.random((rows, positions), dtype=np.float32))
+
+
+def unseen(sampling: Generator[Sampling, None, Batch], moment: Moment) -> Generator[Moment, None, Batch]:
+    """The same sampling with `moment` in place of every `Sampling`: occasions to stop, nothing new to see."""
+    while True:
+        try:
+            next(sampling)
+        except StopIteration as finished:
+            batch: Batch = finished.value
+            return batch
+        yield moment
 
 
 @torch.no_grad()
 def sample(
     lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
-    seed: int, update: int, again: int = 0, greedy: bool = False,
+    seed: int, update: int, again: int = 0, stream: int = ROLLOUTS, greedy: bool = False,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
 
@@ -57,7 +73,7 @@ def sample(
     candidates are recorded at each position.
     """
     group = torch.arange(len(prompts.ids), device=lm.device).repeat_interleave(generations)
-    draws = uniforms(seed, update, len(group), length, again).to(lm.device)
+    draws = uniforms(seed, update, len(group), length, again, stream).to(lm.device)
     batch = _empty(prompts, group, length, keep, temperature, update, lm.device)
     ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
     decoder = _Decoder(lm, prompts, group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,33 +14,38 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own import OwnError, accepted
-from rlplay.tasks.task import RewardFunction
+from rlplay.tasks.task import Example, RewardFunction
 from rlplay.trace.records import Array, Scored
 
 Answer = float | list[tuple[int, float]]
 """One completion's score, NaN for None; or for each step the characters it reaches and its score."""
 
 
+@dataclass(frozen=True)
+class Completions:
+    """What reward functions see: the examples that are answered, the answers' token ids and their texts."""
+
+    examples: list[Example]
+    ids: list[list[int]]
+    texts: list[str]
+
+
 def score(batch: Batch, state: State) -> Scored:
     """Reward every completion; `batch.rewards` [N] is the weighted sum of the parts that answered, NaN if none did.
 
-    Functions of weight 0 are not called. Where a function scores steps, its part is their sum, and
-    `batch.step_scores` [N, L] holds them, weighted, on the tokens that end the steps.
+    Where a function scores steps, its part is their sum, and `batch.step_scores` [N, L] holds them, weighted, on the
+    tokens that end the steps.
 
-    Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
+    Raises Halt as `graded` does, and if no function answered at all.
     """
     if batch.scored is not None:  # dynamic sampling had to know the rewards already
         return batch.scored
-    rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
-    batch.completions = [state.lm.decode(ids[:n]) for ids, n in rows]
-    wanted = state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)
-    weights = {name: float(wanted[name]) for name in state.task.rewards if wanted.get(name)}
-    answers = {name: _call(name, state.task.rewards[name], batch) for name in weights}
-    parts = {name: np.array([_total(a) for a in given], dtype=np.float32) for name, given in answers.items()}
-    gold = {
-        name: np.array([_total(a) for a in _call(name, f, batch)], dtype=np.float32)
-        for name, f in state.task.gold.items()
-    }
+    ids = [row[:n] for row, n in zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)]
+    batch.completions = [state.lm.decode(row) for row in ids]
+    given = Completions([batch.prompts.examples[g] for g in batch.group.tolist()], ids, batch.completions)
+    answers, weights = graded(given, state)
+    parts = totals(answers)
+    gold = totals({name: _call(name, f, given) for name, f in state.task.gold.items()})
     total = weighted(parts, weights)
     if np.isnan(total).all():
         raise Halt(f"no reward function answered for any completion ({', '.join(weights) or 'every weight is 0'})")
@@ -48,6 +54,21 @@ def score(batch: Batch, state: State) -> Scored:
     batch.step_scores, batch.step_ends = place_steps(batch, state.lm, answers, weights)
     batch.scored = Scored(update=batch.update, rewards=total, parts=parts, weights=weights, gold=gold)
     return batch.scored
+
+
+def graded(given: Completions, state: State) -> tuple[dict[str, list[Answer]], dict[str, float]]:
+    """What each reward function answered, and its weight; functions of weight 0 are not called.
+
+    Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
+    """
+    wanted = state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)
+    weights = {name: float(wanted[name]) for name in state.task.rewards if wanted.get(name)}
+    return {name: _call(name, state.task.rewards[name], given) for name in weights}, weights
+
+
+def totals(answers: dict[str, list[Answer]]) -> dict[str, Array]:
+    """One number per completion and function, NaN where it did not answer: float32 [N] each."""
+    return {name: np.array([_total(a) for a in given], dtype=np.float32) for name, given in answers.items()}
 
 
 def weighted(parts: dict[str, Array], weights: dict[str, float]) -> Array:
@@ -87,32 +108,31 @@ def _total(answer: Answer) -> float:
     return sum(value for _, value in answer) if isinstance(answer, list) else answer
 
 
-def _call(name: str, function: RewardFunction, batch: Batch) -> list[Answer]:
-    examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
+def _call(name: str, function: RewardFunction, given: Completions) -> list[Answer]:
+    examples = given.examples
     chat = [not isinstance(example.prompt, str) for example in examples]
     keys = {key for example in examples for key in example.columns}
-    given: dict[str, Any] = {key: [example.columns.get(key) for example in examples] for key in keys}
-    rows = zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)
-    given |= {
+    arguments: dict[str, Any] = {key: [example.columns.get(key) for example in examples] for key in keys}
+    arguments |= {
         "prompts": [example.prompt for example in examples],
         "completions": [
             [{"role": "assistant", "content": text}] if messages else text
-            for text, messages in zip(batch.completions, chat, strict=True)
+            for text, messages in zip(given.texts, chat, strict=True)
         ],
-        "completion_ids": [ids[:n] for ids, n in rows],
+        "completion_ids": given.ids,
     }
     try:
-        answers = function(**accepted(function, given))
+        answers = function(**accepted(function, arguments))
     except Exception as error:
         what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
         raise Halt(f"reward function {name!r} failed: {what}; mend it, then go on") from error
-    return _checked(name, answers, batch)
+    return _checked(name, answers, given.texts)
 
 
-def _checked(name: str, answers: Any, batch: Batch) -> list[Answer]:
-    if not isinstance(answers, (list, tuple, np.ndarray)) or len(answers) != len(batch.completions):
+def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
+    if not isinstance(answers, (list, tuple, np.ndarray)) or len(answers) != len(texts):
         found = f"{len(answers)} scores" if hasattr(answers, "__len__") else type(answers).__name__
-        raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(batch.completions)} numbers")
+        raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(texts)} numbers")
     try:
         read = [_read(answer) for answer in answers]
     except (TypeError, ValueError):
@@ -121,7 +141,7 @@ def _checked(name: str, answers: Any, batch: Batch) -> list[Answer]:
         ) from None
     for i, (answer, value) in enumerate(zip(answers, read, strict=True)):
         if answer is not None and not math.isfinite(_total(value)):
-            raise Halt(f"reward function {name!r} gave {value} for completion {i}: {batch.completions[i][:60]!r}")
+            raise Halt(f"reward function {name!r} gave {value} for completion {i}: {texts[i][:60]!r}")
     return read
 
 

@@ -97,6 +97,11 @@ PRESETS: dict[str, Preset] = {
             _CLIPPED,
         ),
         Preset(
+            "vineppo", "VinePPO", "Kazemnejad et al. 2024, arXiv:2410.01679", "ppo",
+            "Needs no value head: what a reasoning step is worth shows in answers sampled on from both its ends.",
+            _CLIPPED | {"returns": "vine", "baseline": "none", "scale_rewards": "none"},
+        ),
+        Preset(
             "rlhf-ppo", "PPO for RLHF", "Ziegler et al. 2019, arXiv:1909.08593", "ppo",
             "PPO-clip, with the KL to the reference subtracted from each token's reward.",
             _CLIPPED | {"kl_placement": "reward", "kl_estimator": "k1", "beta": 0.05},

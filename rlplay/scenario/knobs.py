@@ -55,7 +55,8 @@ KNOBS: dict[str, Knob] = {
         Knob("overlong_buffer", "Overlong buffer", "credit", "Tokens before the limit in which length costs; 0: none.",
              "Up to 1 is taken off answers that near the limit, so that being cut is no surprise (DAPO).", 0, 8192, 4),
         Knob("returns", "Return", "credit", "How reward becomes a return per token.",
-             "broadcast: every token gets the sum. to_go: only what follows, discounted. gae: bootstraps from values."),
+             "broadcast: every token gets the sum. to_go: only what follows, discounted. gae: bootstraps from values. "
+             "vine: reasoning steps are compared by answers sampled on from where they begin."),
         Knob("baseline", "Baseline", "credit", "What a return is compared with.",
              "none: only the reward's sign decides. group_mean: better or worse than the siblings. leave_one_out: than "
              "the others. greedy: than the likeliest answer. value: than a learned expectation."),
@@ -65,6 +66,9 @@ KNOBS: dict[str, Knob] = {
              "Below 1, early tokens of long answers starve.", 0.0, 1.0, 0.01),
         Knob("lam", "GAE λ", "credit", "0 trusts the value head, 1 trusts the outcome.",
              "Lower: less noise, more bias.", 0.0, 1.0, 0.05, needs=("returns", ("gae",))),
+        Knob("vine_samples", "Vine samples", "credit", "Answers sampled on from where each reasoning step begins.",
+             "More: surer values, but every one is sampled: most of an update's time may go there.", 1, 256, 1,
+             needs=("returns", ("vine",))),
         Knob("importance_sampling_level", "Ratio level", "objective", "Over what the ratio new/old is taken.",
              "token: each its own. sequence: one for the answer, the mean (GSPO). sequence_sum: the whole product "
              "(RLOO). geometric: a mean of clipped logs (GMPO)."),

@@ -101,6 +101,16 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "returns=gae needs baseline=value: GAE bootstraps from the value head",
     )
     yield (
+        s.returns != "vine" or s.baseline == "none",
+        "returns=vine needs baseline=none: the sampled value of the state is what it compares with",
+    )
+    whole = s.reward_stream == "outcome" and s.multi_objective_aggregation == "sum_then_normalize"
+    yield (
+        s.returns != "vine" or (whole and s.kl_placement != "reward" and not s.overlong_buffer),
+        "returns=vine needs reward_stream=outcome, multi_objective_aggregation=sum_then_normalize, overlong_buffer=0 "
+        "and no KL in the reward: its values are sampled rewards of whole answers",
+    )
+    yield (
         s.baseline != "value" or s.returns != "broadcast",
         "baseline=value needs returns=gae or to_go: a value is the expectation from one token on",
     )

@@ -10,7 +10,7 @@ from rlplay.scenario.knobs import KNOBS
 
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
 Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
-Returns = Literal["broadcast", "to_go", "gae"]
+Returns = Literal["broadcast", "to_go", "vine", "gae"]
 Baseline = Literal["none", "batch_mean", "group_mean", "leave_one_out", "length_weighted", "greedy", "value"]
 Scale = Literal["none", "group", "batch", "whiten"]
 Level = Literal["token", "sequence", "sequence_sum", "geometric"]
@@ -41,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale_rewards: Scale = "group"
     gamma: float = 1.0
     lam: float = 0.95
+    vine_samples: int = 9
     importance_sampling_level: Level = "token"
     surrogate: Surrogate = "ppo"
     epsilon: float = 0.2

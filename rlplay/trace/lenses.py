@@ -120,9 +120,9 @@ LENSES: dict[str, Lens] = {
             _credited("token_rewards"),
         ),
         Lens(
-            "values", "Value", "V", "the value head's prediction before the token",
+            "values", "Value", "V", "the value head before the token; returns=vine: sampled where its step began",
             "reward", "credit", "sequential", 0.0, 1.0,
-            "What the critic expected from here on. Only algorithms with a value baseline have one.",
+            "The reward expected from here on, by the value head or by sampling. Other algorithms have none.",
             _credited("values"),
         ),
         Lens(

@@ -63,6 +63,8 @@ _ROWS = (
     Metric("ratio_max", "Largest ratio", "largest importance ratio in the update", "",
            "Clipping bounds the surrogate's gradient, not the ratio."),
     Metric("num_tokens", "Tokens", "completion tokens sampled so far in the run", "tokens", ""),
+    Metric("vine_tokens", "Vine tokens", "tokens sampled to estimate the values of reasoning steps", "tokens",
+           "What Monte-Carlo values cost, beside the answers that are trained on."),
     Metric("eval_reward", "Held-out reward", "mean reward on prompts that are never trained on", "",
            "Learning that carries over shows here too."),
     Metric("eval_rewards/*/mean", "Held-out reward part", "one reward function on held-out prompts", "", ""),

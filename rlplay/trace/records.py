@@ -80,7 +80,7 @@ class Credited(Record, frozen=True, kw_only=True):
     returns: Array  # float32 [T]
     baseline: Array  # float32 [T] what was subtracted
     advantages: Array  # float32 [T] as the objective uses them
-    values: Array | None  # float32 [T] the value head's prediction before each token
+    values: Array | None  # float32 [T] the value head's before each token; sampled, that of its step's beginning
     ref_logprobs: Array | None  # float32 [T] under the frozen reference
     ref_top_logprobs: Array | None  # float32 [T, K] the reference's log-probability of the same candidates
     group_mean: Array  # float32 [G] reward

@@ -62,14 +62,22 @@ def token_rewards(rewards: Any, steps: Rows, ends: Rows, old: Rows, ref: Rows, g
     return stream
 
 
-def advantages(stream: Rows, values: Rows | None, greedy: Any, group: Any, s: dict[str, Any]) -> Rows:
-    """Return, baseline and scale, as a sum written out for every token; `greedy` is one reward per group."""
+def advantages(
+    stream: Rows, values: Rows | None, greedy: Any, group: Any, s: dict[str, Any], ends: list[list[int]]
+) -> Rows:
+    """Return, baseline and scale, as a sum written out for every token.
+
+    `greedy` is one reward per group, `ends` are the last tokens of each completion's reasoning steps.
+    """
     outcomes = np.array([row.sum() for row in stream])
     raw = []
     for i, row in enumerate(stream):
         if s["returns"] == "gae":
             assert values is not None
             raw.append(_gae(row, np.append(values[i], 0.0), s))
+        elif s["returns"] == "vine":
+            assert values is not None
+            raw.append(_vine(row, np.append(values[i], 0.0), ends[i], s["gamma"]))
         else:
             raw.append(_returns(row, s) - _baseline(i, stream, outcomes, values, greedy, group, s))
     if s["scale_rewards"] == "whiten":
@@ -86,6 +94,16 @@ def _gae(row: Any, v: Any, s: dict[str, Any]) -> Any:
     n = len(row)
     deltas = [row[t] + s["gamma"] * v[t + 1] - v[t] for t in range(n)]
     return np.array([sum((s["gamma"] * s["lam"]) ** (k - t) * deltas[k] for k in range(t, n)) for t in range(n)])
+
+
+def _vine(row: Any, v: Any, ends: list[int], gamma: float) -> Any:
+    """One advantage per reasoning step, given to each of its tokens."""
+    result, begin = np.zeros(len(row)), 0
+    for end in ends:
+        earned = sum(gamma**j * reward for j, reward in enumerate(row[begin : end + 1]))
+        result[begin : end + 1] = earned + gamma ** (end + 1 - begin) * v[end + 1] - v[begin]
+        begin = end + 1
+    return result
 
 
 def _returns(row: Any, s: dict[str, Any]) -> Any:

@@ -37,17 +37,39 @@ def test_gae_with_lambda_one_is_the_return_less_the_value_and_with_zero_the_td_e
     torch.testing.assert_close(one, (rewards + gamma * following - values) * mask)
 
 
+@given(batches(), st.integers(0, 2**WIDTH - 1))
+def test_the_advantages_of_reasoning_steps_add_up_to_the_outcome_less_the_first_value(
+    batch: tuple[Tensor, Tensor], cuts: int
+) -> None:
+    rewards, mask = batch
+    last = mask & ~torch.cat([mask[:, 1:], torch.zeros(ROWS, 1, dtype=torch.bool)], dim=1)
+    ends = (torch.tensor([cuts >> t & 1 for t in range(WIDTH)], dtype=torch.bool) & mask) | last
+    begins = torch.cat([torch.ones(ROWS, 1, dtype=torch.bool), ends[:, :-1]], dim=1)
+    step = begins.cumsum(-1) - 1
+    values = rewards.sin().gather(1, step)
+    vine = returns.vine(rewards, values, ends, mask, 1.0)
+    torch.testing.assert_close((vine * begins).sum(-1), (rewards * mask).sum(-1) - values[:, 0])
+    inside = mask & ~begins
+    torch.testing.assert_close(vine[inside], vine.roll(1, 1)[inside])
+
+
 @given(batches())
 def test_tokens_of_an_environment_are_skipped(batch: tuple[Tensor, Tensor]) -> None:
     rewards, _ = batch
     values = rewards.sin()
     gap = torch.ones(ROWS, WIDTH, dtype=torch.bool)
     gap[:, 2] = False
+    ends = torch.tensor([[False, True, False, False, True]]).expand(ROWS, WIDTH)
+    worth = torch.where(torch.arange(WIDTH) < 2, values[:, :1], values[:, 3:4])
     kept = [0, 1, 3, 4]
     dense = torch.ones(ROWS, 4, dtype=torch.bool)
     for with_gap, without in (
         (returns.to_go(rewards, gap, 0.9), returns.to_go(rewards[:, kept], dense, 0.9)),
         (returns.gae(rewards, values, gap, 0.9, 0.8), returns.gae(rewards[:, kept], values[:, kept], dense, 0.9, 0.8)),
+        (
+            returns.vine(rewards, worth, ends, gap, 0.9),
+            returns.vine(rewards[:, kept], worth[:, kept], ends[:, kept], dense, 0.9),
+        ),
         (returns.broadcast(rewards, gap), returns.broadcast(rewards[:, kept], dense)),
     ):
         torch.testing.assert_close(with_gap[:, kept], without)

@@ -11,6 +11,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from rlplay.engine.knobs import as_dict
+from rlplay.engine.reasoning import step_ends
 from rlplay.pocket import POCKET_PATH
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.presets import resolve
@@ -32,6 +33,7 @@ CASES: list[dict[str, Any]] = [{"algorithm": name} for name in PRESETS] + [
     {"algorithm": "dr-grpo", "temperature": 0.7, "num_iterations": 2},
     {"algorithm": "reinforce", "gamma": 0.9, "kl_placement": "reward", "beta": 0.3},
     {"algorithm": "reinforce", "returns": "to_go", "baseline": "value", "gamma": 0.95, "num_iterations": 2},
+    {"algorithm": "vineppo", "gamma": 0.9, "vine_samples": 3, "max_completion_length": 30},
     {"algorithm": "grpo-process", **STEPS},
     {"algorithm": "reinforce", "reward_stream": "process", "gamma": 0.9, **STEPS},
     {"algorithm": "reinforce", "reward_stream": "shaping", "gamma": 0.9, **STEPS},
@@ -112,7 +114,8 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
     stream = reference.token_rewards(rewards, steps, ends, old, ref, sampled.group, settings)
     np.testing.assert_allclose(credited.token_rewards, np.concatenate(stream), atol=TOLERANCE)
     greedy = {g: credited.baseline[offsets[i]] for i, g in enumerate(sampled.group)}
-    expected = reference.advantages(stream, values, greedy, sampled.group, settings)
+    cuts = [step_ends(["" if text == "<|end|>" else text for text in sampled.texts[a:b]]) for a, b in pairwise(offsets)]
+    expected = reference.advantages(stream, values, greedy, sampled.group, settings, cuts)
     np.testing.assert_allclose(credited.advantages, np.concatenate(expected), atol=1e-4, rtol=TOLERANCE)
 
     assert np.ptp(credited.advantages) > 0.1

@@ -42,6 +42,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"kl_ctrl": "ppo", "beta": 0.1}, "kl_anchor=old"),
     ({"kl_ctrl": "ziegler", "beta": 0.1, "kl_anchor": "old"}, "kl_anchor=ref"),
     ({"num_prompts": 1, "num_minibatches": 9}, "8 completions"),
+    ({"returns": "vine"}, "baseline=none"),
+    ({"algorithm": "vineppo", "kl_placement": "reward", "beta": 0.1}, "no KL in the reward"),
+    ({"algorithm": "vineppo", "reward_stream": "process"}, "whole answers"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 
@@ -36,4 +37,29 @@ def gae(token_rewards: Tensor, values: Tensor, mask: Tensor, gamma: float, lam: 
         running = running.where(~here, delta + gamma * lam * running)
         following = following.where(~here, values[:, t])
         advantages[:, t] = running
+    return advantages * mask
+
+
+def vine(token_rewards: Tensor, values: Tensor, step_ends: Tensor, mask: Tensor, gamma: float) -> Tensor:
+    """VinePPO's advantages of reasoning steps (Kazemnejad et al. 2024, arXiv:2410.01679), alike for a step's tokens.
+
+    A = Σ_j γ^j r_{b+j} + γ^n V' − V for a step of n sampled tokens from b on, where V, `values`, is the value of the
+    state it began in and V' that of the next step, 0 after the last. `step_ends` is True on each step's last token.
+    All [N, L]; 0 outside the mask. The paper's case is γ = 1.
+    """
+    advantages = token_rewards.new_zeros(token_rewards.shape)
+    running = token_rewards.new_zeros(len(token_rewards))
+    following = running.clone()
+    for t in reversed(range(token_rewards.shape[1])):
+        here = mask[:, t]
+        ahead = torch.where(step_ends[:, t], following, running)
+        running = running.where(~here, token_rewards[:, t] + gamma * ahead)
+        following = following.where(~here, values[:, t])
+        advantages[:, t] = running - values[:, t]
+    begins, current = torch.ones_like(mask[:, 0]), running
+    for t in range(token_rewards.shape[1]):
+        here = mask[:, t]
+        current = torch.where(here & begins, advantages[:, t], current)
+        begins = torch.where(here, step_ends[:, t], begins)
+        advantages[:, t] = current
     return advantages * mask
