@@ -66,7 +66,7 @@ def play(algorithm: str, seed: int) -> Run:
 def table(runs: list[Run]) -> str:
     """One Markdown row per algorithm, in the order of the presets."""
     lines = [
-        "| algorithm | training reward, update 1 to 12 | held-out before | after: mean (worst–best) | improved | CPU s |",
+        "| algorithm | reward, update 1 to 12 | held-out before | after: mean (worst–best) | improved | CPU s |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, preset in PRESETS.items():
@@ -86,7 +86,7 @@ def table(runs: list[Run]) -> str:
 
 def sparkline(values: list[float]) -> str:
     """Values from 0 to 1 as bars of fixed scale."""
-    return "".join(_BARS[min(7, max(0, int(8 * value)))] if value == value else " " for value in values)
+    return "".join(_BARS[min(7, max(0, int(8 * value)))] for value in values)
 
 
 def short(share: float) -> str:
