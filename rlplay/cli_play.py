@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from rlplay.curtain import curtain
+
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
 
@@ -90,8 +92,8 @@ def _needs_a_terminal(instead: str) -> None:
 def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
     job = _new_job(scenario, device, None, changes)
     _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
-    from rlplay.ui.app import play as open_playground
-
+    with curtain(job.scenario.title):
+        from rlplay.ui.app import play as open_playground
     return open_playground(job, demo)
 
 
@@ -148,8 +150,8 @@ def resume(recorded: Path, device: str) -> int:
     """Go on with a recorded run in the playground, from its last snapshot."""
     job = _job_going_on(recorded, device)
     _needs_a_terminal(f"rlplay run --resume {recorded}")
-    from rlplay.ui.app import play as open_playground
-
+    with curtain(job.scenario.title):
+        from rlplay.ui.app import play as open_playground
     return open_playground(job)
 
 

@@ -37,12 +37,14 @@ def help_seconds(env: dict[str, str]) -> float:
     return statistics.median(times)
 
 
-def start_seconds(env: dict[str, str]) -> tuple[float, float]:
-    """From the command to the first frame, and to the first rollouts (space pressed at once), medians of five."""
-    frames, rollouts = [], []
+def start_seconds(env: dict[str, str]) -> tuple[float, float, float]:
+    """From the command to the title, the panels and the first rollouts (space pressed at once), medians of five."""
+    titles, frames, rollouts = [], [], []
     for _ in range(5):
         terminal = Terminal(rlplay(), env=env)
         try:
+            terminal.wait_for("Learn to think")
+            titles.append(time.monotonic() - terminal.started)
             terminal.wait_for("Rollouts")
             frames.append(time.monotonic() - terminal.started)
             terminal.press("space")
@@ -50,7 +52,7 @@ def start_seconds(env: dict[str, str]) -> tuple[float, float]:
             rollouts.append(time.monotonic() - terminal.started)
         finally:
             terminal.close()
-    return statistics.median(frames), statistics.median(rollouts)
+    return statistics.median(titles), statistics.median(frames), statistics.median(rollouts)
 
 
 def key_seconds(env: dict[str, str], keys: int) -> list[float]:
@@ -93,8 +95,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as home:
         env = {"RLPLAY_HOME": home, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{home}/bytecode"}
         report("rlplay --help", help_seconds(env), HELP)
-        frame, rollouts = start_seconds(env)
-        report("first frame", frame, FRAME)
+        title, frame, rollouts = start_seconds(env)
+        report("title on the screen", title, FRAME)
+        report("panels on the screen", frame, FRAME)
         report("first rollouts on the screen", rollouts, ROLLOUTS)
         times = key_seconds(env, given.keys)
     report(f"key to paint, engine running, median of {len(times)}", statistics.median(times), KEY)

@@ -1,0 +1,29 @@
+"""What the terminal shows from the first moment until the screen is drawn, whose import takes most of a second."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[2J", "\x1b[?25h\x1b[?1049l"
+
+
+@contextmanager
+def curtain(title: str) -> Iterator[None]:
+    """A title in the middle of the alternate screen, which the program that follows takes over.
+
+    The normal screen comes back only if the block raises; otherwise whoever took over leaves the alternate one.
+    """
+    columns, lines = shutil.get_terminal_size()
+    text = f"rlplay · {title}"[:columns]
+    place = f"\x1b[{lines // 2};{(columns - len(text)) // 2 + 1}H"
+    sys.stdout.write(f"{_ENTER}{place}\x1b[1m{text[:6]}\x1b[0m{text[6:]}")
+    sys.stdout.flush()
+    try:
+        yield
+    except BaseException:
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()
+        raise

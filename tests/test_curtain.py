@@ -1,0 +1,22 @@
+"""The moment before the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlplay.curtain import curtain
+
+
+def test_the_title_stays_for_whoever_takes_over(capsys: pytest.CaptureFixture[str]) -> None:
+    with curtain("Learn to think"):
+        pass
+    shown = capsys.readouterr().out
+    assert "rlplay" in shown
+    assert "Learn to think" in shown
+    assert "\x1b[?1049l" not in shown
+
+
+def test_the_shell_comes_back_if_nobody_takes_over(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ImportError), curtain("x" * 500):
+        raise ImportError
+    assert capsys.readouterr().out.endswith("\x1b[?25h\x1b[?1049l")
