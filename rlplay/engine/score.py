@@ -17,7 +17,7 @@ from rlplay.tasks.own import OwnError, accepted
 from rlplay.tasks.task import Example, RewardFunction
 from rlplay.trace.records import Array, Scored
 
-Answer = float | list[tuple[int, float]]
+Answer = float | Steps
 """One completion's score, NaN for None; or for each step the characters it reaches and its score."""
 
 
@@ -46,13 +46,13 @@ def score(batch: Batch, state: State) -> Scored:
     answers, weights = graded(given, state)
     parts = totals(answers)
     gold = totals({name: _call(name, f, given) for name, f in state.task.gold.items()})
-    total = weighted(parts, weights)
-    if np.isnan(total).all():
+    rewards = weighted(parts, weights)
+    if np.isnan(rewards).all():
         raise Halt(f"no reward function answered for any completion ({', '.join(weights) or 'every weight is 0'})")
     batch.parts, batch.weights = parts, weights
-    batch.rewards = torch.from_numpy(total).to(batch.ids.device)
+    batch.rewards = torch.from_numpy(rewards).to(batch.ids.device)
     batch.step_scores, batch.step_ends = place_steps(batch, state.lm, answers, weights)
-    batch.scored = Scored(update=batch.update, rewards=total, parts=parts, weights=weights, gold=gold)
+    batch.scored = Scored(update=batch.update, rewards=rewards, parts=parts, weights=weights, gold=gold)
     return batch.scored
 
 
@@ -68,7 +68,7 @@ def graded(given: Completions, state: State) -> tuple[dict[str, list[Answer]], d
 
 def totals(answers: dict[str, list[Answer]]) -> dict[str, Array]:
     """One number per completion and function, NaN where it did not answer: float32 [N] each."""
-    return {name: np.array([_total(a) for a in given], dtype=np.float32) for name, given in answers.items()}
+    return {name: np.array([total(a) for a in given], dtype=np.float32) for name, given in answers.items()}
 
 
 def weighted(parts: dict[str, Array], weights: dict[str, float]) -> Array:
@@ -104,10 +104,6 @@ def _characters(lm: LanguageModel, ids: list[int]) -> Array:
     return np.cumsum([0 if i in special else len(text) for i, text in zip(ids, lm.texts(ids), strict=True)])
 
 
-def _total(answer: Answer) -> float:
-    return sum(value for _, value in answer) if isinstance(answer, list) else answer
-
-
 def _call(name: str, function: RewardFunction, given: Completions) -> list[Answer]:
     examples = given.examples
     chat = [not isinstance(example.prompt, str) for example in examples]
@@ -140,7 +136,7 @@ def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
             f"reward function {name!r} gave something that is not a number, None or a list of (end, score) pairs"
         ) from None
     for i, (answer, value) in enumerate(zip(answers, read, strict=True)):
-        if answer is not None and not math.isfinite(_total(value)):
+        if answer is not None and not math.isfinite(total(value)):
             raise Halt(f"reward function {name!r} gave {value} for completion {i}: {texts[i][:60]!r}")
     return read
 

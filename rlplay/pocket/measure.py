@@ -9,6 +9,7 @@ import msgspec
 import torch
 
 from rlplay.tasks import Example, Task, load_task
+from rlplay.tasks.task import total
 
 _ROWS = 128
 _LONGEST_ANSWER = 40
@@ -51,7 +52,7 @@ def task_figures(model: Any, tokenizer: Any, task: Task, count: int) -> dict[str
         columns = {name: [example.columns[name] for example in asked] for name in examples[0].columns}
         for name, reward in task.rewards.items():
             scores = reward([example.prompt for example in asked], sampled.texts, **columns)
-            figures[f"{name}, {part}"] = fmean(score for score in scores if score is not None)
+            figures[f"{name}, {part}"] = fmean(total(score) for score in scores if score is not None)
         figures[f"tokens, {part}"] = fmean(sampled.lengths)
     return figures
 

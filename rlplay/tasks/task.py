@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 Message = dict[str, str]
 Completion = str | list[Message]
-RewardFunction = Callable[..., list[float | None]]
+Steps = list[tuple[int, float]]
+RewardFunction = Callable[..., Sequence[float | Steps | None]]
 """TRL's signature, `f(prompts, completions, **columns)`: one score per completion, None where it does not apply.
+
+Beyond TRL, a function may score steps: a list of (end, score) per completion, `end` counting characters up to which
+the step goes. Their sum is the completion's score; `reward_stream` decides whether it arrives step by step.
 
 `columns` holds, for every key of `Example.columns`, a list as long as `completions`.
 """
@@ -39,6 +43,11 @@ class Task(msgspec.Struct, frozen=True):
     held_out: list[Example]
     rewards: dict[str, RewardFunction]
     gold: dict[str, RewardFunction]
+
+
+def total(answer: float | Steps) -> float:
+    """The score of a whole completion: its steps' sum, if steps were scored."""
+    return sum(value for _, value in answer) if isinstance(answer, list) else answer
 
 
 def chat(text: str) -> list[Message]:

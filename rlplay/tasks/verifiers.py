@@ -6,7 +6,9 @@ import re
 from typing import Any
 
 from rlplay.tasks.numerals import last_number, numbers_in
-from rlplay.tasks.task import Completion, completion_text
+from rlplay.tasks.task import Completion, Steps, completion_text
+
+_EQUATION = re.compile(r"\d+[-+*]\d+=\d+")
 
 
 def correct(
@@ -52,6 +54,27 @@ def shown_steps(
         sum(_stands_in(step, completion_text(completion)) for step in wanted) / len(wanted)
         for completion, wanted in zip(completions, steps, strict=True)
     ]
+
+
+def worked(
+    prompts: list[Any],  # noqa: ARG001 - TRL's signature
+    completions: list[Completion],
+    steps: list[list[str]],
+    **_columns: Any,
+) -> list[Steps | float | None]:
+    """A score for each equation that a completion writes: 1/len(steps) for the next right step, 0 for any other.
+
+    Each comes with the number of characters after which the equation ends, so that a process reward can be given there.
+    """
+    scored: list[Steps | float | None] = []
+    for completion, wanted in zip(completions, steps, strict=True):
+        left, found = list(wanted), Steps()
+        for equation in _EQUATION.finditer(completion_text(completion)):
+            right = bool(left) and equation.group() == left[0]
+            found.append((equation.end(), 1 / len(wanted) if right else 0.0))
+            left = left[1:] if right else left
+        scored.append(found)
+    return scored
 
 
 def _stands_in(step: str, text: str) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 
 from rlplay.tasks.split import is_held_out, variant
 from rlplay.tasks.task import Example, Task, chat
-from rlplay.tasks.verifiers import correct, mentioned, shown_steps
+from rlplay.tasks.verifiers import correct, mentioned, shown_steps, worked
 
 NAMES = ("Roger", "Anna", "Tom", "Maria", "Ben", "Lucy", "Omar", "Mei")
 GOODS = (
@@ -80,6 +80,6 @@ def word_problems() -> Task:
         summary="Multiply, then add: how many things are there in all?",
         train=[example for numbers in TRAIN_OPERANDS for example in _tellings(numbers)],
         held_out=[example for numbers in HELD_OUT_OPERANDS for example in _tellings(numbers)],
-        rewards={"correct": correct, "mentioned": mentioned, "steps": shown_steps},
+        rewards={"correct": correct, "mentioned": mentioned, "steps": shown_steps, "worked": worked},
         gold={"correct": correct},
     )

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from rlplay.tasks import completion_text, load_task, task_names
+from rlplay.tasks.task import total
 
 
 @pytest.mark.parametrize("name", task_names())
@@ -50,7 +51,8 @@ def test_every_scorer_scores_every_example(name: str) -> None:
     columns = {key: [example.columns[key] for example in examples] for key in examples[0].columns}
     prompts = [example.prompt for example in examples]
     for scorer in [*task.rewards.values(), *task.gold.values()]:
-        assert scorer(prompts, ["no answer"] * len(examples), **columns) == [0.0] * len(examples)
+        scores = scorer(prompts, ["no answer"] * len(examples), **columns)
+        assert [total(score) for score in scores] == [0.0] * len(examples)
         assert scorer.__doc__
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.tasks.verifiers import correct, mentioned, shown_steps
+from rlplay.tasks.verifiers import correct, mentioned, shown_steps, worked
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,16 @@ def test_a_negative_answer_needs_its_sign() -> None:
 )
 def test_steps_count_as_written(completion: str, score: float) -> None:
     assert shown_steps(["?"], [completion], steps=[["2*3=6", "5+6=11"]]) == [score]
+
+
+@pytest.mark.parametrize(
+    ("completion", "scores"),
+    [
+        ("2*3=6. 5+6=11. The answer is 11.", [(5, 0.5), (13, 0.5)]),
+        ("5+6=11. 2*3=6.", [(6, 0.0), (13, 0.5)]),
+        ("2*3=6, 2*3=6, 5+6=12", [(5, 0.5), (12, 0.0), (20, 0.0)]),
+        ("The answer is 11.", []),
+    ],
+)
+def test_every_equation_is_scored_where_it_ends(completion: str, scores: list[tuple[int, float]]) -> None:
+    assert worked(["?"], [completion], steps=[["2*3=6", "5+6=11"]]) == [scores]
