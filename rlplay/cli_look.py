@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import click
 
-from rlplay.cli_play import SCENARIO
+from rlplay.cli_play import ALGORITHM, SCENARIO
 from rlplay.trace.text import visible_lines
 
 
@@ -98,4 +99,44 @@ def doctor() -> None:
         _echo(line)
 
 
-COMMANDS = (list_scenarios, show, runs, export, doctor)
+@click.command()
+@click.argument("name", type=ALGORITHM, required=False)
+def algorithms(name: str | None) -> None:
+    """List the algorithms, or write out the formulas of one and how they differ from those of the one before it."""
+    from rlplay.scenario.algorithms import PRESETS
+
+    if name is not None:
+        for line in _written_out(name):
+            _echo(line)
+        return
+    columns = [("NAME", "TITLE", "AFTER", "PAPER")]
+    columns += [(p.name, p.title, p.after or "–", p.paper) for p in PRESETS.values()]
+    widths = [max(map(len, column)) + 2 for column in zip(*columns, strict=True)]
+    sentences = ["", *(p.changes for p in PRESETS.values())]
+    for row, sentence in zip(columns, sentences, strict=True):
+        _echo("".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        if sentence:
+            _echo(click.wrap_text(sentence, 110, " " * widths[0], " " * widths[0]))
+    _echo("\nThe formulas of one: rlplay algorithms NAME      Play it: rlplay --algorithm NAME")
+
+
+def _written_out(name: str) -> Iterator[str]:
+    from rlplay.scenario.algorithms import PRESETS
+    from rlplay.scenario.presets import resolve
+    from rlplay.scenario.terms import difference, equation, terms
+    from rlplay.scenario.trl import loss_type
+
+    settings, preset = resolve({"algorithm": name}), PRESETS[name]
+    yield f"{preset.title}   {preset.paper}"
+    yield f"{preset.changes}\n"
+    for left, right in terms(settings).items():
+        yield f"  {equation(left, right)}"
+    if called := loss_type(settings):
+        yield f"\nTRL: GRPOTrainer with loss_type={called}"
+    if preset.after is not None:
+        yield f"\nAgainst {PRESETS[preset.after].title}:"
+        for left, old, new in difference(resolve({"algorithm": preset.after}), settings):
+            yield from (f"{sign} {equation(left, right)}" for sign, right in (("-", old), ("+", new)) if right)
+
+
+COMMANDS = (list_scenarios, algorithms, show, runs, export, doctor)

@@ -43,7 +43,34 @@ class ScenarioName(_Word):
         return [CompletionItem(name) for name in bundled() if name.startswith(incomplete)]
 
 
-SCENARIO = ScenarioName()
+class AlgorithmName(_Word):
+    """An algorithm's name, completed by the shell."""
+
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from rlplay.scenario.algorithms import PRESETS
+        from rlplay.scenario.spelling import nearest
+
+        if value not in PRESETS:
+            near = nearest(value, list(PRESETS))
+            hint = f"did you mean {near!r}?" if near else "'rlplay algorithms' lists them"
+            self.fail(f"unknown algorithm {value!r}; {hint}", param, ctx)
+        return value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The names that go on from what is typed."""
+        from rlplay.scenario.algorithms import PRESETS
+
+        return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
+
+
+SCENARIO, ALGORITHM = ScenarioName(), AlgorithmName()
 
 _CHANGES = (
     click.option(
@@ -54,7 +81,7 @@ _CHANGES = (
     ),
     click.option("--dataset", metavar="FILE", help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column."),
     click.option("--reward", metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."),
-    click.option("--algorithm", metavar="NAME", help="reinforce, reinforce-baseline, ppo, rlhf-ppo, grpo or dr-grpo."),
+    click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, ppo, …: 'rlplay algorithms' lists them."),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
     click.option("--seed", type=int, metavar="N", help="Of all random choices."),
     click.option("--device", default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto."),

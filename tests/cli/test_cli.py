@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from rlplay import __version__, cli, cli_play
 from rlplay.engine import headless
+from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
 from rlplay.trace.runfile import RunWriter
@@ -51,6 +52,20 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"rlplay run {name}" in out
 
 
+def test_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
+    status, listed, _ = called(capsys, "algorithms")
+    assert status == 0
+    for preset in PRESETS.values():
+        assert f"\n{preset.name} " in listed
+        assert preset.paper in listed
+        assert " ".join(preset.changes.split()) in " ".join(listed.split())
+    _, dr_grpo, _ = called(capsys, "algorithms", "dr-grpo")
+    assert "  S = −min(w·A, clip(w, 0.8, 1.2)·A)\n" in dr_grpo
+    assert "loss_type=dr_grpo" in dr_grpo
+    assert "\n- L = 1/N Σᵢ 1/nᵢ Σₜ S\n+ L = 1/(N·32) Σᵢ Σₜ S\n" in dr_grpo
+    assert "Against" not in called(capsys, "algorithms", "reinforce")[1]
+
+
 def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = called(capsys, "runs")
     assert status == 0
@@ -63,6 +78,8 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["rnu"], "did you mean 'run'"),
         (["learn"], "did you mean 'learn-to-think'"),
         (["xyzzy"], "rlplay list"),
+        (["algorithms", "grp"], "did you mean 'grpo'?"),
+        (["run", "--algorithm", "xyzzy"], "'rlplay algorithms' lists them"),
         (["nowhere/mine.yaml"], "no such file"),
         (["run", "xyzzy"], "there is no scenario 'xyzzy'"),
         (["run", "--set", "beta"], "name=value"),
@@ -131,6 +148,7 @@ def test_names_complete_in_the_shell() -> None:
     assert {"learn-to-think"} <= names([], "le")
     assert {"run", "runs"} <= names([], "ru")
     assert names(["run"], "two") == {"two-plus-two"}
+    assert names(["run", "--algorithm"], "dr") == names(["algorithms"], "dr") == {"dr-grpo"}
     assert "--seed" in names([], "--se")
 
 

@@ -1,0 +1,27 @@
+"""What TRL calls a combination of settings."""
+
+from __future__ import annotations
+
+from rlplay.scenario.settings import Settings
+
+_LOSS_TYPES = {
+    ("ppo", "seq_mean_token_mean"): "grpo",
+    ("ppo", "constant"): "dr_grpo",
+    ("ppo", "seq_mean_token_sum"): "luspo",
+    ("cispo", "token_mean"): "cispo",
+    ("vespo", "token_mean"): "vespo",
+    ("sapo", "seq_mean_token_mean"): "sapo",
+}
+
+
+def loss_type(settings: Settings) -> str | None:
+    """The `loss_type` of TRL's GRPOTrainer that fuses this surrogate and aggregation; None if there is none.
+
+    Over the tokens of one optimizer step the mean is TRL's `bnpo`; `dapo` divides by those of the whole batch,
+    which is the same where a batch is one step. TRL has no value loss, and of the ratio's levels only two.
+    """
+    if settings.baseline == "value" or settings.importance_sampling_level not in ("token", "sequence"):
+        return None
+    if (settings.surrogate, settings.aggregation) == ("ppo", "token_mean"):
+        return "dapo" if settings.num_minibatches == 1 else "bnpo"
+    return _LOSS_TYPES.get((settings.surrogate, settings.aggregation))

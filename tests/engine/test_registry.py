@@ -1,0 +1,38 @@
+"""Whatever the engine logs, the registry can explain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rlplay.trace.metrics import METRICS, describe
+from rlplay.trace.records import Evaluated, Finished, Stepped
+
+
+@pytest.mark.parametrize(
+    ("given", "logs"),
+    [
+        ({"algorithm": "ppo", "delta": 3.0, "num_iterations": 1}, {"clip_ratio/delta_mean", "explained_variance"}),
+        ({"algorithm": "ppo-penalty", "num_iterations": 1}, {"kl_penalty", "kl_coef"}),
+        ({"algorithm": "cispo", "dynamic_sampling": True}, {"cispo_clip_ratio", "dynamic_sampling/dropped_groups"}),
+    ],
+)
+def test_every_number_that_the_engine_logs_has_a_row(
+    start: Callable[..., Any], given: dict[str, Any], logs: set[str]
+) -> None:
+    driver, records = start(eval_every=1, **given)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    names = {
+        name for record in records if isinstance(record, Stepped | Finished | Evaluated) for name in record.metrics
+    }
+    assert logs | {"kl", "eval_reward"} <= names
+    assert not [name for name in names if describe(name) is None]
+
+
+def test_rows_say_what_they_are() -> None:
+    for row in METRICS.values():
+        assert row.title
+        assert row.formula

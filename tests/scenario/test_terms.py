@@ -1,0 +1,114 @@
+"""Algorithms in symbols: every choice is told, and two algorithms differ in what tells them apart."""
+
+import msgspec
+import pytest
+
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.presets import resolve
+from rlplay.scenario.settings import Settings, choices
+from rlplay.scenario.terms import difference, equation, terms
+from rlplay.scenario.trl import loss_type
+
+AXES = (
+    "reward_stream", "multi_objective_aggregation", "returns", "baseline", "scale_rewards", "importance_sampling_level",
+    "surrogate", "kl_placement", "kl_estimator", "kl_anchor", "aggregation",
+)  # fmt: skip
+
+
+def told(**given) -> str:
+    return "\n".join(equation(*entry) for entry in terms(msgspec.structs.replace(Settings(), **given)).items())
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_every_choice_of_an_axis_reads_differently(axis):
+    base = {"beta": 0.5, "kl_placement": "loss"}
+    assert len({told(**base | {axis: word}) for word in choices(axis)}) == len(choices(axis))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "given"),
+    [
+        ("epsilon", 0.3, {}),
+        ("epsilon_high", 0.4, {}),
+        ("epsilon_high", 3.0, {"surrogate": "cispo"}),
+        ("delta", 3.0, {}),
+        ("sapo_temperature_pos", 2.0, {"surrogate": "sapo"}),
+        ("sapo_temperature_neg", 2.0, {"surrogate": "sapo"}),
+        ("vespo_k_pos", 1.0, {"surrogate": "vespo"}),
+        ("vespo_lambda_neg", 1.0, {"surrogate": "vespo"}),
+        ("gamma", 0.9, {"returns": "to_go"}),
+        ("gamma", 0.9, {"returns": "vine"}),
+        ("vine_samples", 3, {"returns": "vine"}),
+        ("lam", 0.5, {"returns": "gae", "baseline": "value"}),
+        ("beta", 0.1, {}),
+        ("beta", 0.1, {"kl_placement": "reward"}),
+        ("use_bias_correction_kl", False, {"beta": 0.1}),
+        ("kl_ctrl", "ziegler", {"beta": 0.1}),
+        ("kl_ctrl", "ppo", {"beta": 0.1, "kl_anchor": "old"}),
+        ("overlong_buffer", 8, {}),
+        ("mask_truncated_completions", True, {}),
+        ("top_entropy_quantile", 0.2, {}),
+        ("off_policy_mask_threshold", 0.02, {}),
+        ("entropy_coef", 0.01, {}),
+        ("vf_coef", 0.5, {"baseline": "value"}),
+        ("cliprange_value", 0.5, {"baseline": "value"}),
+        ("num_iterations", 4, {}),
+        ("num_minibatches", 4, {}),
+        ("dynamic_sampling", True, {}),
+        ("max_completion_length", 64, {"aggregation": "constant"}),
+    ],
+)
+def test_every_number_that_counts_is_in_the_formula(name, value, given):
+    assert name in KNOBS
+    assert told(**given) != told(**given, **{name: value})
+
+
+@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.after])
+def test_an_algorithm_differs_from_the_one_before_in_its_formula(name):
+    before, after = resolve({"algorithm": PRESETS[name].after}), resolve({"algorithm": name})
+    changed = difference(before, after)
+    assert changed
+    assert changed == [
+        (left, terms(before).get(left), terms(after).get(left))
+        for left, *_ in changed
+        if terms(before).get(left) != terms(after).get(left)
+    ]
+
+
+def test_a_difference_names_the_terms_that_change_and_no_others():
+    assert difference(resolve({"algorithm": "grpo"}), resolve({"algorithm": "dr-grpo"})) == [
+        ("A", "(G − b)/(σ + 0.0001), σ = std of the group's rewards", "G − b"),
+        ("L", "1/N Σᵢ 1/nᵢ Σₜ S", "1/(N·32) Σᵢ Σₜ S"),
+    ]
+    added = {left: (old, new) for left, old, new in difference(Settings(), Settings(beta=0.05))}
+    assert added["K"] == (None, "w·(p_ref/p − log(p_ref/p) − 1)")
+
+
+def test_whatever_does_nothing_is_left_out():
+    assert "K" not in terms(Settings(beta=0.0))
+    assert "w" not in terms(resolve({"algorithm": "reinforce"}))
+    assert "L_V" not in terms(resolve({"algorithm": "grpo"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"algorithm": "grpo"}, "grpo"),
+        ({"algorithm": "gspo"}, "grpo"),
+        ({"algorithm": "dr-grpo"}, "dr_grpo"),
+        ({"algorithm": "dapo"}, "bnpo"),
+        ({"algorithm": "dapo", "num_minibatches": 1}, "dapo"),
+        ({"algorithm": "luspo"}, "luspo"),
+        ({"algorithm": "cispo"}, "cispo"),
+        ({"algorithm": "sapo"}, "sapo"),
+        ({"algorithm": "vespo"}, "vespo"),
+        ({"algorithm": "reinforce"}, None),
+        ({"algorithm": "rloo"}, None),
+        ({"algorithm": "gmpo"}, None),
+        ({"algorithm": "ppo"}, None),
+        ({"algorithm": "sapo", "aggregation": "token_mean"}, None),
+    ],
+)
+def test_the_name_that_trl_gives_it(given, name):
+    assert loss_type(resolve(given)) == name
