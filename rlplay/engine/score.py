@@ -14,7 +14,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own import OwnError, accepted
-from rlplay.tasks.task import Example, RewardFunction
+from rlplay.tasks.task import Example, RewardFunction, Steps, total
 from rlplay.trace.records import Array, Scored
 
 Answer = float | Steps
