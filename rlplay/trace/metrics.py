@@ -36,7 +36,7 @@ _ROWS = (
            "Cut answers often miss their reward: raise max_completion_length or shorten the answers."),
     Metric("entropy", "Entropy", "mean over tokens of the entropy of the next-token distribution", "nats",
            "How much the policy still explores. Falling to 0 early means it has stopped searching."),
-    Metric("kl", "KL to reference", "mean over tokens of kl_estimator: as trained if β is in the loss, else as sampled",
+    Metric("kl", "KL to reference", "mean over tokens of k1, k2 or k3: as trained if β is in the loss, else as sampled",
            "nats",
            "Distance from the frozen reference; what beta holds back. Near 0 at the start, by construction."),
     Metric("kl_old", "KL old to new", "mean over the first prompt's tokens of w − log w − 1, w = new/old (k3)",

@@ -32,7 +32,9 @@ def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, 
     width, height = size.width, max(size.height - 1, 1)
     frame = Frame(width, 0, width - 1, *look.limits)
     edges = np.linspace(*look.limits, width + 1)
-    counts = [np.histogram(np.clip(part, *look.limits), edges)[0] for part in (values, front)]
+    # As doubles: a limit rounded to the records' single precision may lie outside the edges, and the bar be lost.
+    parts = (np.clip(part.astype(np.float64), *look.limits) for part in (values, front))
+    counts = [np.histogram(part, edges)[0] for part in parts]
     most = max(int(counts[0].max()), 1)
     shares = [np.log1p(count) / np.log1p(most) if look.log else count / most for count in counts]
     whole, before = (np.ceil(share * height * 8).astype(int).tolist() for share in shares)

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from rlplay.trace.lenses import LENSES
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
 from rlplay.ui.formula import Numbers
 
 _STEPPED = ("logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp")
+
+
+class Steps(NamedTuple):
+    """The `last` optimizer step that saw a token, of so many `planned` ones, and how many `times` it was seen."""
+
+    last: int
+    planned: int
+    times: int
 
 
 class Facts:
@@ -50,6 +59,23 @@ class Facts:
     def new(self) -> Array | None:
         """Log-probabilities of the sampled tokens after the update."""
         return self.update.new_logprobs()
+
+    @cached_property
+    def _seen(self) -> tuple[Array, Array]:
+        """By token: the number (from 1) of the last optimizer step that saw it, and how many did. int64 [T] each."""
+        last, times = np.zeros((2, self.update.tokens), dtype=np.int64)
+        for step in self.update.steps:
+            assert self.update.sampled is not None
+            index = spans(self.update.sampled.offsets, step.rows)
+            last[index] = step.step + 1
+            times[index] += 1
+        return last, times
+
+    def steps(self, token: int) -> Steps | None:
+        """Which optimizer steps saw a token; None before any did, or where there is only one."""
+        planned = self.update.steps[-1].epochs * self.update.steps[-1].minibatches if self.update.steps else 0
+        last, times = self._seen
+        return Steps(int(last[token]), planned, int(times[token])) if planned > 1 and times[token] else None
 
     @cached_property
     def _last_step(self) -> dict[str, Array | None]:

@@ -116,15 +116,22 @@ def _clipped(settings: Mapping[str, Any], advantage: float, ratio: float, clip_s
         ],
     ]
     if clip_state:
-        side = f"w > {high:g} and A > 0" if clip_state > 0 else f"w < {low:g} and A < 0"
-        mark = "▲" if clip_state > 0 else "▼"
-        effect = "the surrogate's gradient is 0; the KL term still pulls" if _has_kl_term(settings) else "gradient 0"
-        lines.append([(f"{mark} clipped ({side}): {effect}", "note")])
+        lines += [[(text, "note")] for text in _why_clipped(clip_state > 0, (low, high), _has_kl_term(settings))]
     elif held != ratio:
         lines.append([("outside the band on the harmless side: it still pulls", "note")])
     else:
         lines.append([(_direction(settings, advantage), "note")])
     return lines
+
+
+def _why_clipped(up: bool, band: tuple[float, float], with_kl: bool) -> list[str]:
+    bound = f"{band[1] if up else band[0]:g}"
+    return [
+        f"▲ clipped: A > 0 and w > {bound}" if up else f"▼ clipped: A < 0 and w < {bound}",
+        f"It is already {'more' if up else 'less'} than {bound} times as likely as when it was sampled. "
+        f"There min takes {bound}·A, a constant: moving it further gains nothing, so it no longer pulls"
+        f"{'; only the KL term does' if with_kl else ''}.",
+    ]
 
 
 def _direction(settings: Mapping[str, Any], advantage: float) -> str:
@@ -141,4 +148,7 @@ def _kl_term(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
     if numbers.kl is None:
         return [meaning]
     factor = f"({symbol})" if "·" in symbol else symbol
-    return [[(f"+ β·{factor} = {beta:g}·{plain(numbers.kl, 3)} = {signed(beta * numbers.kl, 4)}", "plain")], meaning]
+    return [
+        [(f"+ β·{factor} = {beta:g}·{plain(numbers.kl, 3)} = {signed(beta * numbers.kl, 4).strip()}", "plain")],
+        meaning,
+    ]

@@ -243,7 +243,7 @@ def _count(count: int, noun: str) -> str:
 
 
 def _signed(value: float) -> str:
-    return number(value) if value < 0 else f"+{number(value)}"
+    return f"+{number(value)}" if value > 0 else number(value)
 
 
 def _listed(parts: list[str]) -> str:

@@ -80,7 +80,9 @@ def joined(cells: Iterable[Cell]) -> Content:
 
 def number(value: float, digits: int = 3) -> str:
     """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5; "≈0" for rounding noise."""
-    if 0 < abs(value) < NOISE:
+    if value == 0:
+        return "0"
+    if abs(value) < NOISE:
         return "≈0"
     short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.{digits}g}")
     return "−" + short[1:] if short.startswith("-") else short

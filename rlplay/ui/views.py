@@ -62,7 +62,8 @@ class Trace:
     kind: Literal["line", "dotted", "points"] = "line"
     side: Literal["left", "right"] = "left"
     band: str = ""
-    estimator: str = ""
+    estimator: str = ""  # its name
+    estimator_of: str = ""  # the setting that names it
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Lines:
         return tuple(name for trace in self.traces for name in (trace.metric, trace.band) if name)
 
     def state(self, source: Source) -> object:
-        estimators = [source.settings.get(trace.estimator) for trace in self.traces]
+        estimators = [_estimator(trace, source) for trace in self.traces]
         branches = len(source.history.abandoned(self.traces[0].metric))
         return [source.history.series(name) for name in self.metrics], source.history.marks, estimators, branches
 
@@ -113,7 +114,7 @@ class Lines:
             at = dict(zip(updates, values, strict=True)).get(cursor)
             return Content.assemble((glyph, style), label, ("–" if at is None else exact(at), "bold $foreground"))
         unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
-        kind = f" · {source.settings.get(trace.estimator, trace.estimator)}" if trace.estimator else ""
+        kind = f" · {_estimator(trace, source)}" if _estimator(trace, source) else ""
         latest = number(values[-1]) if len(values) else "–"
         return Content.assemble((glyph, style), label, (latest, "bold $foreground"), unit, kind)
 
@@ -134,7 +135,7 @@ REWARD = Lines("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward
 KL = Lines(
     "KL",
     (
-        Trace("kl", "to reference", estimator="kl_estimator"),
+        Trace("kl", "to reference", estimator_of="kl_estimator"),
         Trace("kl_old", "to old policy", "dotted", estimator="k3"),
     ),
 )
@@ -147,6 +148,11 @@ LENGTH = Lines(
 def exact(value: float) -> str:
     """A value to five digits, as the cursor shows it."""
     return number(value, digits=5)
+
+
+def _estimator(trace: Trace, source: Source) -> str:
+    """How the metric is estimated; empty if it is not, or as long as no settings are known."""
+    return str(source.settings.get(trace.estimator_of, trace.estimator))
 
 
 def _unit(trace: Trace) -> str:

@@ -64,6 +64,13 @@ async def test_before_the_first_update_every_panel_says_which_key_fills_it():
         assert [title(panel) for panel in app.panels] == ["Reward", "KL", "Ratio · clip", "Length"]
 
 
+async def test_no_estimator_is_named_before_the_settings_are_known():
+    app = Host()
+    async with app.run_test(size=(160, 12)):
+        app.query_one(CurvePanels).show(History(), None, {})
+        assert title(app.panels[1]) == "KL ━ to reference –"
+
+
 async def test_borders_name_the_latest_values():
     history, live = recorded()
     app = Host(history, live)

@@ -24,7 +24,9 @@ def test_clipped_high():
         "−min(w·A, clip(w, 0.8, 1.2)·A)",
         "= −min(1.39·0.93, 1.20·0.93)",
         "= −min(+1.29, +1.12) = −1.12",
-        "▲ clipped (w > 1.2 and A > 0): gradient 0",
+        "▲ clipped: A > 0 and w > 1.2",
+        "It is already more than 1.2 times as likely as when it was sampled. There min takes 1.2·A, a constant: "
+        "moving it further gains nothing, so it no longer pulls.",
     ]
     assert won(lines) == ["1.20·0.93", "+1.12", "−1.12"]
 
@@ -32,7 +34,8 @@ def test_clipped_high():
 def test_clipped_low():
     lines = told({}, advantage=-1.0, ratio=0.5, clip_state=-1)
     assert won(lines) == ["0.80·(−1.00)", "−0.80", "+0.80"]
-    assert words(lines)[-1] == "▼ clipped (w < 0.8 and A < 0): gradient 0"
+    assert words(lines)[-2] == "▼ clipped: A < 0 and w < 0.8"
+    assert words(lines)[-1].startswith("It is already less than 0.8 times as likely")
 
 
 def test_outside_on_the_harmless_side_still_pulls():
@@ -60,6 +63,8 @@ def test_the_kl_term_is_named_and_filled(estimator):
     lines = told(how, advantage=1.0, ratio=1.0, kl=0.02)
     assert words(lines)[0].endswith(f" + β·{estimator}")
     assert f"+ β·{estimator} = 0.05·0.020 = +0.0010" in words(lines)
+    still = told(how, advantage=1.0, ratio=1.0, kl=0.0)
+    assert f"+ β·{estimator} = 0.05·0.000 = 0.0000" in words(still)
 
 
 def test_a_corrected_kl_term_is_shown_times_the_ratio():
@@ -72,7 +77,7 @@ def test_a_corrected_kl_term_is_shown_times_the_ratio():
 @pytest.mark.parametrize(
     ("numbers", "note"),
     [
-        ({"advantage": 0.93, "ratio": 1.39, "clip_state": 1}, "the surrogate's gradient is 0; the KL term still pulls"),
+        ({"advantage": 0.93, "ratio": 1.39, "clip_state": 1}, "so it no longer pulls; only the KL term does."),
         ({"advantage": 1.0, "ratio": 1.0, "clip_state": 0}, "A > 0: the surrogate pulls this token up"),
         ({"advantage": 0.0, "ratio": 1.0, "clip_state": 0}, "A = 0: only the KL term pulls"),
     ],
@@ -84,7 +89,12 @@ def test_beside_a_kl_term_the_surrogate_is_not_all_that_pulls(numbers, note):
 
 @pytest.mark.parametrize(
     ("derivative", "told_as"),
-    [(-0.0125, "∂L/∂ℓ = −0.0125: pulls it up"), (2.0, "∂L/∂ℓ = 2: pushes it down"), (0.0, "leaves it alone")],
+    [
+        (-0.0125, "∂L/∂ℓ = −0.0125: pulls it up"),
+        (2.0, "∂L/∂ℓ = 2: pushes it down"),
+        (0.0, "∂L/∂ℓ = 0: leaves it alone"),
+        (-0.0, "∂L/∂ℓ = 0: leaves it alone"),
+    ],
 )
 def test_the_recorded_derivative_has_the_last_word(derivative, told_as):
     lines = told({}, advantage=1.0, ratio=1.0, clip_state=0, dloss_dlogp=derivative)

@@ -13,6 +13,7 @@ from rlplay.ui.widgets.curves import CurvePanel
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.words import WORDS
 
 
 class Host(App):
@@ -88,6 +89,27 @@ async def test_every_key_is_listed():
         assert not verb.keys or verb.help in below
     for key in (" . ", " ? ", " [ ", " F12 ", "ctrl+p"):
         assert key in f"{below} "
+
+
+async def test_kl_is_explained_in_words_where_it_is_drawn_and_among_the_words():
+    for text in ((await shown(CurvePanel(KL)))[0], WORDS):
+        for said in ("how far apart two policies are", "from the frozen model", "that sampled these answers"):
+            assert said in text
+        for estimator in ("**k1** = −log r", "**k2** = ½·(log r)²", "**k3** = r − 1 − log r"):
+            assert estimator in text
+
+
+async def test_the_question_mark_turns_to_the_words_and_back():
+    app = Host(Tokens())
+    async with app.run_test(size=(100, 30)) as pilot:
+        page, words = app.screen.query("VerticalScroll")
+        assert (page.display, words.display) == (True, False)
+        await pilot.press("question_mark")
+        assert (page.display, words.display) == (False, True)
+        assert words.has_focus
+        await pilot.press("question_mark")
+        assert page.display
+        assert page.has_focus
 
 
 async def test_escape_closes_it():

@@ -97,9 +97,11 @@ def test_a_frame_maps_columns_back_to_updates():
     assert all(round(frame.x(frame.column(update))) == update for update in range(1, 33))
 
 
-def test_a_histogram_counts_what_lies_beyond_at_its_edges():
-    values = np.array([0.1, 1.0, 1.0, 1.0, 9.0])
-    rows = lines(histogram(values, values[:0], (0.8, 1.2), Size(21, 5), Look((0.5, 1.5), "a", "b", log=False)))
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_histogram_counts_what_lies_beyond_at_its_edges(kind):
+    values = np.array([0.1, 1.0, 1.0, 1.0, 9.0], dtype=kind)
+    limits = (1 - 2.5 * (1 - 0.8), 1 + 2.5 * 0.2)  # the first is a little more than 0.5
+    rows = lines(histogram(values, values[:0], (0.8, 1.2), Size(21, 5), Look(limits, "a", "b", log=False)))
     assert rows[-1].startswith("≤0.5")
     assert rows[-1].endswith("≥1.5")
     assert rows[0].strip("│ ") == "█"

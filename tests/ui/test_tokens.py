@@ -129,7 +129,40 @@ async def test_clipped_tokens_are_marked_and_explained():
         offsets = app.session.shown.sampled.offsets
         completion = int(np.searchsorted(offsets, place, side="right")) - 1
         app.point(completion, place - int(offsets[completion]))
-        assert "clipped (w > 1.2 and A > 0)" in all_text(app.inspector)
+        assert "clipped: A > 0 and w > 1.2" in all_text(app.inspector)
+
+
+async def test_which_optimizer_steps_a_number_speaks_of_is_said():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        sampled, scored, credited, *steps, _ = synthetic_update(1, steps=8)
+        source.records([sampled, scored, credited, *steps[:3]])
+        await settled(pilot)
+        assert "credit, sum of 3 of 8 steps" in str(app.tokens.border_title)
+        for completion, loss, credit in (
+            (int(steps[2].rows[0]), "in step 3 of 8", "Credit, sum of 2 steps"),
+            (int(steps[1].rows[0]), "in step 2 of 8", "Credit, step 2 of 8"),
+        ):
+            app.point(completion, 0)
+            lines = all_text(app.inspector)
+            assert f"loss of this token {loss}" in lines
+            assert credit in lines
+            assert f"Ratio, {loss.removeprefix('in ')}" in lines
+        source.records(steps[3:])
+        await settled(pilot)
+        assert "credit, sum of 8 steps" in str(app.tokens.border_title)
+        assert "Credit, sum of 4 steps" in all_text(app.inspector), "its half of each pass"
+
+
+async def test_one_optimizer_step_needs_no_number():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        *before, _ = synthetic_update(1, steps=1)
+        source.records(before)
+        await settled(pilot)
+        assert "step" not in str(app.tokens.border_title)
+        assert "loss of this token\n" in all_text(app.inspector)
+        assert "sum of" not in all_text(app.inspector)
 
 
 async def test_model_text_is_never_obeyed():

@@ -18,8 +18,10 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.widgets.footer import KEY_NAMES
 from rlplay.ui.widgets.inspector import Inspector
+from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.words import WORDS
 
 GENERAL = """\
 # rlplay
@@ -58,15 +60,20 @@ class HelpScreen(ModalScreen[None]):
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
+    HelpScreen #words { display: none; }
+    HelpScreen.-words > VerticalScroll { display: none; }
+    HelpScreen.-words #words { display: block; }
     HelpScreen Markdown { padding: 0; margin: 0; background: $background; }
     HelpScreen Markdown MarkdownBlock {
         &:dark > .code_inline, &:light > .code_inline { color: $accent; background: $background; }
     }
     HelpScreen MarkdownH1 { content-align: left middle; color: $accent; text-style: bold; margin: 0 0 1 0; }
-    HelpScreen Static { margin: 1 0 0 0; }
+    HelpScreen VerticalScroll > Static { margin: 1 0 0 0; }
+    HelpScreen MarkdownBulletList { margin: 0 0 1 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,f1,q", "dismiss", "close"),
+        Binding("escape,q", "dismiss", "close"),
+        Binding("question_mark,f1", "turn", "panel or words"),
     ]
 
     def __init__(self, widget: Widget | None) -> None:
@@ -74,14 +81,24 @@ class HelpScreen(ModalScreen[None]):
         self._panel = _explained(widget)
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll() as scroll:
-            scroll.border_title, scroll.border_subtitle = "Help", "↑ ↓ scroll · esc closes"
-            yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL)
+        with VerticalScroll() as page:
+            page.border_title = "Help"
+            page.border_subtitle = keyed("`↑ ↓` scroll · `?` what the words mean · `esc` close")
+            yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL, open_links=False)
             for section in (*_statistics(self._panel), _keys(self._panel)):
                 yield Static(section)
+        with VerticalScroll(id="words") as words:
+            words.border_title = "Words"
+            words.border_subtitle = keyed("`↑ ↓` scroll · `?` the panel and its keys · `esc` close")
+            yield Markdown(WORDS, open_links=False)
 
     def on_mount(self) -> None:
-        self.query_one(VerticalScroll).focus()
+        self.query(VerticalScroll).first().focus()
+
+    def action_turn(self) -> None:
+        """From the panel to the words, and back."""
+        self.toggle_class("-words")
+        self.query(VerticalScroll)[int(self.has_class("-words"))].focus()
 
 
 def _explained(widget: Widget | None) -> Widget | None:

@@ -19,6 +19,7 @@ from rlplay.ui.picture import CURSOR, Picture, Size
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.views import KL, LENGTH, NOTHING_YET, REWARD, Source, View, single
+from rlplay.ui.words import KL as KL_WORDS
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 _TWO_ROWS = 16
@@ -28,7 +29,7 @@ _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 class CurvePanel(Widget, can_focus=True):
     """One plot: a curve or two over the updates, or the ratios of the last optimizer step."""
 
-    HELP = """\
+    HELP = f"""\
 # Curves
 
 One number per update, drawn over the whole run.
@@ -45,7 +46,8 @@ one standard deviation to each side.
 logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
 below it, the surrogate's gradient exactly zero (a KL term in the loss still pulls). Tokens outside on the other side
 still pull. Clipping does not bound the ratio.
-"""
+
+{KL_WORDS}"""
     DEFAULT_CSS = """
     CurvePanel {
         width: 1fr; height: 1fr; padding: 0 1; border: round $border;

@@ -10,11 +10,11 @@ from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from rlplay.trace.lenses import LENSES
+from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.facts import Facts, value_at
+from rlplay.ui.facts import Facts, Steps, value_at
 from rlplay.ui.formula import objective
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.numbers import plain, short, signed
@@ -38,10 +38,14 @@ class Inspector(Lines):
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy that
 sampled (old) and the policy after the update (new); the sampled one is marked.
 
-**Loss** is the objective's formula for the settings of this run, then the same with this token's numbers. In
-min(…, …) the bright term is the one that counts. A token is clipped only where the surrogate's gradient is really
-zero: A > 0 and the ratio above the band, or A < 0 and below it. A KL term in the loss pulls even then. ∂L/∂ℓ is the
-recorded derivative of the whole loss by this token's log-probability: below 0 the step pulls the token up.
+**Loss** is the objective's formula for the settings of this run, then the same with this token's numbers, in one
+optimizer step: the last that saw the token. **Credit** below is the sum over all steps that saw it. In min(…, …) the
+bright term is the one that counts.
+
+A token is **clipped** where it has already moved past the band in the direction its advantage pushes: A > 0 and the
+ratio above the band, or A < 0 and below it. There min takes a term without the ratio, a constant; moving the token on
+would change nothing, so its gradient is zero and it no longer pulls. A KL term in the loss pulls even then. ∂L/∂ℓ is
+the recorded derivative of the whole loss by this token's log-probability: below 0 the step pulls the token up.
 
 Below stand all statistics of this token, the ones the colours can show.
 """
@@ -158,7 +162,9 @@ Below stand all statistics of this token, the ones the colours can show.
             "lost": self.palette.muted,
             "note": self.palette.muted,
         }
-        lines = [[Segment("loss of this token", self.palette.muted)]]
+        seen = facts.steps(token)
+        which = "" if seen is None else f" in {_of(seen)}"
+        lines = [[Segment(f"loss of this token{which}", self.palette.muted)]]
         for line in objective(settings, facts.numbers(token)):
             lines += _folded([(text, styles[kind]) for text, kind in line], self.scrollable_content_region.width)
         return lines
@@ -169,9 +175,10 @@ Below stand all statistics of this token, the ones the colours can show.
             value = value_at(facts.lenses[lens.name], token)
             if value is None and lens.name == "values" and facts.update.credited is not None:
                 continue
-            name = Segment(f"{lens.title:<22}", self.palette.muted)
+            name = lens.title if value is None else _named(lens, facts.steps(token))
             if value is None:
-                lines.append([name, Segment(f"{PHASE_MARKS[lens.phase]:>3}", self.palette.faint)])
+                mark = f"{PHASE_MARKS[lens.phase]:>3}"
+                lines.append([Segment(f"{name:<22}", self.palette.muted), Segment(mark, self.palette.faint)])
                 continue
             is_signed = lens.scale == "diverging" and lens.low < 0
             text = signed(value, 3) if is_signed else plain(value, 3)
@@ -180,8 +187,25 @@ Below stand all statistics of this token, the ones the colours can show.
                 style = self.palette.up_text if value > 0 else self.palette.down_text
             unit = f" {lens.unit}"
             room = self.scrollable_content_region.width - 29 >= len(unit)
-            lines.append([name, Segment(f"{text:>7}", style), Segment(unit if room else "", self.palette.muted)])
+            lines.append(
+                [
+                    Segment(name, self.palette.muted),
+                    Segment(text.rjust(29 - len(name)), style),
+                    Segment(unit if room else "", self.palette.muted),
+                ]
+            )
         return lines
+
+
+def _of(seen: Steps) -> str:
+    return f"step {seen.last} of {seen.planned}"
+
+
+def _named(lens: Lens, seen: Steps | None) -> str:
+    """The statistic with the optimizer steps that it speaks of, where there are several."""
+    if seen is None or lens.phase != "update":
+        return lens.title
+    return f"{lens.title}, {f'sum of {seen.times} steps' if lens.name == 'credit' and seen.times > 1 else _of(seen)}"
 
 
 def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, float]:

@@ -103,7 +103,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self.rebuild()
         else:
             self._lay_out()
-        self.caption(title(lens, automatic), legend(lens, self.palette, self._values is not None))
+        self.caption(title(lens, automatic, update), legend(lens, self.palette, self._values is not None))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""
@@ -257,8 +257,19 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._move(*found)
 
 
-def title(lens: Lens, automatic: bool) -> Content:
-    """The panel's title, with how the lens was chosen."""
-    return Content.assemble(
-        "Tokens", (f" · colour: {lens.title.lower()}{' (auto)' if automatic else ''}", "$text-muted")
-    )
+def title(lens: Lens, automatic: bool, update: Update | None = None) -> Content:
+    """The panel's title, with the optimizer steps that the lens speaks of and how it was chosen."""
+    words = f" · colour: {lens.title.lower()}{_steps(lens, update)}{' (auto)' if automatic else ''}"
+    return Content.assemble("Tokens", (words, "$text-muted"))
+
+
+def _steps(lens: Lens, update: Update | None) -> str:
+    if update is None or not update.steps or lens.phase != "update":
+        return ""
+    newest = update.steps[-1]
+    taken, planned = newest.step + 1, newest.epochs * newest.minibatches
+    if planned == 1:
+        return ""
+    if lens.name == "credit":
+        return f", sum of {planned} steps" if taken == planned else f", sum of {taken} of {planned} steps"
+    return f", step {taken} of {planned}" if newest.minibatches == 1 else ", each token's last step"
