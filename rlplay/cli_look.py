@@ -10,7 +10,7 @@ from typing import Literal
 import click
 
 from rlplay.cli_play import ALGORITHM, SCENARIO
-from rlplay.trace.text import visible_lines
+from rlplay.trace.text import visible, visible_lines
 
 
 def _echo(text: str) -> None:
@@ -64,16 +64,41 @@ def runs() -> None:
     found = paths.list_runs()
     if not found:
         _echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' makes one.")
+        return
+    rows: list[tuple[str, ...]] = [("written", "run", "scenario", "model", "update", "reward")]
+    problems = []
     for path in found:
         written = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
         try:
-            reader = RunReader(path)
+            with RunReader(path) as reader:
+                reward, started = reader.latest("reward"), reader.started
+                done = str(max(reader.updates(), default=0))
         except RunFileError as error:
-            _echo(f"{written}  {path.name}  {error}")
+            rows.append((written, path.stem, "cannot be read", "", "", ""))
+            problems.append(str(error))
             continue
-        done = max(reader.updates(), default=0)
-        reader.close()
-        _echo(f"{written}  {path.stem}  {reader.started.title}, {reader.started.model}, update {done}")
+        rows.append((written, path.stem, started.title, started.model, done, _reward(reward)))
+    for line in _table(rows, flush=("update", "reward")):
+        _echo(line)
+    for problem in problems:
+        click.echo(f"rlplay: {visible_lines(problem)}", err=True)
+
+
+def _reward(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".replace("-", "−")
+
+
+def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]:
+    """The rows, of which the first names the columns, as lines; the columns named in `flush` end flush."""
+    from rich.cells import cell_len
+
+    ends = [name in flush for name in rows[0]]
+    lines = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
+        cells = [blank + cell if end else cell + blank for cell, blank, end in zip(line, blanks, ends, strict=True)]
+        yield "  ".join(cells).rstrip()
 
 
 @click.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -113,7 +114,7 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
 
 def _needs_a_terminal(instead: str) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise click.UsageError(f"the playground needs a terminal; without one: {instead}")
+        raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
 
 
 def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
@@ -150,7 +151,8 @@ def _job_going_on(recorded: Path, device: str) -> Job:
 
     path = paths.find_run(recorded)
     with RunReader(path) as reader:
-        if reader.last_snapshot() is None:
+        # Before the end of the first update, going on is beginning again.
+        if reader.last_snapshot() is None and reader.updates():
             raise click.UsageError(f"{path} has no snapshot to go on from; 'rlplay replay' still shows it")
         try:
             scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
@@ -221,7 +223,8 @@ def run(
     try:
         return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
-        raise click.UsageError(f"training cannot go on: {error}") from error
+        again = shlex.join(["rlplay", "run", "--resume", job.run])
+        raise click.UsageError(f"training cannot go on: {error}. To go on from where it stands: {again}") from error
 
 
 @click.command()
@@ -229,9 +232,12 @@ def run(
 def replay(recorded: Path) -> int:
     """Open a recorded run, finished or still growing."""
     from rlplay import paths
+
+    path = paths.find_run(recorded)
+    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
     from rlplay.ui.app import replay as open_replay
 
-    return open_replay(paths.find_run(recorded))
+    return open_replay(path)
 
 
 COMMANDS = (play, demo, run, resume, replay)

@@ -5,6 +5,7 @@ Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupt
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -161,7 +162,9 @@ def run(
         finally:
             driver.close()
     if player.stopped.is_set():
-        report.note(f"interrupted; what was done is saved in {job.run}")
+        report.note(
+            f"interrupted; what was done is saved, to go on: {shlex.join(['rlplay', 'run', '--resume', job.run])}"
+        )
         return INTERRUPTED
     passed = all(outcome.passed is not False for outcome in player.outcomes)
     report.result(passed, player.outcomes, job.run)

@@ -85,7 +85,8 @@ def choose_device(wanted: str) -> torch.device:
     found = torch.device(PartialState(cpu=wanted == "cpu").device)
     if wanted in ("auto", found.type, str(found)):
         return found
-    raise ValueError(f"device {wanted!r} is not available here; use auto, cpu or {found.type}")
+    there = "auto or cpu" if found.type == "cpu" else f"auto, cpu or {found.type}"
+    raise ValueError(f"device {wanted!r} is not available here; use {there}")
 
 
 def set_threads(threads: int | None) -> int:

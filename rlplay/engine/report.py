@@ -65,9 +65,10 @@ class Report:
         self.err.flush()
 
     def loading(self, what: str, fraction: float) -> None:
-        """Start-up progress."""
-        self.err.write(f"rlplay: {visible(what)} ({fraction:.0%})\n")
-        self.err.flush()
+        """Start-up progress, for somebody who waits; a log does not."""
+        if self.err.isatty():
+            self.err.write(f"rlplay: {visible(what)} ({fraction:.0%})\n")
+            self.err.flush()
 
     def update(self, number: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
         """Write one update."""

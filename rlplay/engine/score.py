@@ -127,7 +127,9 @@ def _call(name: str, function: RewardFunction, given: Completions) -> list[Answe
 
 def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
     if not isinstance(answers, (list, tuple, np.ndarray)) or len(answers) != len(texts):
-        found = f"{len(answers)} scores" if hasattr(answers, "__len__") else type(answers).__name__
+        found = type(answers).__name__
+        if hasattr(answers, "__len__"):
+            found = "1 score" if len(answers) == 1 else f"{len(answers)} scores"
         raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(texts)} numbers")
     try:
         read = [_read(answer) for answer in answers]

@@ -202,6 +202,12 @@ class RunReader:
         marks = self._records("kind IN ('changed', 'rewound') AND branch = 0 ORDER BY id")
         return History.of(points, (record for _, record in marks))
 
+    def latest(self, name: str) -> float | None:
+        """The newest value of a metric on the live branch; None if there is none."""
+        query = "SELECT value FROM metrics WHERE branch = 0 AND name = ? ORDER BY number DESC LIMIT 1"
+        rows = self._rows(query, name)
+        return rows[0][0] if rows else None
+
     def changes(self) -> list[Changed]:
         """The live branch's changes of settings, in the order they were made."""
         found = self._records("kind = 'changed' AND branch = 0 ORDER BY id")

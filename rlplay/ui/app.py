@@ -32,6 +32,7 @@ from rlplay.ui.session import Session, Source
 from rlplay.ui.sources import LiveSource, ReplaySource
 from rlplay.ui.stage import AppStage
 from rlplay.ui.theme import THEMES
+from rlplay.ui.turned import told
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
 from rlplay.ui.widgets.inspector import Inspector
@@ -57,6 +58,7 @@ class RlplayApp(App[int]):
     """The playground."""
 
     TITLE = "rlplay"
+    NOTIFICATION_TIMEOUT = 6
     CSS_PATH = "rlplay.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide")]  # noqa: RUF012 (Textual's own type)
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -156,8 +158,7 @@ class RlplayApp(App[int]):
             self.session.apply(Failed("The engine ended unexpectedly; what it had recorded is safe on disk."))
 
     def _heard(self, status: Status) -> None:
-        first = self._greeted is False
-        self._greeted = True
+        first, self._greeted = not self._greeted, True
         self.lesson.heard(status)
         if first and self.lesson.hands_free:
             self.run_worker(self.lesson.demo(), group="lesson", exclusive=True)
@@ -210,6 +211,9 @@ class RlplayApp(App[int]):
             severity = notice.level if notice.level in ("warning", "error") else "information"
             self.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
         session.notices.clear()
+        if session.turned:
+            self.notify(told(session.turned), markup=False)
+            session.turned.clear()
 
     def _curves_are_due(self, changes: set[str]) -> bool:
         shown = self.session.shown
@@ -243,6 +247,7 @@ class RlplayApp(App[int]):
     async def action_verb(self, name: str) -> None:
         """A key on a verb."""
         if VERBS[name].where == "engine":
+            self._greeted = True
             self.lesson.take_over()
         await self.perform(name)
 

@@ -83,6 +83,7 @@ class Session:
         self.history = History()
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
         self.notices: list[Notice] = []
+        self.turned: list[Changed] = []  # settings changed since the screen last looked
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
         self.asked: str = ""
@@ -181,6 +182,7 @@ class Session:
                 self.changed |= {"notice", "log"}
             case Changed():
                 self._changes.append(record)
+                self.turned.append(record)
                 self.changed.add("update")
             case Rewound():
                 self._changes = changes_until(self._changes, record.update)

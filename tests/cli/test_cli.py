@@ -9,15 +9,17 @@ import msgspec
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
+from rich.cells import cell_len
 
 from rlplay import __version__, cli, cli_play
 from rlplay.engine import headless
+from rlplay.engine.state import Halt
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
-from rlplay.trace.runfile import RunWriter
+from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui import app
-from tests.recorded import synthetic_started
+from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 
 
 def called(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -66,6 +68,28 @@ def test_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Against" not in called(capsys, "algorithms", "reinforce")[1]
 
 
+def test_runs_are_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder = tmp_path / "home" / "runs"
+    synthetic_run(folder / "2026-01-02_a.rlplay", updates=12)
+    RunWriter.create(
+        folder / "2026-01-01_much-longer.rlplay", msgspec.structs.replace(synthetic_started(), title="Nothing yet 東")
+    ).close()
+    (folder / "2026-01-03_broken.rlplay").write_text("no run")
+    status, out, err = called(capsys, "runs")
+    head, *lines = out.splitlines()
+    assert status == 0
+    assert head.split() == ["written", "run", "scenario", "model", "update", "reward"]
+    assert "cannot be read" in lines[0]
+    assert "2026-01-03_broken" in err
+    with RunReader(folder / "2026-01-02_a.rlplay") as reader:
+        last = reader.history().latest("reward")
+    assert lines[1].split()[-3:] == ["pocket", "12", f"{last:.3f}"]
+    assert lines[2].split()[-3:] == ["pocket", "0", "–"]
+    for line in lines[1:]:
+        assert cell_len(line[: line.index("pocket")]) == head.index("model"), "columns stand under each other"
+        assert cell_len(line) == len(head)
+
+
 def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = called(capsys, "runs")
     assert status == 0
@@ -101,10 +125,29 @@ def test_bad_input_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str], 
     assert words in err
 
 
-def test_the_playground_needs_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = called(capsys, "two-plus-two")
-    assert status == 2
-    assert "rlplay run two-plus-two" in err
+@pytest.mark.parametrize(
+    ("args", "instead"),
+    [
+        ([], "rlplay run learn-to-think"),
+        (["two-plus-two"], "rlplay run two-plus-two"),
+        (["demo"], "rlplay run learn-to-think"),
+        (["resume", "stopped.rlplay"], "rlplay run --resume stopped.rlplay"),
+        (["replay", "stopped.rlplay"], "rlplay export stopped.rlplay"),
+    ],
+)
+def test_the_screen_needs_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    recorded_run: Path,
+    args: list[str],
+    instead: str,
+) -> None:
+    monkeypatch.chdir(recorded_run.parent)
+    status, out, err = called(capsys, *args)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "needs a terminal" in err
+    assert instead in err
 
 
 def test_an_existing_run_is_not_written_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -159,6 +202,9 @@ def recorded_run(tmp_path: Path) -> Path:
     text = msgspec.yaml.encode(load("two-plus-two")).decode()
     writer = RunWriter.create(path, msgspec.structs.replace(synthetic_started(), scenario_text=text))
     snapshot.write_bytes(b"state")
+    for number in (1, 2):
+        for record in synthetic_update(number):
+            writer.append(record)
     writer.add_snapshot(2, snapshot, 5)
     writer.close()
     return path
@@ -183,6 +229,27 @@ def test_resuming_changes_nothing(capsys: pytest.CaptureFixture[str], recorded_r
     status, _, err = called(capsys, "run", *change, "--resume", str(recorded_run))
     assert status == 2
     assert f"leave {change[0] if change[0].startswith('-') else 'the scenario'} away" in err
+
+
+def test_a_run_that_stopped_in_its_first_update_can_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    begun: list[Job] = []
+
+    def halted(job: Job, *_: Any) -> int:
+        begun.append(job)
+        raise Halt("reward function 'f' failed; mend it, then go on")
+
+    monkeypatch.setattr(headless, "run", halted)
+    path = tmp_path / "a b.rlplay"
+    status, _, err = called(capsys, "run", "two-plus-two", "--out", str(path))
+    assert status == 2
+    assert err.endswith(f"rlplay run --resume '{path}'\n")
+    text = msgspec.yaml.encode(begun[0].scenario).decode()
+    RunWriter.create(path, msgspec.structs.replace(synthetic_started(), scenario_text=text)).close()
+    called(capsys, "run", "--resume", str(path))
+    assert begun[1].resume
+    assert begun[1].run == str(path)
 
 
 def test_a_run_without_a_snapshot_cannot_be_resumed(capsys: pytest.CaptureFixture[str], recorded_run: Path) -> None:

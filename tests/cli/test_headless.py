@@ -132,8 +132,17 @@ def test_one_object_per_update_and_the_result_last() -> None:
         ],
         "run": "here.rlplay",
     }
-    assert "loading model pocket" in played.err.getvalue()
     assert played.engines[0].closed
+
+
+def test_progress_is_for_a_terminal_only() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for err, said in ((Terminal(), "loading model pocket (50%)"), (io.StringIO(), "")):
+        Lines(io.StringIO(), err).loading("loading model pocket", 0.5)
+        assert err.getvalue().removeprefix("rlplay: ").rstrip() == said
 
 
 def test_a_claim_that_fails_gives_status_1() -> None:
@@ -214,7 +223,7 @@ def test_ctrl_c_saves_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
     played = Played([{"run": 3}, GROWS])
     assert played.status == 130
     assert played.engines[0].closed
-    assert "here.rlplay" in played.err.getvalue()
+    assert "rlplay run --resume here.rlplay" in played.err.getvalue()
     assert [o["type"] for o in played.objects] == ["update", "update"]
     assert signal.getsignal(signal.SIGINT) is before
 

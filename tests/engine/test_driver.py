@@ -165,7 +165,7 @@ def test_a_failing_reward_leaves_the_run_as_it_was(start: Start) -> None:
     with pytest.raises(Halt, match="gave nan for completion 0"):
         driver.advance("update", 1, never)
     rewards["uneven"] = lambda completion_ids: [1.0]
-    with pytest.raises(Halt, match="1 scores; it must give a list of 12"):
+    with pytest.raises(Halt, match="gave 1 score; it must give a list of 12"):
         driver.advance("update", 1, never)
     rewards["uneven"] = lambda prompts: 1 / 0
     with pytest.raises(Halt, match="ZeroDivisionError"):

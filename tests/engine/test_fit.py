@@ -8,11 +8,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import accelerate
 import pytest
 import torch
 
 from rlplay.engine.fit import check_fit
-from rlplay.engine.model import LanguageModel, load_model
+from rlplay.engine.model import LanguageModel, choose_device, load_model
 from rlplay.tasks.task import Example, Task, chat
 
 CPU = torch.device("cpu")
@@ -82,3 +83,12 @@ def test_a_damaged_model_is_told_in_a_line(micro_model: Path, tmp_path: Path, da
     with pytest.raises(ValueError, match="could not be loaded") as caught:
         load_model(str(folder), CPU)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("found", "there"), [("cpu", "use auto or cpu"), ("cuda", "use auto, cpu or cuda")])
+def test_a_device_that_is_not_there_is_told_with_those_that_are(
+    monkeypatch: pytest.MonkeyPatch, found: str, there: str
+) -> None:
+    monkeypatch.setattr(accelerate, "PartialState", lambda cpu: SimpleNamespace(device=found))
+    with pytest.raises(ValueError, match=f"device 'gpu' is not available here; {there}$"):
+        choose_device("gpu")

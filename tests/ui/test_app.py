@@ -408,3 +408,29 @@ async def test_the_algorithm_is_called_what_its_preset_calls_it():
         source.status(algorithm="ppo")
         await settled(pilot)
         assert PRESETS["ppo"].title in shown(app.header)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
+async def test_a_turned_knob_is_told_for_long_enough_and_away_from_the_keys(size):
+    app, source = playground()
+    async with app.run_test(size=size, notifications=True) as pilot:
+        source.update(1)
+        source.records(
+            [
+                Changed(update=2, phase="credit", name="beta", value=0.1, previous=0.0),
+                Changed(update=2, phase="credit", name="algorithm", value="ppo", previous="grpo", also={"lam": 1.0}),
+            ]
+        )
+        await settled(pilot)
+        (notification,) = app._notifications
+        assert notification.message == (
+            "KL weight β 0 → 0.1\nAlgorithm grpo → ppo, and 1 more with it\nholds from update 2, phase ③ credit, on"
+        )
+        assert notification.timeout >= 4
+        (toast,) = app.screen.query("Toast")
+        assert toast.region.y >= app.phases.region.bottom
+        assert toast.region.bottom <= app.narrator.region.y
+        await pilot.press("k")
+        await settled(pilot)
+        (toast,) = app.screen.query("Toast")
+        assert toast.region.bottom < app.screen.query_one("Vertical").region.bottom - 1, "the keys are in its last line"

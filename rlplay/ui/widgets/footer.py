@@ -19,7 +19,6 @@ KEY_NAMES = {
     "f12": "F12",
     "f1": "F1",
 }
-GAP = 3
 NARROW = 110
 FIRST_TO_GO = ("step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
 """Who makes room where the line is short, first to last; below `NARROW` columns "panel" stays, it is the way around."""
@@ -43,7 +42,7 @@ class Footer(Widget):
             Content.assemble((key_name(verb), "bold $footer-key-foreground"), (f" {verb.title}", "$text-muted"))
             for verb in self.fitting(self.size.width)
         ]
-        return Content.assemble(" ", Content(" " * GAP).join(parts))
+        return Content.assemble(" ", Content(" " * _gap(self.size.width)).join(parts))
 
     def on_click(self, event: events.Click) -> None:
         """Carry out the verb under the mouse."""
@@ -53,17 +52,21 @@ class Footer(Widget):
             if x <= event.x < end:
                 self.post_message(Perform(verb.name))
                 return
-            x = end + GAP
+            x = end + _gap(self.size.width)
 
     def fitting(self, width: int) -> list[Verb]:
         """The verbs that have room; running, help and quit always have."""
         verbs = list(self._verbs)
         for name in FIRST_TO_GO:
-            if sum(_width(verb) + GAP for verb in verbs) <= width:
+            if sum(_width(verb) + _gap(width) for verb in verbs) <= width:
                 break
             if VERBS[name] in verbs and (name != "panel" or width >= NARROW):
                 verbs.remove(VERBS[name])
         return verbs
+
+
+def _gap(width: int) -> int:
+    return 3 if width >= NARROW else 2
 
 
 def _width(verb: Verb) -> int:
