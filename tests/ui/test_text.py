@@ -71,7 +71,11 @@ def obeyed(text: str) -> list[str]:
 
 
 def test_a_run_without_a_screen_prints_nothing_that_is_obeyed():
-    out, err = io.StringIO(), io.StringIO()
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out, err = io.StringIO(), Terminal()
     report = Lines(out, err)
     report.say(EVIL)
     report.note(EVIL)
