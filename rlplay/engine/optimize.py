@@ -101,12 +101,16 @@ class _Share:
 
 def _share(batch: Batch, rows: Tensor, settings: Settings) -> _Share:
     """Weights of the aggregation, the tokens whose surrogate counts, and those whose entropy does."""
-    mask = batch.mask[rows]
-    if settings.mask_truncated_completions:
-        mask = mask & ~batch.truncated[rows, None]
+    mask = _in_loss(batch, rows, settings)
     weights = aggregation.weights(settings.aggregation, mask, settings.max_completion_length)
     keep = masks.top_entropy(batch.entropy[rows], mask, settings.top_entropy_quantile)
     return _Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
+
+
+def _in_loss(batch: Batch, rows: Tensor, settings: Settings) -> Tensor:
+    """bool [R, L], the sampled tokens without those of cut answers where the settings leave these out."""
+    mask = batch.mask[rows]
+    return mask & ~batch.truncated[rows, None] if settings.mask_truncated_completions else mask
 
 
 def _gradients(batch: Batch, rows: Tensor, state: State) -> _Seen:
@@ -209,11 +213,13 @@ def _ratio_guard(batch: Batch, rows: Tensor, seen: _Seen) -> Iterator[Notice]:
 
 
 def _metrics(batch: Batch, rows: Tensor, seen: _Seen, settings: Settings) -> dict[str, float]:
-    mask = batch.mask[rows]
-    ratio, state = seen.ratio[mask], seen.clip_state[mask]
+    mask = _in_loss(batch, rows, settings)
     low, high = settings.clip_range
-    outside = (ratio < 1 - low) | (ratio > 1 + high)
-    low_share, high_share = (state < 0).float().mean().item(), (state == 1).float().mean().item()
+    counted = mask.clone()
+    if settings.importance_sampling_level in ("sequence", "sequence_sum"):
+        counted[:, 1:] = False  # one ratio per answer counts once, as in TRL
+    ratio, state = seen.ratio[counted], seen.clip_state[counted]
+    low_share, high_share = _mean(state < 0), _mean(state == 1)
     metrics = {
         "loss": seen.loss,
         "policy_loss": seen.policy_loss,
@@ -221,18 +227,21 @@ def _metrics(batch: Batch, rows: Tensor, seen: _Seen, settings: Settings) -> dic
         "clip_ratio/low_mean": low_share,
         "clip_ratio/high_mean": high_share,
         "clip_ratio/region_mean": low_share + high_share,
-        "ratio_outside": outside.float().mean().item(),
-        "ratio_max": ratio.max().item(),
+        "ratio_outside": _mean((ratio < 1 - low) | (ratio > 1 + high)),
+        "ratio_max": max(ratio.tolist(), default=1.0),
     }
     if settings.delta is not None:
-        metrics["clip_ratio/delta_mean"] = (state == 2).float().mean().item()
+        metrics["clip_ratio/delta_mean"] = _mean(state == 2)
     if settings.surrogate == "cispo":
         assert batch.advantages is not None
-        capped = (ratio > high) & (batch.advantages[rows][mask] > 0)
-        metrics["cispo_clip_ratio"] = capped.float().mean().item()
+        metrics["cispo_clip_ratio"] = _mean((ratio > high) & (batch.advantages[rows][counted] > 0))
     if seen.kl is not None:
-        name = "kl" if settings.kl_anchor == "ref" else "kl_penalty"
-        metrics[name] = seen.kl[mask].mean().item()
+        metrics["kl" if settings.kl_anchor == "ref" else "kl_penalty"] = _mean(seen.kl[mask])
     if seen.value_loss is not None:
         metrics["value_loss"] = seen.value_loss
     return metrics
+
+
+def _mean(values: Tensor) -> float:
+    """Of however many there are; 0 where every token is left out."""
+    return values.sum().item() / max(len(values), 1)

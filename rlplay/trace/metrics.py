@@ -60,8 +60,8 @@ _ROWS = (
     Metric("clip_ratio/high_mean", "Clipped high", "share of tokens with A > 0 and ratio > 1 + ε", "",
            "The surrogate's gradient is zero there. 0 with one optimizer step per batch: nothing has moved yet."),
     Metric("clip_ratio/region_mean", "Clipped", "share of tokens whose surrogate gradient is zero (low + high)", "",
-           "Sign-aware, as TRL logs it; a KL term in the loss still pulls these tokens. Steadily above 0.3: too many "
-           "steps per batch or too large a rate."),
+           "Sign-aware, as TRL logs it; a KL term in the loss still pulls these tokens. Where an answer has one ratio, "
+           "the share of answers. Steadily above 0.3: too many steps per batch or too large a rate."),
     Metric("clip_ratio/delta_mean", "Clipped at δ", "share of tokens with A < 0 and ratio > δ", "",
            "The dual clip: bad tokens that have become much likelier stop pushing. Not part of the clipped share."),
     Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 and ratio > ε_high, whose weight is capped", "",

@@ -29,7 +29,10 @@ def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         intermediate_size=64, max_position_embeddings=128, tie_word_embeddings=True, initializer_range=0.2,
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id,
     )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(folder)
+    model = LlamaForCausalLM(config)
+    # An untrained model seldom ends its answer; with more ways to end, lengths differ and not all answers are cut.
+    model.generation_config.eos_token_id = [tokenizer.eos_token_id, *range(5, len(tokenizer), 9)]
+    model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 

@@ -106,13 +106,13 @@ def test_an_adapted_beta_is_recorded_survives_a_rewind_and_yields_to_the_knob(st
 
 
 def test_groups_without_signal_are_replaced(start: Start) -> None:
-    driver, records = updates(start, 3, reward="seldom", dynamic_sampling=True, num_prompts=4, num_generations=3)
+    driver, records = updates(start, 3, reward="seldom", dynamic_sampling=True, num_prompts=4, num_generations=4)
     driver.close()
     dropped = 0.0
     for sampled, scored, credited, finished in zip(
         *(records_of(kind, records) for kind in (Sampled, Scored, Credited, Finished)), strict=True
     ):
-        assert len(scored.rewards) == len(sampled.group) == 12
+        assert len(scored.rewards) == len(sampled.group) == 16
         spread = [np.ptp(scored.rewards[sampled.group == g]) for g in range(4)]
         assert min(spread) > 0
         expected = [float(ids.sum() % 4 == 0) for ids in np.split(sampled.token_ids, sampled.offsets[1:-1])]
