@@ -1,4 +1,4 @@
-"""rlplay's side: from the rewards to the gradient, by the engine's own functions."""
+"""rlplay's side: from the rewards to the gradient and the metrics, by the engine's own functions."""
 
 from __future__ import annotations
 
@@ -7,30 +7,45 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rlplay.engine.axes import aggregation
-from rlplay.engine.credit import advantages, token_rewards
-from rlplay.engine.objective import objective
+from rlplay.engine import optimize
+from rlplay.engine.batch import Batch, Prompts
+from rlplay.engine.credit import assigned
+from rlplay.engine.objective import Inputs, objective
 from rlplay.scenario.presets import resolve
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed
 
+SIZES = {"num_prompts": PROMPTS, "num_generations": GENERATIONS, "max_completion_length": MAX_LENGTH}
 
-def run(batch: Fixed, **given: Any) -> dict[str, Tensor]:
-    """What the settings `given` make of the batch; the names are those of `trl_policy.run`, advantages [N, L]."""
-    sizes = {"num_prompts": PROMPTS, "num_generations": GENERATIONS, "max_completion_length": MAX_LENGTH}
-    settings = resolve(sizes | given)
-    stream = token_rewards(batch.rewards.sum(-1), batch.old, batch.ref, batch.lengths, batch.mask, settings)
-    _, _, credited = advantages(stream, None, batch.group, batch.mask, settings)
-    weights = aggregation.weights(settings.aggregation, batch.mask, settings.max_completion_length)
-    now = batch.logprobs.clone().requires_grad_()
-    terms = objective(now, batch.old, batch.ref, credited, weights, settings)
+
+def run(given: Fixed, **settings: Any) -> dict[str, Tensor]:
+    """What the settings make of the batch; the names are those of `trl_policy.run`, advantages [N, L]."""
+    knobs, batch, rows = resolve(SIZES | settings), as_batch(given), torch.arange(len(given.group))
+    batch.advantages = assigned(batch, knobs, knobs.beta).advantages
+    share = optimize._share(batch, rows, knobs)
+    now = given.logprobs.clone().requires_grad_()
+    inputs = Inputs(now, given.old, given.ref, batch.advantages, entropy=given.entropy if knobs.entropy_coef else None)
+    terms = objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus)
     (gradient,) = torch.autograd.grad(terms.loss, now)
-    clipped = terms.clip_state[batch.mask]
-    found = {
-        "advantages": credited,
-        "loss": terms.loss.detach(),
-        "dloss_dlogp": gradient,
-        "clip_ratio/low_mean": (clipped < 0).double().mean(),
-        "clip_ratio/high_mean": (clipped > 0).double().mean(),
-        "clip_ratio/region_mean": (clipped != 0).double().mean(),
+    seen = optimize._Seen(
+        now.detach(), terms.ratio.detach(), terms.clip_state, gradient, None if terms.kl is None else terms.kl.detach(),
+        None, terms.loss.item(), terms.policy_loss.item(),
+    )  # fmt: skip
+    metrics = optimize._metrics(batch, rows, seen, knobs)
+    return {"advantages": batch.advantages, "loss": terms.loss.detach(), "dloss_dlogp": gradient} | {
+        name: torch.tensor(value, dtype=torch.double) for name, value in metrics.items() if name != "loss"
     }
-    return found if terms.kl is None else found | {"kl": terms.kl[batch.mask].mean().detach()}
+
+
+def as_batch(given: Fixed) -> Batch:
+    """The fixed tensors as the engine holds them after sampling, scoring and the passes that credit needs."""
+    nothing = torch.zeros(*given.mask.shape, 0)
+    ids = torch.zeros(given.mask.shape, dtype=torch.long)
+    prompts = Prompts([], torch.zeros(PROMPTS, 1), torch.ones(PROMPTS, 1))
+    unscored = given.rewards.isnan().all(-1)
+    return Batch(
+        1, prompts, given.group, ids, given.lengths, given.old, given.entropy, nothing.long(), nothing,
+        given.truncated, 1.0, rewards=given.rewards.nansum(-1).masked_fill(unscored, torch.nan),
+        parts={f"reward{i}": part.numpy() for i, part in enumerate(given.rewards.T)},
+        weights={f"reward{i}": 1.0 for i in range(given.rewards.shape[1])},
+        greedy_rewards=given.greedy[::GENERATIONS], values=given.values, ref_logprobs=given.ref,
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,39 +10,109 @@ import torch
 
 from tests.parity import ours
 from tests.parity.case import Case, Pairs
-from tests.parity.fixed import fixed
+from tests.parity.fixed import GENERATIONS, Fixed, fixed
 
 Given = dict[str, Any]
 
 ROWS: list[tuple[str, str, Given, Given]] = [
     ("GRPO", "grpo", {"algorithm": "grpo"}, {"loss_type": "grpo"}),
-    ("GRPO", "grpo", {"algorithm": "grpo", "kl_placement": "loss", "beta": 0.1}, {"loss_type": "grpo", "beta": 0.1}),
+    ("GRPO", "grpo", {"algorithm": "grpo", "beta": 0.1}, {"loss_type": "grpo", "beta": 0.1}),
     ("GRPO", "grpo", {"algorithm": "grpo", "beta": 0.1, "use_bias_correction_kl": False},
      {"loss_type": "grpo", "beta": 0.1, "use_bias_correction_kl": False}),
-    ("GRPO, batch scale", "grpo", {"algorithm": "grpo", "scale_rewards": "batch"},
-     {"loss_type": "grpo", "scale_rewards": "batch"}),
+    ("GRPO", "grpo", {"algorithm": "grpo", "delta": 1.3}, {"loss_type": "grpo", "delta": 1.3}),
+    ("GRPO", "grpo", {"algorithm": "grpo", "entropy_coef": 0.01}, {"loss_type": "grpo", "entropy_coef": 0.01}),
     ("Dr. GRPO", "grpo", {"algorithm": "dr-grpo"}, {"loss_type": "dr_grpo", "scale_rewards": "none"}),
-    ("DAPO", "grpo", {"algorithm": "grpo", "aggregation": "token_mean", "epsilon_high": 0.28},
+    ("DAPO's clip and aggregation", "grpo", {"algorithm": "dapo", "overlong_buffer": 0},
      {"loss_type": "dapo", "epsilon_high": 0.28}),
+    ("Lite PPO", "grpo", {"algorithm": "lite-ppo"}, {"loss_type": "dapo", "scale_rewards": "batch"}),
+    ("GSPO", "grpo", {"algorithm": "gspo"},
+     {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon": 3e-4, "epsilon_high": 4e-4}),
+    ("GSPO", "grpo", {"algorithm": "gspo", "epsilon": 0.1, "epsilon_high": 0.1, "kl_placement": "loss", "beta": 0.1},
+     {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon": 0.1, "beta": 0.1}),
+    ("LUSPO", "grpo", {"algorithm": "luspo"},
+     {"loss_type": "luspo", "importance_sampling_level": "sequence", "epsilon": 2e-3, "epsilon_high": 2.5e-3}),
+    ("GMPO", "gmpo", {"algorithm": "gmpo"}, {"epsilon": 0.4}),
+    ("CISPO", "grpo", {"algorithm": "cispo", "epsilon_high": 1.2}, {"loss_type": "cispo", "epsilon_high": 1.2}),
+    ("SAPO", "grpo", {"algorithm": "sapo"}, {"loss_type": "sapo"}),
+    ("VESPO", "grpo", {"algorithm": "vespo"}, {"loss_type": "vespo"}),
+    ("GDPO", "grpo", {"algorithm": "gdpo", "beta": 0.1},
+     {"loss_type": "grpo", "multi_objective_aggregation": "normalize_then_sum", "beta": 0.1}),
+    ("RLOO", "rloo", {"algorithm": "rloo"}, {"beta": 0.05}),
+    *(
+        ("In three micro-batches", "grpo", {"algorithm": "grpo", "aggregation": aggregation, "beta": 0.1},
+         {"loss_type": loss_type, "beta": 0.1, "micro_batches": 3})
+        for aggregation, loss_type in (("seq_mean_token_mean", "grpo"), ("token_mean", "dapo"),
+                                       ("constant", "dr_grpo"))
+    ),
+    ("Top-entropy tokens", "grpo", {"algorithm": "dapo", "overlong_buffer": 0, "top_entropy_quantile": 0.3},
+     {"loss_type": "dapo", "epsilon_high": 0.28, "top_entropy_quantile": 0.3}),
+    ("Top-entropy tokens", "grpo",
+     {"algorithm": "grpo", "top_entropy_quantile": 0.3, "entropy_coef": 0.01},
+     {"loss_type": "grpo", "top_entropy_quantile": 0.3, "entropy_coef": 0.01}),
+    ("Off-policy mask", "grpo", {"algorithm": "grpo", "off_policy_mask_threshold": 0.02, "beta": 0.1},
+     {"loss_type": "grpo", "off_policy_mask_threshold": 0.02, "beta": 0.1}),
+    *(
+        ("Truncated answers masked", "grpo",
+         {"algorithm": "grpo", "aggregation": aggregation, "mask_truncated_completions": True, "beta": 0.1},
+         {"loss_type": loss_type, "mask_truncated_completions": True, "beta": 0.1})
+        for aggregation, loss_type in (("seq_mean_token_mean", "grpo"), ("token_mean", "dapo"),
+                                       ("constant", "dr_grpo"), ("seq_mean_token_sum", "luspo"))
+    ),
 ]  # fmt: skip
 """Row of the table, TRL's trainer, rlplay's settings, fields of TRL's config."""
 
 
+UNSCORED: list[tuple[str, Given, Given]] = [
+    ("grpo", {"algorithm": "grpo"}, {"loss_type": "grpo"}),
+    ("grpo", {"algorithm": "lite-ppo"}, {"loss_type": "dapo", "scale_rewards": "batch"}),
+    ("grpo", {"algorithm": "gdpo"}, {"loss_type": "grpo", "multi_objective_aggregation": "normalize_then_sum"}),
+    ("rloo", {"algorithm": "rloo"}, {"beta": 0.05}),
+]
+"""The same without the row, where some reward functions did not answer."""
+
+
 def compare(kind: str, mine: Given, theirs: Given, dtype: torch.dtype, seed: int) -> Pairs:
     """Advantages, loss, gradient and every metric that both sides log."""
+    return beside(kind, fixed(dtype, seed), mine, theirs)
+
+
+def beside(kind: str, batch: Fixed, mine: Given, theirs: Given) -> Pairs:
+    """What both sides make of one batch, by names that both have."""
+    from tests.parity import trl_policy
+
+    own, other = ours.run(batch, **mine), trl_policy.run(kind, batch, **theirs)
+    other["advantages"] = other["advantages"][:, None] * batch.mask
+    shared = own.keys() & other.keys()
+    if "micro_batches" in theirs:
+        shared = {"advantages", "loss", "dloss_dlogp"}  # TRL averages each metric over micro-batches of any size
+    return {name: (own[name], other[name]) for name in shared}
+
+
+def unscored(kind: str, mine: Given, theirs: Given, dtype: torch.dtype, seed: int) -> Pairs:
+    """One reward function is silent on some completions, and all are on one of each prompt's."""
+    batch = fixed(dtype, seed)
+    rewards = batch.rewards.clone()
+    rewards[1::3, 0] = torch.nan
+    rewards[2::GENERATIONS] = torch.nan
+    return beside(kind, replace(batch, rewards=rewards), mine, theirs)
+
+
+def token_level(mine: Given, dtype: torch.dtype, seed: int) -> Pairs:
+    """PPO's policy loss: TRL's `bnpo` with an advantage of its own for every token."""
     from tests.parity import trl_policy
 
     batch = fixed(dtype, seed)
-    own, other = ours.run(batch, **mine), trl_policy.run(kind, batch, **theirs)
-    other["advantages"] = other["advantages"][:, None] * batch.mask
-    missing = own.keys() - other.keys()
-    assert not missing, f"TRL gives no {missing}"
-    return {name: (value, other[name]) for name, value in own.items()}
+    own = ours.run(batch, **mine)
+    other = trl_policy.run("grpo", batch, loss_type="bnpo", token_advantages=own.pop("advantages"))
+    return {name: (own[name], other[name]) for name in own.keys() & other.keys()}
 
 
 def cases() -> list[Case]:
     """All of them."""
-    return [
-        Case(row, "TRL 1.16.0", f"{row} {theirs}", partial(compare, kind, mine, theirs))
-        for row, kind, mine, theirs in ROWS
-    ]
+    against = "TRL 1.16.0"
+    found = [Case(row, against, f"{row} {theirs}", partial(compare, kind, mine, theirs))
+             for row, kind, mine, theirs in ROWS]  # fmt: skip
+    found += [Case("Unscored answers", against, f"unscored {kind} {theirs}", partial(unscored, kind, mine, theirs))
+              for kind, mine, theirs in UNSCORED]  # fmt: skip
+    found.append(Case("PPO-clip, policy loss", against, "PPO-clip", partial(token_level, {"algorithm": "ppo"})))
+    return found

@@ -32,6 +32,9 @@ SEEDS = (0, 1, 2)
 INPUTS = ("logprobs", "old", "ref", "stream", "values", "values_now", "greedy", "mask", "holes", "group", "rewards")
 AGGREGATIONS = ("token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm", "seq-mean-token-mean")
 GAMMA, LAM, CLIP_VALUE = 0.95, 0.8, 0.2
+CLIPS = {"clip_ratio": 0.2, "clip_ratio_low": 0.2, "clip_ratio_high": 0.28, "clip_ratio_c": 1.5,
+         "tau_pos": 1.0, "tau_neg": 1.05}  # fmt: skip
+KL_COEF, TARGET_KL, HORIZON, COMPLETIONS, KLS = 0.2, 6.0, 10_000, 256, (2.0, 6.5, 30.0)
 
 
 class Config(SimpleNamespace):
@@ -118,11 +121,10 @@ def _credit(core: Any, b: Fixed) -> dict[str, Tensor]:
 
 def _losses(core: Any, b: Fixed) -> dict[str, Tensor]:
     mask = b.mask.to(b.old.dtype)
-    config = Config(clip_ratio=0.2, clip_ratio_low=0.2, clip_ratio_high=0.28, clip_ratio_c=1.5, global_batch_info={})
-    config.tau_pos, config.tau_neg = 1.0, 1.05
     found: dict[str, Tensor] = {}
 
-    def loss(name: str, policy_loss: str, advantages: Tensor, mode: str) -> None:
+    def loss(name: str, policy_loss: str, advantages: Tensor, mode: str, **changes: float) -> None:
+        config = Config(**CLIPS | changes, global_batch_info={})
         now = b.logprobs.clone().requires_grad_()
         value, metrics = core.get_policy_loss_fn(policy_loss)(b.old, now, advantages, mask, mode, config)
         (gradient,) = torch.autograd.grad(value, now)
@@ -134,8 +136,9 @@ def _losses(core: Any, b: Fixed) -> dict[str, Tensor]:
     of_sequence = b.rewards.sum(-1, keepdim=True).expand_as(b.stream)
     loss("gspo", "gspo", of_sequence, "seq-mean-token-mean")
     loss("gmpo", "geo_mean", of_sequence, "token-mean")
-    for name, policy_loss in (("sapo", "sapo"), ("cispo", "cispo"), ("gpg", "gpg")):
-        loss(name, policy_loss, b.stream, "seq-mean-token-mean" if name == "sapo" else "token-mean")
+    loss("sapo", "sapo", b.stream, "seq-mean-token-mean")
+    loss("gpg", "gpg", b.stream, "token-mean")
+    loss("cispo", "cispo", b.stream, "token-mean", clip_ratio_low=1.0)
     return found
 
 
@@ -151,11 +154,11 @@ def _estimators(core: Any, b: Fixed) -> dict[str, Tensor]:
     error, share = core.compute_value_loss(values, b.stream, b.values, holes, CLIP_VALUE)
     (gradient,) = torch.autograd.grad(error, values)
     found |= {"value/loss": error.detach(), "value/gradient": gradient, "value/clipfrac": share}
-    found["kl in reward/stream"] = core.compute_rewards(b.stream, b.old, b.ref, 0.1)
-    controller = core.AdaptiveKLController(0.2, 6.0, 10_000)
+    found["kl in reward/stream"] = core.compute_rewards(b.stream, b.old, b.ref, KL_COEF)
+    controller = core.AdaptiveKLController(KL_COEF, TARGET_KL, HORIZON)
     coefficients = []
-    for kl in (2.0, 6.5, 30.0):
-        controller.update(kl, 256)
+    for kl in KLS:
+        controller.update(kl, COMPLETIONS)
         coefficients.append(controller.value)
     found["adaptive kl/coefficient"] = torch.tensor(coefficients, dtype=torch.double)
     return found

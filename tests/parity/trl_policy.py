@@ -95,8 +95,8 @@ def _trainer(kind: str, batch: Fixed, micro_batches: int, given: dict[str, Any])
         warnings.simplefilter("ignore")
         args = config(
             output_dir="unused", use_cpu=True, bf16=False, report_to=[], num_generations=GENERATIONS,
-            per_device_train_batch_size=len(batch.prompts) // micro_batches, max_completion_length=MAX_LENGTH,
-            gradient_accumulation_steps=micro_batches, num_iterations=2, **given,
+            per_device_train_batch_size=len(batch.prompts) // micro_batches, num_iterations=2,
+            gradient_accumulation_steps=micro_batches, **{"max_completion_length": MAX_LENGTH} | given,
         )  # fmt: skip
     trainer = object.__new__(cls)
     for name in ("beta", "num_generations", "num_iterations", "max_completion_length", "mask_truncated_completions"):

@@ -11,45 +11,56 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlplay.engine.axes import kl, returns, scales
+from rlplay.engine.axes import aggregation, baselines, kl, returns, scales, streams
 from rlplay.engine.credit import advantages
-from rlplay.engine.objective import value_loss
+from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.scenario.presets import resolve
+from tests.parity import record_verl as verl
 from tests.parity.case import Case, Pairs
-from tests.parity.fixed import GENERATIONS
-from tests.parity.record_verl import CLIP_VALUE, GAMMA, INPUTS, LAM, RECORDED
+from tests.parity.ours import SIZES
 
 
 @cache
 def recorded() -> dict[str, Any]:
     """The recorded arrays by name."""
-    with np.load(RECORDED) as file:
+    with np.load(verl.RECORDED) as file:
         return dict(file)
 
 
 def given(dtype: torch.dtype, seed: int) -> Any:
     """The recorded inputs of `seed`, in `dtype`."""
-    tensors = {name: torch.from_numpy(recorded()[f"{seed}/{name}"]) for name in INPUTS}
+    tensors = {name: torch.from_numpy(recorded()[f"{seed}/{name}"]) for name in verl.INPUTS}
     return SimpleNamespace(**{n: t.to(dtype) if t.is_floating_point() else t for n, t in tensors.items()})
 
 
 def gae(b: Any) -> dict[str, Tensor]:
     """verl whitens inside; its mask has holes where an environment spoke."""
-    raw = returns.gae(b.stream, b.values, b.holes, GAMMA, LAM)
+    raw = returns.gae(b.stream, b.values, b.holes, verl.GAMMA, verl.LAM)
     return {"gae/advantages": scales.whiten(raw, b.holes), "gae/returns": (raw + b.values) * b.holes}
 
 
 def credited(name: str, b: Any, **settings: Any) -> dict[str, Tensor]:
     """Advantages of outcome rewards, as the settings combine the axes."""
-    stream = torch.zeros_like(b.stream)
-    stream[torch.arange(len(stream)), b.mask.sum(-1) - 1] = b.rewards.sum(-1)
-    _, _, result = advantages(stream, None, b.group, b.mask, resolve({"num_generations": GENERATIONS} | settings))
+    knobs = resolve(SIZES | {"kl_placement": "none"} | settings)
+    _, _, result = advantages(outcome(b), None, b.greedy, b.group, b.mask, knobs)
     return {f"{name}/advantages": result}
+
+
+def outcome(b: Any) -> Tensor:
+    """The summed reward of each completion on its last token."""
+    return streams.outcome(b.rewards.sum(-1), b.mask.sum(-1), b.mask.shape[1])
+
+
+def grpo(b: Any) -> dict[str, Tensor]:
+    """verl adds 1e-6 to a group's standard deviation where TRL and rlplay add 1e-4."""
+    _, std = baselines.group_statistics(b.rewards.sum(-1), b.group, int(b.group.max()) + 1)
+    found = credited("grpo", b, algorithm="grpo")["grpo/advantages"]
+    return {"grpo/advantages": found * ((std + scales.STD_EPSILON) / (std + 1e-6))[b.group, None]}
 
 
 def reinforce_plus_plus(b: Any) -> dict[str, Tensor]:
     """Discounted rewards to go, whitened over the tokens."""
-    to_go = returns.to_go(b.stream, b.holes, GAMMA)
+    to_go = returns.to_go(b.stream, b.holes, verl.GAMMA)
     return {
         "reinforce_plus_plus/returns": to_go,
         "reinforce_plus_plus/advantages": scales.whiten(to_go, b.holes),
@@ -67,9 +78,39 @@ def estimator(name: str, theirs: str, b: Any) -> dict[str, Tensor]:
 def values(b: Any) -> dict[str, Tensor]:
     """The clipped value loss."""
     now = b.values_now.clone().requires_grad_()
-    loss = value_loss(now, b.values, b.stream, b.holes, CLIP_VALUE, int(b.holes.sum()))
+    loss = value_loss(now, b.values, b.stream, b.holes, verl.CLIP_VALUE, int(b.holes.sum()))
     (gradient,) = torch.autograd.grad(loss, now)
     return {"value/loss": loss.detach(), "value/gradient": gradient}
+
+
+def policy(name: str, of_sequence: bool, b: Any, **settings: Any) -> dict[str, Tensor]:
+    """Loss, gradient and clip shares of a surrogate with verl's clip bounds."""
+    bounds = {"epsilon": verl.CLIPS["clip_ratio_low"], "epsilon_high": verl.CLIPS["clip_ratio_high"]}
+    knobs = resolve(SIZES | {"kl_placement": "none"} | bounds | settings)
+    now = b.logprobs.clone().requires_grad_()
+    advantage = b.rewards.sum(-1, keepdim=True).expand_as(b.stream) if of_sequence else b.stream
+    weights = aggregation.weights(knobs.aggregation, b.mask, knobs.max_completion_length)
+    terms = objective(Inputs(now, b.old, b.ref, advantage), weights, knobs, 0.0)
+    (gradient,) = torch.autograd.grad(terms.loss, now)
+    found = {f"{name}/loss": terms.loss.detach(), f"{name}/dloss_dlogp": gradient}
+    if knobs.surrogate == "ppo":
+        state = terms.clip_state[b.mask]
+        found[f"{name}/actor/pg_clipfrac"] = (state.abs() == 1).double().mean()
+        found[f"{name}/actor/pg_clipfrac_lower"] = (state == 2).double().mean()
+    return found
+
+
+def in_reward(b: Any) -> dict[str, Tensor]:
+    """Token rewards less β·k1."""
+    return {"kl in reward/stream": b.stream - verl.KL_COEF * kl.estimate("k1", b.old, b.ref)}
+
+
+def adaptive(_: Any) -> dict[str, Tensor]:
+    """Ziegler's controller over a few updates."""
+    beta, found = verl.KL_COEF, []
+    for divergence in verl.KLS:
+        found.append(beta := kl.ziegler(beta, divergence, verl.TARGET_KL, verl.COMPLETIONS, verl.HORIZON))
+    return {"adaptive kl/coefficient": torch.tensor(found, dtype=torch.double)}
 
 
 Own = Callable[[Any], dict[str, Tensor]]
@@ -77,12 +118,34 @@ Own = Callable[[Any], dict[str, Tensor]]
 ROWS: list[tuple[str, Own]] = [
     ("GAE, whitened", gae),
     ("REINFORCE++ advantages", reinforce_plus_plus),
+    ("REINFORCE++ baseline advantages",
+     partial(credited, "reinforce_plus_plus_baseline", algorithm="grpo", scale_rewards="whiten")),
+    ("GRPO advantages", grpo),
     ("Dr. GRPO advantages", partial(credited, "dr_grpo", algorithm="dr-grpo")),
+    ("RLOO advantages", partial(credited, "rloo", algorithm="rloo", kl_placement="none")),
+    ("RLOO advantages", partial(credited, "rloo_vectorized", algorithm="rloo", kl_placement="none")),
+    ("OPO advantages", partial(credited, "opo", algorithm="opo")),
+    ("ReMax advantages", partial(credited, "remax", algorithm="remax")),
+    *(
+        ("PPO with dual clip", partial(policy, f"ppo {mode}", False, algorithm="grpo", delta=verl.CLIPS["clip_ratio_c"],
+                                       aggregation=aggregation))
+        for mode, aggregation in (("token-mean", "token_mean"), ("seq-mean-token-sum", "seq_mean_token_sum"),
+                                  ("seq-mean-token-sum-norm", "constant"),
+                                  ("seq-mean-token-mean", "seq_mean_token_mean"))
+    ),
+    ("GSPO", partial(policy, "gspo", True, algorithm="gspo")),
+    ("GMPO", partial(policy, "gmpo", True, algorithm="gmpo")),
+    ("SAPO", partial(policy, "sapo", False, algorithm="sapo")),
+    # verl clamps the weight to [1 − ε, 1 + ε_high]; recorded with ε = 1 only the upper bound is left, TRL's cap.
+    ("CISPO", partial(policy, "cispo", False, algorithm="cispo", epsilon_high=1 + verl.CLIPS["clip_ratio_high"])),
+    ("Policy gradient (gpg)", partial(policy, "gpg", False, algorithm="a2c")),
     ("Value loss, clipped", values),
     ("KL k1 (kl)", partial(estimator, "k1", "kl")),
     ("KL k2 (mse)", partial(estimator, "k2", "mse")),
     ("KL k3 (low_var_kl)", partial(estimator, "k3", "low_var_kl")),
-]
+    ("KL in the reward", in_reward),
+    ("KL coefficient, adaptive", adaptive),
+]  # fmt: skip
 
 
 def compare(own: Own, dtype: torch.dtype, seed: int) -> Pairs:
@@ -96,4 +159,4 @@ def compare(own: Own, dtype: torch.dtype, seed: int) -> Pairs:
 def cases() -> list[Case]:
     """All of them."""
     against = f"verl {recorded()['version']}"
-    return [Case(row, against, f"{row} verl", partial(compare, own)) for row, own in ROWS]
+    return [Case(row, against, f"verl {i} {row}", partial(compare, own)) for i, (row, own) in enumerate(ROWS)]
