@@ -28,10 +28,12 @@ from typing import Any, Literal, cast
 import msgspec
 
 from rlplay.scenario.expect import Expect, parse_expect
+from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.settings import check
 from rlplay.scenario.spelling import closest
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.metrics import METRICS, describe
 
 Pace = Literal["token", "phase", "step", "update"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
@@ -159,6 +161,12 @@ def _look(verb: str, argument: Any) -> Look:
         fits = isinstance(argument, dict) and bool(argument) and set(argument) <= {"completion", "token"}
         if not fits or any(type(value) is not int for value in cast("dict[str, Any]", argument).values()):
             raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
+    elif verb == "curve":
+        if describe(_text(verb, argument)) is None:
+            raise ValueError(f"unknown metric {argument!r}{closest(argument, list(METRICS))}")
+    elif verb == "knobs" and argument is not None:
+        if str(argument) not in KNOBS:
+            raise ValueError(f"unknown setting {str(argument)!r}{closest(str(argument), list(KNOBS))}")
     elif verb != "lens":
         _refuse(verb, argument)
     return Look(verb, argument)

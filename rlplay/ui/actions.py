@@ -9,13 +9,16 @@ from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Set, Until
 from rlplay.scenario.presets import in_order, resolve
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.trace.text import visible_lines
+from rlplay.trace.text import visible, visible_lines
+from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.order import SORTS
 
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp
 
 Action = Callable[["RlplayApp", Any], Awaitable[None]]
+PREVIEW = 60
+"""Characters of what was copied that are shown."""
 VIEWS = ("answers", "token", "curves")
 
 
@@ -134,6 +137,34 @@ async def _live(app: RlplayApp, _argument: Any) -> None:
     app.session.back_to_live()
 
 
+async def _most(app: RlplayApp, _argument: Any) -> None:
+    found = app.tokens.largest()
+    if found is None:
+        app.notify(f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}.")
+    else:
+        app.point(*found)
+
+
+async def _copy(app: RlplayApp, _argument: Any) -> None:
+    clip = getattr(app.focused, "clipping", app.tokens.clipping)
+    what, text = clip()
+    if not text:
+        app.notify("There is nothing to copy here yet.")
+        return
+    app.copy_to_clipboard(text)
+    line = visible(text)
+    app.notify(f"Copied {what}: “{line[:PREVIEW]}{'…' * (len(line) > PREVIEW)}”", markup=False)
+
+
+async def _curve(app: RlplayApp, argument: Any) -> None:
+    if app.main.has_class("-narrow"):
+        _show_view(app, "curves")
+    if argument is None:
+        app.curves.panels[0].focus()
+    else:
+        app.curves.put_up(str(argument))
+
+
 async def _signs(app: RlplayApp, _argument: Any) -> None:
     app.signs = not app.signs
     app.session.changed.add("look")
@@ -147,15 +178,19 @@ async def _sort(app: RlplayApp, _argument: Any) -> None:
 async def _panel(app: RlplayApp, _argument: Any) -> None:
     narrow = app.main.has_class("-narrow")
     views = VIEWS if narrow else ("answers", "curves")
-    app.view = views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0]
-    for view in VIEWS:
-        app.main.set_class(view == app.view, f"-view-{view}")
+    _show_view(app, views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0])
     # Keys should move what is in sight.
     (app.curves.panels[0] if app.view == "curves" else app.tokens).focus()
 
 
-async def _knobs(app: RlplayApp, _argument: Any) -> None:
-    app.open_knobs()
+def _show_view(app: RlplayApp, view: str) -> None:
+    app.view = view
+    for each in VIEWS:
+        app.main.set_class(each == view, f"-view-{each}")
+
+
+async def _knobs(app: RlplayApp, argument: Any) -> None:
+    app.open_knobs(argument)
 
 
 async def _log(app: RlplayApp, _argument: Any) -> None:
@@ -164,6 +199,10 @@ async def _log(app: RlplayApp, _argument: Any) -> None:
 
 async def _help(app: RlplayApp, _argument: Any) -> None:
     app.open_help()
+
+
+async def _words(app: RlplayApp, _argument: Any) -> None:
+    app.open_help(words=True)
 
 
 async def _tour(app: RlplayApp, _argument: Any) -> None:
@@ -190,12 +229,16 @@ ACTIONS: dict[str, Action] = {
     "older": _look(-1),
     "newer": _look(1),
     "live": _live,
+    "most": _most,
+    "copy": _copy,
+    "curve": _curve,
     "signs": _signs,
     "sort": _sort,
     "panel": _panel,
     "knobs": _knobs,
     "log": _log,
     "help": _help,
+    "words": _words,
     "tour": _tour,
     "quit": _quit,
 }

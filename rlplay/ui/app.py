@@ -266,18 +266,14 @@ class RlplayApp(App[int]):
             self.lesson.take_over()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """The palette: every verb, every statistic, and Textual's own commands."""
-        for verb in VERBS.values():
-            if verb.name in ACTIONS:
-                words = f"{verb.title[0].upper()}{verb.title[1:]}"
-                yield SystemCommand(words, verb.help, lambda name=verb.name: self.call_later(self.perform, name))
-        for lens in LENSES.values():
-            words = f"Colour: {lens.title.lower()}"
-            yield SystemCommand(words, lens.reading, lambda n=lens.name: self.call_later(self.perform, "lens", n))
+        """The palette: our commands and Textual's own."""
+        from rlplay.ui.palette import commands
+
+        yield from commands(self)
         yield from super().get_system_commands(screen)
 
-    def open_knobs(self) -> None:
-        """Every setting, to see and to change."""
+    def open_knobs(self, at: str | None = None) -> None:
+        """Every setting, to see and to change, with the cursor on the one named `at`."""
         started = self.session.started
         if started is None:
             self.notify("The engine is still starting; its settings come with it.")
@@ -285,7 +281,7 @@ class RlplayApp(App[int]):
         from rlplay.ui.command import scenario_of
         from rlplay.ui.screens.knobs import KnobsScreen
 
-        panel = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live)
+        panel = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
         self.push_screen(panel, self._turned)
 
     async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
@@ -299,11 +295,11 @@ class RlplayApp(App[int]):
 
         self.push_screen(LogScreen(self.session))
 
-    def open_help(self) -> None:
-        """What the focused panel shows."""
+    def open_help(self, words: bool = False) -> None:
+        """What the focused panel shows, or what the words mean."""
         from rlplay.ui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(self.focused))
+        self.push_screen(HelpScreen(self.focused, words))
 
     def tour(self) -> None:
         """Play the lesson to the next thing it says."""

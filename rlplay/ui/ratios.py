@@ -50,7 +50,7 @@ class Ratios:
         whole, high, low, outside = (percent(step.metrics.get(name)) for name in self.metrics[:4])
         count = step.epochs * step.minibatches
         head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (f"{whole} %", "bold $foreground"))
-        return head, Content(f"{'' if log else 'log n · '}↑{high} ↓{low} · outside {outside} %")
+        return head, Content(f"↑{high} ↓{low} · outside {outside} %{'' if log else ' · log n'}")
 
 
 def percent(share: float | None) -> str:

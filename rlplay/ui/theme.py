@@ -108,6 +108,7 @@ class Palette:
     strong: Style
     muted: Style
     faint: Style
+    hatch: Style | None
     accent: Style
     key: Style
     warning: Style
@@ -164,6 +165,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         strong=written(foreground, bold=True),
         muted=written(mixed(0.58)),
         faint=written(mixed(0.22)),
+        hatch=written(mixed(0.06)) if colours > 256 else None,  # fewer colours have none so quiet
         accent=written(accent),
         key=written(accent, bold=True),
         warning=written(Color.parse(variables["warning"])),

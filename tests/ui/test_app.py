@@ -272,7 +272,7 @@ async def test_the_palette_has_every_verb_and_statistic():
     async with app.run_test(size=WIDE):
         titles = {command.title for command in app.get_system_commands(app.screen)}
         assert {verb.title.lower() for name, verb in VERBS.items() if name in ACTIONS} <= {t.lower() for t in titles}
-        assert {"Colour: entropy", "Colour: advantage", "Theme"} <= titles
+        assert {"Colour: Entropy (entropy)", "Colour: Advantage (advantages)", "Theme"} <= titles
 
 
 async def test_leaving_closes_the_source():

@@ -4,12 +4,15 @@ import msgspec
 import numpy as np
 import pytest
 from textual.app import App, ComposeResult
+from textual.color import Color
+from textual.geometry import Region
 from textual.widget import Widget
 
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.ratios import ONE_STEP
+from rlplay.ui.theme import THEMES, contrast, palette
 from rlplay.ui.views import GHOST, NOTHING_YET
 from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
 from tests.recorded import SETTINGS, synthetic_update
@@ -302,3 +305,31 @@ async def test_a_run_with_numbers_that_are_none_is_still_drawn():
         await pilot.pause()
         assert title(app.panels[0]) == "Reward ━ nan"
         assert "×" in app.panels[0].render().plain
+
+
+@pytest.mark.parametrize("width", [38, 60, 90, 114, 120, 150, 152, 160, 200])
+async def test_no_word_in_a_border_is_cut(width):
+    history, live = recorded(steps=32)
+    app = Host(history, live)
+    async with app.run_test(size=(width, 12)):
+        for panel in app.panels:
+            if not panel.has_class("-beyond"):
+                strips = panel.render_lines(Region(0, 0, *panel.outer_size))
+                lines = [strips[0].text, strips[-1].text]
+                assert "…" not in "".join(lines)
+                assert title(panel) in lines[0]
+                assert subtitle(panel) in lines[1]
+        ratio = app.panels[2]
+        assert subtitle(ratio).startswith("↑"), "what is clipped comes first"
+        assert width < 160 or subtitle(ratio).endswith("log n")
+
+
+@pytest.mark.parametrize(("colours", "hatched"), [(1 << 24, True), (16, False), (2, False)])
+@pytest.mark.parametrize("theme", THEMES)
+def test_empty_ground_is_quiet(theme, colours, hatched):
+    variables = theme.to_color_system().generate() | theme.variables
+    hatch = palette(variables, colours).hatch
+    assert (hatch is not None) == hatched
+    if hatch is not None and hatch.color is not None:
+        ground, ink = Color.parse(variables["background"]), Color.from_rich_color(hatch.color)
+        assert 1 < contrast(ground, ink) < 1.2

@@ -76,8 +76,9 @@ class HelpScreen(ModalScreen[None]):
         Binding("question_mark,f1", "turn", "panel or words"),
     ]
 
-    def __init__(self, widget: Widget | None) -> None:
-        super().__init__()
+    def __init__(self, widget: Widget | None, words: bool = False) -> None:
+        """With `words` it opens on what the words of the screen mean."""
+        super().__init__(classes="-words" if words else None)
         self._panel = _explained(widget)
 
     def compose(self) -> ComposeResult:
@@ -93,11 +94,14 @@ class HelpScreen(ModalScreen[None]):
             yield Markdown(WORDS, open_links=False)
 
     def on_mount(self) -> None:
-        self.query(VerticalScroll).first().focus()
+        self._focus_page()
 
     def action_turn(self) -> None:
         """From the panel to the words, and back."""
         self.toggle_class("-words")
+        self._focus_page()
+
+    def _focus_page(self) -> None:
         self.query(VerticalScroll)[int(self.has_class("-words"))].focus()
 
 

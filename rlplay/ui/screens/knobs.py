@@ -73,12 +73,15 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("escape", "cancel", "cancel"),
     ]
 
-    def __init__(self, settings: dict[str, Any], scenario: Scenario, live: bool = True) -> None:
-        """`settings` hold now in a run of `scenario`; one that is not `live` can only be looked at and copied."""
+    def __init__(self, settings: dict[str, Any], scenario: Scenario, live: bool = True, at: str | None = None) -> None:
+        """`settings` hold now in a run of `scenario`; one that is not `live` can only be looked at and copied.
+
+        The cursor starts on the setting named `at`, else on the first.
+        """
         super().__init__()
         self.draft = Draft(settings)
         self.recipe = Recipe(scenario)
-        self.live = live
+        self.live, self.at = live, at
         self.refused = self.done = ""
 
     def compose(self) -> ComposeResult:
@@ -90,8 +93,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
             yield Static(self._detail("algorithm"))
 
     def on_mount(self) -> None:
-        self.query_one(KnobList).focus()
-        self.query_one(KnobList).highlighted = 1
+        knobs = self.query_one(KnobList)
+        knobs.focus()
+        knobs.highlighted = knobs.get_option_index(self.at) if self.at in KNOBS else 1
 
     @property
     def name_under_cursor(self) -> str:

@@ -19,9 +19,12 @@ from rlplay.ui.picture import CURSOR, Picture, Size
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.views import KL, LENGTH, NOTHING_YET, REWARD, Source, View, single
+from rlplay.ui.views import Lines as Curves
 from rlplay.ui.words import KL as KL_WORDS
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
+_CORNERS = 6
+"""Cells of a border's line that its words cannot take."""
 _TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 
@@ -54,7 +57,7 @@ still pull. Clipping does not bound the ratio.
         border-title-color: $text-muted; border-subtitle-color: $text-muted; border-subtitle-align: left;
         &:focus { border: round $accent; }
         &.-words { content-align: center middle; text-align: center; color: $text-muted; }
-        &.-empty { hatch: right $foreground 8%; }
+        &.-empty { hatch: right $foreground 5%; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -129,12 +132,16 @@ still pull. Clipping does not bound the ratio.
         if near is not None or step > 0:
             self.post_message(self.Moved(near))
 
+    def put(self, view: View) -> None:
+        """Show something else here."""
+        self.view = view
+        self._redraw()
+
     def action_cycle(self, step: int) -> None:
         """Show the next of the four overviews and of all metrics recorded."""
         names = self.source.history.names() if self.source is not None else []
         views: list[View] = [*OVERVIEW, *(single(name) for name in names)]
-        self.view = views[(views.index(self.view) + step) % len(views)] if self.view in views else views[0]
-        self._redraw()
+        self.put(views[(views.index(self.view) + step) % len(views)] if self.view in views else views[0])
 
     def action_scale(self) -> None:
         """Change between a linear and a logarithmic scale."""
@@ -159,6 +166,15 @@ still pull. Clipping does not bound the ratio.
             x = drawn.frame.x(offset.x)
             self.post_message(self.Moved(min(updates, key=lambda update: abs(update - x))))
 
+    def clipping(self) -> tuple[str, str]:
+        """What copying takes: every value of the curves, as comma-separated lines."""
+        names = [name for name in self.view.metrics if self.source is not None and self.source.history.series(name)[0]]
+        columns = {name: dict(zip(*self.source.history.series(name), strict=True)) for name in names if self.source}
+        updates = sorted({update for column in columns.values() for update in column})
+        rows = [["update", *names]]
+        rows += [[str(update), *(str(columns[name].get(update, "")) for name in names)] for update in updates]
+        return "the curves' values", "\n".join(map(",".join, rows))
+
     def _updates(self) -> list[int]:
         if self.source is None:
             return []
@@ -176,9 +192,22 @@ still pull. Clipping does not bound the ratio.
         self._label()
         self.refresh()
 
+    def on_resize(self) -> None:
+        """Other words fit into the border."""
+        self._label()
+
     def _label(self) -> None:
         if self.source is not None:
-            self.border_title, self.border_subtitle = self.view.titles(self.source, self.cursor, self.log_scale)
+            above, below = self.view.titles(self.source, self.cursor, self.log_scale)
+            room = self.size.width - _CORNERS
+            self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
+
+
+def _fitting(words: Content, room: int) -> Content:
+    """As many of the parts, which dots set apart, as fit; the first always stands."""
+    while words.cell_length > room and " · " in words.plain:
+        words = words[: words.plain.rindex(" · ")]
+    return words
 
 
 def _without_tints(content: Content) -> Content:
@@ -211,6 +240,16 @@ class CurvePanels(Widget):
         with self.app.batch_update():
             for panel in self.panels:
                 panel.show(source)
+
+    def put_up(self, metric: str) -> None:
+        """Show the curve of a metric, in the panel that has it, else in the one with the focus, else in the last."""
+        seen = [panel for panel in self.panels if not panel.has_class("-beyond")]
+        having = [panel for panel in seen if isinstance(panel.view, Curves) and metric in panel.view.metrics]
+        focused = [panel for panel in seen if panel.has_focus]
+        panel = next(iter([*having, *focused, seen[-1]]))
+        if panel not in having:
+            panel.put(single(metric))
+        panel.focus()
 
     @on(CurvePanel.Moved)
     def _point_all(self, event: CurvePanel.Moved) -> None:

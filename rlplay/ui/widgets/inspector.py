@@ -70,6 +70,11 @@ Below stand all statistics of this token, the ones the colours can show.
         """One of them."""
         return self._lines[row]
 
+    def clipping(self) -> tuple[str, str]:
+        """What copying takes: all that is said of the token."""
+        lines = ("".join(segment.text for segment in line).rstrip() for line in self._lines)
+        return "all about the token", "\n".join(lines)
+
     def show(self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any]) -> None:
         """Show the token at `cursor`, if there is one."""
         self._shown = update, cursor, settings

@@ -36,7 +36,7 @@ class Lines(ScrollView, can_focus=True):
         self.palette: Palette
 
     def count(self) -> int:
-        """How many lines there are; 0 shows the sentence `EMPTY` on hatched ground."""
+        """How many lines there are; 0 shows the sentence `words` on hatched ground."""
         raise NotImplementedError
 
     def line(self, row: int) -> Iterable[Segment]:
@@ -133,13 +133,12 @@ class Lines(ScrollView, can_focus=True):
     def _hatched(self, y: int, width: int) -> Strip:
         words = textwrap.wrap(self.words, max(width - 8, 12))
         top = (self.scrollable_content_region.height - len(words)) // 2
-        hatch = Segment("╱" * width, self.palette.faint)
+        mark = " " if self.palette.hatch is None else "╱"
         if not -1 <= y - top <= len(words) or not words:
-            return Strip([hatch]).apply_style(self._ground)
+            return Strip([Segment(mark * width, self.palette.hatch)]).apply_style(self._ground)
         inner = max(map(len, words)) + 4
         text = words[y - top] if 0 <= y - top < len(words) else ""
         left = max((width - inner) // 2, 0)
-        sides = ("╱" * left, "╱" * max(width - inner - left, 0))
+        sides = [Segment(mark * cells, self.palette.hatch) for cells in (left, max(width - inner - left, 0))]
         middle = Segment(text.center(inner), self.palette.muted)
-        strip = Strip([Segment(sides[0], self.palette.faint), middle, Segment(sides[1], self.palette.faint)])
-        return strip.adjust_cell_length(width).apply_style(self._ground)
+        return Strip([sides[0], middle, sides[1]]).adjust_cell_length(width).apply_style(self._ground)

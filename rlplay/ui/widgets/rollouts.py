@@ -13,13 +13,14 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from rlplay.trace.records import Array, Credited, Sampled, Scored
-from rlplay.trace.text import visible
+from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.diagnose import NO_ADVANTAGE
 from rlplay.ui.layout import Row
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.order import Sort, advantages
+from rlplay.ui.text import is_special
 from rlplay.ui.widgets.lines import Lines
 
 PART_WIDTH = 7
@@ -82,6 +83,16 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         row = self._row_of[completion]
         self.redraw(*(self._row_of[c] for c in (before[0], completion) if c in self._row_of))
         self.reveal(row - 1 if row and self._rows[row - 1][1] == PROMPT else row, row)
+
+    def clipping(self) -> tuple[str, str]:
+        """What copying takes: the answer under the cursor, without its special tokens."""
+        sampled = self._sampled
+        if sampled is None or not self._order:
+            return "", ""
+        tokens = range(*(int(x) for x in sampled.offsets[self.cursor[0] : self.cursor[0] + 2]))
+        pieces = (sampled.pieces.get(int(sampled.token_ids[token]), "") for token in tokens)
+        parts = [sampled.texts[token] for token, piece in zip(tokens, pieces, strict=True) if not is_special(piece)]
+        return "the answer", visible_lines("".join(parts))
 
     def count(self) -> int:
         """Prompts and their completions."""

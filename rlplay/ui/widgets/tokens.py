@@ -14,6 +14,7 @@ from textual.content import Content
 
 from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
+from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.layout import Layout, Row
 from rlplay.ui.legend import legend
@@ -115,6 +116,30 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         row, _ = self._layout.place(completion, token)
         head = self._layout.heading(row)
         self.reveal(head, row + int(self._signs))
+
+    def largest(self) -> tuple[int, int] | None:
+        """Completion and token with the largest value of the lens; None if there is no value yet.
+
+        Where nothing is above the middle of a scale with two sides, it is the smallest: the strongest there is.
+        """
+        if self._sampled is None or self._values is None or self._lens is None:
+            return None
+        values = np.where(self._sampled.mask == 1, self._values, np.nan)
+        if not np.isfinite(values).any():
+            return None
+        lens = self._lens
+        none_above = lens.scale == "diverging" and np.nanmax(values) <= (lens.low + lens.high) / 2
+        token = int(np.nanargmin(values) if none_above else np.nanargmax(values))
+        completion = int(np.searchsorted(self._sampled.offsets, token, side="right")) - 1
+        return completion, token - int(self._sampled.offsets[completion])
+
+    def clipping(self) -> tuple[str, str]:
+        """What copying takes: the token under the cursor."""
+        sampled = self._sampled
+        if sampled is None or not self._length(self.cursor[0]):
+            return "", ""
+        token = int(sampled.offsets[self.cursor[0]]) + self.cursor[1]
+        return "the token", visible_lines(sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token]))
 
     # Layout
 

@@ -1,0 +1,39 @@
+"""The command palette (ctrl+p): every verb, and every statistic, curve and knob by its title and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from textual.app import SystemCommand
+
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.metrics import describe
+from rlplay.trace.text import visible
+from rlplay.ui.actions import ACTIONS
+from rlplay.ui.views import single
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+
+def commands(app: RlplayApp) -> Iterator[SystemCommand]:
+    """What can be done now. Curves and knobs are many: they are found by typing, not listed at the start."""
+
+    def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:
+        return SystemCommand(words, help, lambda: app.call_later(app.perform, verb, argument), listed)
+
+    for verb in VERBS.values():
+        if verb.name in ACTIONS:
+            yield command(f"{verb.title[0].upper()}{verb.title[1:]}", verb.help, verb.name)
+    for lens in LENSES.values():
+        yield command(f"Colour: {lens.title} ({lens.name})", lens.reading, "lens", lens.name)
+    for name in app.session.history.names():
+        row = describe(name)
+        reading = "" if row is None else row.reading or row.formula
+        yield command(f"Curve: {single(name).title} ({visible(name)})", reading, "curve", name, listed=False)
+    for knob in KNOBS.values():
+        meaning = f"{knob.meaning} {knob.effect}"
+        yield command(f"Knob: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)

@@ -1,0 +1,174 @@
+"""Finding things: the largest value, the palette, and taking what is found elsewhere."""
+
+import numpy as np
+import pytest
+from textual.command import CommandPalette
+from textual.widgets import OptionList
+
+from rlplay.scenario.knobs import KNOBS
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Scored
+from rlplay.ui.screens.help import HelpScreen
+from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.views import single
+from tests.recorded import END, synthetic_update
+from tests.ui.stage import playground, settled, text_of
+
+WIDE = (160, 45)
+
+
+def value_under_cursor(app, values) -> float:
+    completion, token = app.tokens.cursor
+    return float(values[app.session.shown.sampled.offsets[completion] + token])
+
+
+@pytest.mark.parametrize("lens", ["credit", "entropy", "prob_delta", "importance_ratio"])
+async def test_x_goes_to_the_token_with_the_largest_value(lens):
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1, steps=4)
+        await settled(pilot)
+        await app.perform("lens", lens)
+        await pilot.press("x")
+        values = LENSES[lens].values(app.session.shown)
+        assert value_under_cursor(app, values) == np.nanmax(values)
+        assert app.inspector._shown[1] == app.rollouts.cursor == app.tokens.cursor
+
+
+async def test_where_nothing_is_pulled_up_x_finds_what_is_pushed_down_most():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1, steps=8)
+        await settled(pilot)
+        clips = app.session.shown.latest_step("clip_state")
+        for step in app.session.shown.steps:
+            step.clip_state[step.clip_state > 0] = 0
+        await app.perform("lens", "clip_state")
+        assert (clips < 0).any()
+        await pilot.press("x")
+        assert value_under_cursor(app, app.session.shown.latest_step("clip_state")) == -1
+
+
+async def test_a_statistic_that_is_not_there_yet_is_said_to_come():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([record for record in synthetic_update(1)[:2] if not isinstance(record, Scored)])
+        await app.perform("lens", "credit")
+        await settled(pilot)
+        await pilot.press("x")
+        assert [notice.message for notice in app._notifications] == ["Credit comes with ④ update."]
+
+
+async def test_y_copies_what_has_the_focus():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.point(1, 2)
+        sampled = app.session.shown.sampled
+        start, end = sampled.offsets[1:3]
+        await pilot.press("y")
+        assert app.clipboard == sampled.texts[start + 2]
+        app.rollouts.focus()
+        await pilot.press("y")
+        assert app.clipboard == "".join(sampled.texts[start:end]).removesuffix(END)
+        assert app.clipboard
+        app.inspector.focus()
+        await pilot.press("y")
+        assert "loss of this token" in app.clipboard
+        app.curves.panels[3].focus()
+        await pilot.press("y")
+        head, row = app.clipboard.splitlines()
+        assert head == "update,completions/mean_length,entropy"
+        assert float(row.split(",")[1]) == app.session.history.latest("completions/mean_length")
+        assert any("Copied the answer: “" in notice.message for notice in app._notifications)
+
+
+async def test_nothing_that_a_terminal_obeys_is_copied():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.rollouts.focus()
+        await pilot.press("y")
+        assert "\x1b" in "".join(app.session.shown.sampled.texts[: app.session.shown.sampled.offsets[1]])
+        assert "␛" in app.clipboard
+        assert "\x1b" not in app.clipboard
+
+
+async def found(pilot, typed: str) -> list[str]:
+    """What the palette offers for what is typed."""
+    await pilot.press("ctrl+p", *typed)
+    for _ in range(50):
+        await pilot.pause(0.02)
+        listed = pilot.app.screen.query_one(OptionList)
+        if listed.option_count and not pilot.app.screen.query_one("LoadingIndicator").display:
+            break
+    return [str(listed.get_option_at_index(place).prompt).split("\n")[0] for place in range(listed.option_count)]
+
+
+async def test_the_palette_finds_knobs_curves_and_statistics_by_name():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        offered = await found(pilot, "kl")
+        for words in ("Colour: KL to reference (ref_kl)", "Curve: KL old to new (kl_old)", "Knob: KL weight β (beta)"):
+            assert words in offered
+        assert any(words.startswith("Words: KL") for words in offered)
+        await pilot.press("escape")
+        assert [words for words in await found(pilot, "learning_rate") if words.startswith("Knob: Learning rate")]
+        await pilot.press("escape")
+        assert not isinstance(app.screen, CommandPalette)
+
+
+async def chosen(pilot, verb, argument=None):
+    await pilot.app.perform(verb, argument)
+    await settled(pilot)
+
+
+@pytest.mark.parametrize("knob", ["algorithm", "beta", "cliprange_value"])
+async def test_a_knob_opens_the_panel_on_it(knob):
+    app, _ = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await chosen(pilot, "knobs", knob)
+        assert isinstance(app.screen, KnobsScreen)
+        assert app.screen.name_under_cursor == knob
+        assert KNOBS[knob].title in text_of(app.screen.query_one(OptionList))
+
+
+async def test_a_metric_puts_its_curve_up():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await chosen(pilot, "curve", "kl")
+        assert app.curves.panels[1].has_focus, "it has that curve already"
+        await chosen(pilot, "curve", "grad_norm")
+        assert app.curves.panels[1].view == single("grad_norm"), "in the panel with the focus"
+        app.tokens.focus()
+        await settled(pilot)
+        await chosen(pilot, "curve", "loss")
+        assert app.curves.panels[3].view == single("loss")
+        assert app.curves.panels[3].has_focus
+
+
+async def test_a_curve_is_put_up_where_it_can_be_seen():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await chosen(pilot, "curve", "grad_norm")
+        panel = next(panel for panel in app.curves.panels if panel.view == single("grad_norm"))
+        assert panel.has_focus
+        assert panel.region.area
+
+
+async def test_the_words_open_by_name():
+    app, _ = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await chosen(pilot, "words")
+        assert isinstance(app.screen, HelpScreen)
+        assert [page.display for page in app.screen.query("VerticalScroll")] == [False, True]
