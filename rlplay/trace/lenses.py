@@ -102,7 +102,7 @@ LENSES: dict[str, Lens] = {
             _stepped("importance_ratio"),
         ),
         Lens(
-            "clip_state", "Clipping", "clip", "+1 clipped high (A>0, w>1+ε), −1 clipped low (A<0, w<1−ε), 0 inside",
+            "clip_state", "Clipping", "clip", "+1 high (A>0, w>1+ε), −1 low (A<0, w<1−ε), +2 dual (A<0, w>δ), else 0",
             "", "update", "diverging", -1.0, 1.0,
             "Clipped: the surrogate's gradient is exactly zero in this step; only a KL term in the loss still pulls.",
             _stepped("clip_state"),

@@ -91,6 +91,7 @@ class Facts:
             ratio=last["importance_ratio"],
             clip_state=None if clip is None else int(clip),
             kl=last["kl"],
+            beta=self.update.steps[-1].metrics.get("kl_coef") if self.update.steps else None,
             dloss_dlogp=last["dloss_dlogp"],
         )
 

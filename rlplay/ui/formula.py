@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
+from rlplay.scenario.settings import Settings
+from rlplay.scenario.terms import corrected, estimator, in_loss, surrogate, terms
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.picture import number
 
 Kind = Literal["plain", "won", "lost", "note"]
 Line = list[tuple[str, Kind]]
-
-ESTIMATORS = {"k1": "log p − log p_ref", "k2": "½·(log p − log p_ref)²", "k3": "p_ref/p − log(p_ref/p) − 1"}
 
 
 @dataclass(frozen=True)
@@ -22,86 +25,112 @@ class Numbers:
     logprob: float | None = None
     advantage: float | None = None
     ratio: float | None = None
+    """At the level of the settings: the token's own, or its answer's."""
     clip_state: int | None = None
     kl: float | None = None
     """The KL term as trained: already times w where the settings correct its bias."""
+    beta: float | None = None
+    """The KL's weight in that step, where it adapts."""
     dloss_dlogp: float | None = None
+
+
+def settled(settings: Mapping[str, Any]) -> Settings:
+    """Recorded settings as such; those that this version does not know are passed over."""
+    return msgspec.convert({name: settings[name] for name in Settings.__struct_fields__ if name in settings}, Settings)
 
 
 def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
     """The band [1 − ε, 1 + ε_high] of the ratio."""
-    high = settings.get("epsilon_high")
-    return 1 - settings["epsilon"], 1 + (settings["epsilon"] if high is None else high)
-
-
-def symbols(settings: Mapping[str, Any]) -> str:
-    """The loss of one token under these settings, in symbols."""
-    if settings["surrogate"] == "logp":
-        text = "−A·ℓ"
-    else:
-        low, high = bounds(settings)
-        text = f"−min(w·A, clip(w, {low:g}, {high:g})·A)"
-    return f"{text} + β·{_kl_symbol(settings)}" if _has_kl_term(settings) else text
+    low, high = settled(settings).clip_range
+    return 1 - low, 1 + high
 
 
 def objective(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
     """The loss of one token: in symbols, then filled in as far as the numbers are known."""
-    lines: list[Line] = [[(symbols(settings), "plain")]]
-    lines += _policy_term(settings, numbers)
-    if _has_kl_term(settings):
-        lines += _kl_term(settings, numbers)
-    elif settings["kl_placement"] == "reward" and settings["beta"]:
-        estimator = settings["kl_estimator"]
-        lines.append([(f"KL: β·{estimator} with β = {settings['beta']:g} is taken off each token's reward", "note")])
-    return lines + _gradient(numbers.dloss_dlogp)
+    s = settled(settings)
+    lines: list[Line] = [[(_symbols(s), "plain")]]
+    if s.importance_sampling_level != "token" and "w" in terms(s):
+        lines.append([(f"w = {terms(s)['w']}", "note")])
+    lines += _policy_term(s, numbers)
+    if "counts" in terms(s):
+        lines.append([(f"Counted: {terms(s)['counts']}.", "note")])
+    if in_loss(s):
+        lines += _kl_term(s, numbers)
+    elif s.kl_placement == "reward" and s.beta:
+        lines.append([(f"KL: β·{estimator(s)[0]} with β = {s.beta:g} is taken off each token's reward", "note")])
+    return lines + _gradient(s, numbers.dloss_dlogp)
 
 
-def _has_kl_term(settings: Mapping[str, Any]) -> bool:
-    return bool(settings["kl_placement"] == "loss" and settings["beta"] > 0)
+def _symbols(s: Settings) -> str:
+    return f"{surrogate(s)} + β·{_kl_symbol(s)}" if in_loss(s) else surrogate(s)
 
 
-def _kl_symbol(settings: Mapping[str, Any]) -> str:
+def _kl_symbol(s: Settings) -> str:
     """The term as it is trained; times w it keeps its gradient unbiased for answers of an older policy."""
-    return f"{settings['kl_estimator']}{'·w' if settings.get('use_bias_correction_kl') else ''}"
+    return f"{estimator(s)[0]}{'·w' if corrected(s) else ''}"
 
 
-def _gradient(derivative: float | None) -> list[Line]:
+def _gradient(s: Settings, derivative: float | None) -> list[Line]:
     """What the optimizer step really did with the token, whatever the terms above make one expect."""
     if derivative is None:
         return []
     effect = "leaves it alone" if derivative == 0 else "pulls it up" if derivative < 0 else "pushes it down"
-    return [[(f"∂L/∂ℓ = {number(derivative)}: {effect}", "plain")]]
+    lines: list[Line] = [[(f"∂L/∂ℓ = {number(derivative)}: {effect}", "plain")]]
+    if s.entropy_coef:
+        lines.append([("The entropy bonus acts on all candidates, beside this.", "note")])
+    return lines
 
 
-def _policy_term(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
+def _policy_term(s: Settings, numbers: Numbers) -> list[Line]:
     advantage = numbers.advantage
     if advantage is None:
         return [[("A comes with phase ③ credit", "note")]]
-    if settings["surrogate"] == "logp":
-        if numbers.logprob is None:
-            return [[(f"A = {signed(advantage)}; ℓ comes with phase ④ update", "note")]]
-        filled = f"= −({signed(advantage).strip()})·({signed(numbers.logprob).strip()}) = "
-        return [
-            [(filled, "plain"), (signed(-advantage * numbers.logprob).strip(), "won")],
-            [(_direction(settings, advantage), "note")],
-        ]
-    if numbers.ratio is None:
-        return [[(f"A = {signed(advantage).strip()}; w comes with phase ④ update", "note")]]
-    return _clipped(settings, advantage, numbers.ratio, numbers.clip_state or 0)
+    logprob, ratio = numbers.logprob, numbers.ratio
+    if logprob is None or ratio is None:
+        missing = "ℓ" if s.surrogate == "logp" else "w"
+        return [[(f"A = {signed(advantage).strip()}; {missing} comes with phase ④ update", "note")]]
+    if s.surrogate == "ppo":
+        return _clipped(s, advantage, ratio, numbers.clip_state or 0)
+    lines = [_filled(s, advantage, logprob, ratio)]
+    if numbers.clip_state:
+        return lines + [[(text, "note")] for text in _why_bounded(s, numbers.clip_state > 0)]
+    return [*lines, [(_direction(s, advantage), "note")]]
 
 
-def _clipped(settings: Mapping[str, Any], advantage: float, ratio: float, clip_state: int) -> list[Line]:
-    low, high = bounds(settings)
+def _filled(s: Settings, advantage: float, logprob: float, ratio: float) -> Line:
+    """The surrogates without min, with the token's numbers."""
+    factor, ell = _factor(advantage), f"({signed(logprob).strip()})"
+    match s.surrogate:
+        case "logp":
+            written, value = f"({signed(advantage).strip()})·{ell}", advantage * logprob
+        case "ratio":
+            written, value = f"{plain(ratio)}·{factor}", ratio * advantage
+        case "cispo":
+            cap = s.clip_range[1]
+            written, value = f"min({plain(ratio)}, {cap:g})·{factor}·{ell}", min(ratio, cap) * advantage * logprob
+        case "sapo":
+            tau = s.sapo_temperature_pos if advantage > 0 else s.sapo_temperature_neg
+            soft = 1 / (1 + math.exp(-tau * (ratio - 1)))
+            written, value = f"4/{tau:g}·{plain(soft)}·{factor}", 4 / tau * soft * advantage
+        case _:
+            # The weight is of the whole answer; one token's numbers do not give it.
+            return [(f"A = {signed(advantage).strip()}, ℓ = {signed(logprob).strip()}", "plain")]
+    return [(f"= −{written} = ", "plain"), (signed(-value).strip(), "won")]
+
+
+def _clipped(s: Settings, advantage: float, ratio: float, clip_state: int) -> list[Line]:
+    low, high = 1 - s.clip_range[0], 1 + s.clip_range[1]
+    first = ratio if s.delta is None else min(ratio, s.delta)
     held = min(max(ratio, low), high)
-    free, bound = ratio * advantage, held * advantage
-    factor = f"({signed(advantage).strip()})" if advantage < 0 else plain(advantage)
-    kinds: tuple[Kind, Kind] = ("lost", "won") if clip_state else ("won", "lost")
+    free, bound = first * advantage, held * advantage
+    factor = _factor(advantage)
+    kinds: tuple[Kind, Kind] = ("lost", "won") if abs(clip_state) == 1 else ("won", "lost")
     if held == ratio:
         kinds = ("won", "won")
     lines: list[Line] = [
         [
             ("= −min(", "plain"),
-            (f"{plain(ratio)}·{factor}", kinds[0]),
+            (f"{plain(first)}·{factor}", kinds[0]),
             (", ", "plain"),
             (f"{plain(held)}·{factor}", kinds[1]),
             (")", "plain"),
@@ -116,39 +145,60 @@ def _clipped(settings: Mapping[str, Any], advantage: float, ratio: float, clip_s
         ],
     ]
     if clip_state:
-        lines += [[(text, "note")] for text in _why_clipped(clip_state > 0, (low, high), _has_kl_term(settings))]
-    elif held != ratio:
-        lines.append([("outside the band on the harmless side: it still pulls", "note")])
-    else:
-        lines.append([(_direction(settings, advantage), "note")])
-    return lines
+        return lines + [[(text, "note")] for text in _why_clipped(s, clip_state)]
+    beyond = held != ratio
+    note = "outside the band on the harmless side: it still pulls" if beyond else _direction(s, advantage)
+    return [*lines, [(note, "note")]]
 
 
-def _why_clipped(up: bool, band: tuple[float, float], with_kl: bool) -> list[str]:
-    bound = f"{band[1] if up else band[0]:g}"
+def _why_clipped(s: Settings, clip_state: int) -> list[str]:
+    low, high = s.clip_range
+    bound = {1: f"{1 + high:g}", -1: f"{1 - low:g}", 2: f"{s.delta or 0:g}"}[clip_state]
+    head, moved = {
+        1: (f"▲ clipped: A > 0 and w > {bound}", "more"),
+        -1: (f"▼ clipped: A < 0 and w < {bound}", "less"),
+        2: (f"▲ clipped: A < 0 and w > δ = {bound}", "more"),
+    }[clip_state]
+    whose = "It is" if s.importance_sampling_level == "token" else "Its answer, by w, is"
     return [
-        f"▲ clipped: A > 0 and w > {bound}" if up else f"▼ clipped: A < 0 and w < {bound}",
-        f"It is already {'more' if up else 'less'} than {bound} times as likely as when it was sampled. "
-        f"There min takes {bound}·A, a constant: moving it further gains nothing, so it no longer pulls"
-        f"{'; only the KL term does' if with_kl else ''}.",
+        head,
+        f"{whose} already {moved} than {bound} times as likely as when it was sampled. There min takes "
+        f"{bound}·A, a constant: moving it further gains nothing, so {_rest(s)}.",
     ]
 
 
-def _direction(settings: Mapping[str, Any], advantage: float) -> str:
-    with_kl = _has_kl_term(settings)
+def _why_bounded(s: Settings, up: bool) -> list[str]:
+    """A token whose own log-ratio is bounded before the answer's ratio is taken."""
+    low, high = s.clip_range
+    own = f"A > 0 and ℓ − ℓ_old > {high:g}" if up else f"A < 0 and ℓ − ℓ_old < −{low:g}"
+    return [
+        f"{'▲' if up else '▼'} bounded: {own}",
+        f"In the answer's ratio it counts with the bound, a constant: moving it further gains nothing, so {_rest(s)}.",
+    ]
+
+
+def _rest(s: Settings) -> str:
+    return f"it no longer pulls{'; only the KL term does' if in_loss(s) else ''}"
+
+
+def _direction(s: Settings, advantage: float) -> str:
+    with_kl = in_loss(s)
     if advantage == 0:
         return "A = 0: only the KL term pulls" if with_kl else "A = 0: no pull"
     what = "the surrogate " if with_kl else ""
     return f"A > 0: {what}pulls this token up" if advantage > 0 else f"A < 0: {what}pushes this token down"
 
 
-def _kl_term(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
-    estimator, beta, symbol = settings["kl_estimator"], settings["beta"], _kl_symbol(settings)
-    meaning: Line = [(f"{estimator} = {ESTIMATORS[estimator]}", "note")]
+def _kl_term(s: Settings, numbers: Numbers) -> list[Line]:
+    beta, symbol = s.beta if numbers.beta is None else numbers.beta, _kl_symbol(s)
+    name, meaning = estimator(s)
+    lines: list[Line] = [[(f"{name} = {meaning}", "note")]]
     if numbers.kl is None:
-        return [meaning]
+        return lines
     factor = f"({symbol})" if "·" in symbol else symbol
-    return [
-        [(f"+ β·{factor} = {beta:g}·{plain(numbers.kl, 3)} = {signed(beta * numbers.kl, 4).strip()}", "plain")],
-        meaning,
-    ]
+    filled = f"+ β·{factor} = {beta:.3g}·{plain(numbers.kl, 3)} = {signed(beta * numbers.kl, 4).strip()}"
+    return [[(filled, "plain")], *lines]
+
+
+def _factor(advantage: float) -> str:
+    return f"({signed(advantage).strip()})" if advantage < 0 else plain(advantage)

@@ -10,7 +10,7 @@ from rlplay.ui.text import token_text
 from rlplay.ui.wrap import Cell, wrap
 
 GUTTER = 2
-CLIPPED = {1: "▲", -1: "▼"}
+CLIPPED = {1: "▲", 2: "▲", -1: "▼"}
 VALUE_WIDTH = 5
 
 

@@ -186,7 +186,7 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     if step.step == 0 and held:
         return f"{head}: every ratio is still 1, the policy has not moved since it sampled.", following
     spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
-    if settings.get("surrogate") != "ppo":
+    if settings.get("surrogate") != "ppo" and settings.get("importance_sampling_level") != "geometric":
         return f"{spread}; this objective does not clip.", following
     return f"{spread}. {_clipping(step)}", following
 

@@ -1,12 +1,20 @@
 """The objective written out: the term that won is the one that counts, and clipped means a gradient of zero."""
 
+import msgspec
 import pytest
+import torch
 
-from rlplay.ui.formula import Numbers, objective, symbols
+from rlplay.engine.objective import Inputs
+from rlplay.engine.objective import objective as engine_objective
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.presets import resolve
+from rlplay.ui.formula import Numbers, objective
 from tests.ui.stage import CHOSEN
 
 
 def told(settings, **numbers):
+    if "ratio" in numbers or "logprob" in numbers:
+        numbers = {"logprob": -0.4, "ratio": 1.0, **numbers}
     return objective({**CHOSEN, "beta": 0.0, **settings}, Numbers(**numbers))
 
 
@@ -49,7 +57,7 @@ def test_inside_both_terms_are_the_same():
 
 
 def test_an_upper_bound_of_its_own():
-    assert symbols({**CHOSEN, "beta": 0.0, "epsilon_high": 0.28}) == "−min(w·A, clip(w, 0.8, 1.28)·A)"
+    assert words(told({"epsilon_high": 0.28}))[0] == "−min(w·A, clip(w, 0.8, 1.28)·A)"
 
 
 def test_plain_policy_gradient():
@@ -110,3 +118,68 @@ def test_a_penalty_in_the_reward_is_not_in_the_loss():
 def test_what_is_not_known_yet_is_not_filled_in():
     assert words(told({}))[1:] == ["A comes with phase ③ credit"]
     assert words(told({}, advantage=0.5))[1:] == ["A = +0.50; w comes with phase ④ update"]
+
+
+@pytest.mark.parametrize("surrogate", ["logp", "ratio", "ppo", "cispo", "sapo"])
+@pytest.mark.parametrize("delta", [None, 3.0])
+@pytest.mark.parametrize("advantage", [0.93, -1.08])
+@pytest.mark.parametrize("change", [-0.5, 0.0, 0.3, 1.5])
+def test_what_is_filled_in_is_the_loss_that_was_trained(surrogate, delta, advantage, change):
+    high = 3.0 if surrogate == "cispo" else 0.28
+    settings = resolve({"algorithm": "grpo", "surrogate": surrogate, "delta": delta, "epsilon_high": high})
+    old = torch.tensor([[-2.0]])
+    inputs = Inputs(old + change, old, old, torch.full((1, 1), advantage))
+    terms = engine_objective(inputs, torch.ones(1, 1), settings, beta=0.0)
+    lines = objective(
+        msgspec.to_builtins(settings),
+        Numbers(-2.0 + change, advantage, terms.ratio.item(), int(terms.clip_state.item())),
+    )
+    assert float(won(lines)[-1].replace("−", "-")) == pytest.approx(terms.policy_loss.item(), abs=0.0051)
+    assert any(line.startswith(("▲", "▼")) for line in words(lines)) == bool(terms.clip_state.item())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_algorithm_has_its_formula(name):
+    settings = msgspec.to_builtins(resolve({"algorithm": name}))
+    for clip_state in (-1, 0, 1):
+        for numbers in (
+            Numbers(),
+            Numbers(advantage=-0.5),
+            Numbers(-0.4, 0.5, 1.5, clip_state, kl=0.02, beta=0.3, dloss_dlogp=0.1),
+        ):
+            assert "".join(words(objective(settings, numbers)))
+
+
+def test_a_ratio_of_the_whole_answer_says_so():
+    lines = words(told({"importance_sampling_level": "sequence"}, advantage=1.0, ratio=1.5, clip_state=1))
+    assert lines[1] == "w = exp(mean of ℓ − ℓ_old over the answer)"
+    assert lines[-1].startswith("Its answer, by w, is already more than 1.2 times")
+
+
+def test_a_token_bounded_inside_the_answers_ratio():
+    how = {"importance_sampling_level": "geometric", "surrogate": "ratio", "epsilon": 0.4}
+    lines = words(told(how, advantage=1.0, ratio=1.1, clip_state=1))
+    assert lines[-2] == "▲ bounded: A > 0 and ℓ − ℓ_old > 0.4"
+
+
+def test_the_dual_clip():
+    lines = told({"delta": 3.0}, advantage=-1.0, ratio=5.0, clip_state=2)
+    assert won(lines) == ["3.00·(−1.00)", "−3.00", "+3.00"]
+    assert words(lines)[-2] == "▲ clipped: A < 0 and w > δ = 3"
+
+
+def test_an_adaptive_weight_is_the_one_that_was_used():
+    how = {"kl_placement": "loss", "beta": 1.0, "kl_ctrl": "ppo", "kl_anchor": "old"}
+    lines = words(told(how, advantage=1.0, ratio=1.0, kl=0.02, beta=0.5))
+    assert "+ β·k3 = 0.5·0.020 = +0.0100" in lines
+    assert "k3 = p/p_old − log(p/p_old) − 1" in lines
+
+
+def test_tokens_that_do_not_count_and_an_entropy_bonus_are_told():
+    lines = words(told({"top_entropy_quantile": 0.2, "entropy_coef": 0.01}, advantage=1.0, ratio=1.0, dloss_dlogp=0.0))
+    assert any("only the 20 % of tokens of highest entropy" in line for line in lines)
+    assert "entropy bonus" in lines[-1]
+
+
+def test_settings_of_another_version_are_passed_over():
+    assert words(objective({"surrogate": "logp", "unheard_of": 1}, Numbers()))[0] == "−A·ℓ"
