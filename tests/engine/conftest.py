@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)  # fmt: skip
 
 from rlplay.engine.driver import Driver
 from rlplay.pocket import POCKET_PATH
@@ -18,23 +27,41 @@ from rlplay.trace.records import AnyRecord
 SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}
 
 
+_SIZES = {"initializer_range": 0.2, "tie_word_embeddings": True}
+_LLAMA = _SIZES | {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+                   "intermediate_size": 64, "max_position_embeddings": 128}  # fmt: skip
+ARCHITECTURES: dict[str, Any] = {
+    "llama": (LlamaForCausalLM, LlamaConfig, _LLAMA),
+    "gpt2": (GPT2LMHeadModel, GPT2Config, _SIZES | {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 128}),
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config, _LLAMA),
+}
+
+
 @pytest.fixture(scope="session")
-def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two layers, random weights, sharp enough that log-probabilities differ."""
-    folder = tmp_path_factory.mktemp("micro")
-    tokenizer = AutoTokenizer.from_pretrained(POCKET_PATH)
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=64, max_position_embeddings=128, tie_word_embeddings=True, initializer_range=0.2,
-        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id,
-    )  # fmt: skip
-    model = LlamaForCausalLM(config)
-    # An untrained model seldom ends its answer; with more ways to end, lengths differ and not all answers are cut.
-    model.generation_config.eos_token_id = [tokenizer.eos_token_id, *range(5, len(tokenizer), 9)]
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+def micro_models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A folder by architecture: two layers, random weights, sharp enough that log-probabilities differ."""
+
+    @cache
+    def folder_of(architecture: str) -> Path:
+        folder = tmp_path_factory.mktemp(architecture)
+        tokenizer = AutoTokenizer.from_pretrained(POCKET_PATH)
+        torch.manual_seed(0)
+        ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("eos", "pad", "bos")}
+        kind, config, sizes = ARCHITECTURES[architecture]
+        model = kind(config(vocab_size=len(tokenizer), **sizes, **ids))
+        # An untrained model seldom ends its answer; with more ways to end, lengths differ and not all answers are cut.
+        model.generation_config.eos_token_id = [tokenizer.eos_token_id, *range(5, len(tokenizer), 9)]
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    return folder_of
+
+
+@pytest.fixture(scope="session")
+def micro_model(micro_models: Callable[[str], Path]) -> Path:
+    """The Llama of `micro_models`."""
+    return micro_models("llama")
 
 
 REWARD = """
@@ -55,15 +82,20 @@ def choosy(completion_ids, **columns):
 
 
 @pytest.fixture
-def start(micro_model: Path, tmp_path: Path) -> Callable[..., tuple[Driver, list[AnyRecord]]]:
+def start(micro_models: Callable[[str], Path], tmp_path: Path) -> Callable[..., tuple[Driver, list[AnyRecord]]]:
     """Makes a loaded driver of a small job and the list its records go to; keywords are settings."""
 
     def make(
-        run: str = "run.rlplay", resume: bool = False, eval_every: int = 0, reward: str = "uneven", **settings: Any
+        run: str = "run.rlplay",
+        resume: bool = False,
+        eval_every: int = 0,
+        reward: str = "uneven",
+        architecture: str = "llama",
+        **settings: Any,
     ) -> tuple[Driver, list[AnyRecord]]:
         (tmp_path / "uneven.py").write_text(REWARD)
         scenario = Scenario(
-            name="micro", title="Micro", question="", model=str(micro_model), task="arithmetic",
+            name="micro", title="Micro", question="", model=str(micro_models(architecture)), task="arithmetic",
             reward=[f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], settings=SMALL | settings,
             eval_every=eval_every, eval_prompts=4, max_updates=4,
         )  # fmt: skip

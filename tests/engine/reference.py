@@ -25,6 +25,18 @@ def kl(name: str, ref: Any, own: Any) -> Any:
     return {"k1": -np.log(ratio), "k2": 0.5 * np.log(ratio) ** 2, "k3": (ratio - 1) - np.log(ratio)}[name]
 
 
+def combined(rewards: Any, parts: dict[str, Any], weights: dict[str, float], group: Any, s: dict[str, Any]) -> Any:
+    """One reward per completion: the sum `rewards`, or each of its parts in units of its group first."""
+    if s["multi_objective_aggregation"] == "sum_then_normalize":
+        return rewards
+    total = np.zeros(len(group))
+    for name, part in parts.items():
+        for g in np.unique(group):
+            mine = part[group == g].astype(np.float64)
+            total[group == g] += weights[name] * (mine - mine.mean()) / (mine.std(ddof=1) + 1e-4)
+    return total
+
+
 def token_rewards(rewards: Any, steps: Rows, ends: Rows, old: Rows, ref: Rows, group: Any, s: dict[str, Any]) -> Rows:
     """Rewards where they arrive, minus beta times KL at each token if the penalty is in the reward.
 

@@ -110,7 +110,7 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
     none = [np.zeros(len(row)) for row in old]
     steps, ends = _steps(update) if "halves" in given.get("reward", "") else (none, [row.copy() for row in none])
 
-    rewards = _combined(scored, sampled.group, settings)
+    rewards = reference.combined(scored.rewards, scored.parts, scored.weights, sampled.group, settings)
     stream = reference.token_rewards(rewards, steps, ends, old, ref, sampled.group, settings)
     np.testing.assert_allclose(credited.token_rewards, np.concatenate(stream), atol=TOLERANCE)
     greedy = {g: credited.baseline[offsets[i]] for i, g in enumerate(sampled.group)}
@@ -158,18 +158,6 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
             else:
                 term = reference.kl(settings["kl_estimator"], r, p) * (w if settings["use_bias_correction_kl"] else 1)
             np.testing.assert_allclose(step.kl[inside], term[inside], atol=TOLERANCE)
-
-
-def _combined(scored: Any, group: Any, settings: dict[str, Any]) -> Any:
-    """One reward per completion: the sum that was recorded, or each part in units of its group first."""
-    if settings["multi_objective_aggregation"] == "sum_then_normalize":
-        return scored.rewards
-    total = np.zeros(len(group))
-    for name, part in scored.parts.items():
-        for g in np.unique(group):
-            mine = part[group == g].astype(np.float64)
-            total[group == g] += scored.weights[name] * (mine - mine.mean()) / (mine.std(ddof=1) + 1e-4)
-    return total
 
 
 def test_the_first_step_has_ratio_one_and_the_metrics_are_the_means_of_the_tokens(start: Callable[..., Any]) -> None:

@@ -87,6 +87,20 @@ def test_a_batched_pass_gives_each_sequence_its_own_numbers(lm: LanguageModel, s
     torch.testing.assert_close(gradient.double(), wanted, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_more_padding_before_the_prompts_changes_nothing(lm: LanguageModel, shared: bool) -> None:
+    lm.shared_prompts, tokens = shared, _tokens()
+    inside = torch.arange(6) < tokens.lengths[:, None]
+    found = [_together(lm, tokens)[inside]]
+    for extra in (1, 5):
+        ids, mask = tokens.prompts.ids, tokens.prompts.mask
+        prompts = Prompts(
+            [], torch.nn.functional.pad(ids, (extra, 0), value=9), torch.nn.functional.pad(mask, (extra, 0))
+        )
+        found.append(_together(lm, Tokens(prompts, tokens.group, tokens.ids, tokens.lengths))[inside])
+        torch.testing.assert_close(found[0], found[-1], atol=1e-5, rtol=1e-5)
+
+
 def test_sharing_is_found_to_work_and_a_model_that_cannot_is_found_out(lm: LanguageModel) -> None:
     assert can_share_prompts(lm)
 

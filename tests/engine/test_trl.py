@@ -68,7 +68,7 @@ def _seen(update: Update, step: Stepped) -> Fixed:
         mask=padded(np.ones(spans[-1][1], dtype=bool)), group=torch.from_numpy(sampled.group),
         rewards=torch.from_numpy(scored.rewards)[:, None], logprobs=padded(step.logprobs),
         old=padded(sampled.old_logprobs), ref=padded(credited.ref_logprobs), entropy=padded(sampled.entropy),
-        stream=nothing, values=nothing, values_now=nothing, greedy=nothing, holes=nothing,
+        stream=nothing, values=nothing, values_now=nothing, greedy=nothing, holes=nothing, ends=nothing,
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ class Fixed:
     values_now: Tensor
     greedy: Tensor  # [N], the reward of a greedy answer to the same prompt
     holes: Tensor  # bool [N, L], `mask` without some tokens in the middle, as if an environment had written them
+    ends: Tensor  # bool [N, L], where steps of the reasoning end
 
     @property
     def lengths(self) -> Tensor:
@@ -80,6 +81,7 @@ def fixed(dtype: torch.dtype, seed: int, drift: float = 0.3) -> Fixed:
         "values": values,
         "values_now": values + 0.3 * noise(*shape),
         "greedy": noise(PROMPTS).repeat_interleave(GENERATIONS),
+        "ends": mask & (noise(*shape) < 0),
     }
     return Fixed(
         prompts=[prompt for prompt in prompts for _ in range(GENERATIONS)],

@@ -31,9 +31,13 @@ def run(given: Fixed, **settings: Any) -> dict[str, Tensor]:
         None, terms.loss.item(), terms.policy_loss.item(),
     )  # fmt: skip
     metrics = optimize._metrics(batch, rows, seen, knobs)
-    return {"advantages": batch.advantages, "loss": terms.loss.detach(), "dloss_dlogp": gradient} | {
-        name: torch.tensor(value, dtype=torch.double) for name, value in metrics.items() if name != "loss"
-    }
+    return (
+        {"advantages": batch.advantages, "loss": terms.loss.detach(), "dloss_dlogp": gradient}
+        | {
+            "clip_state": terms.clip_state,
+        }
+        | {name: torch.tensor(value, dtype=torch.double) for name, value in metrics.items() if name != "loss"}
+    )
 
 
 def as_batch(given: Fixed) -> Batch:
@@ -41,6 +45,7 @@ def as_batch(given: Fixed) -> Batch:
     nothing = torch.zeros(*given.mask.shape, 0)
     ids = torch.zeros(given.mask.shape, dtype=torch.long)
     prompts = Prompts([], torch.zeros(PROMPTS, 1), torch.ones(PROMPTS, 1))
+    last = torch.arange(given.mask.shape[1]) == given.lengths[:, None] - 1
     unscored = given.rewards.isnan().all(-1)
     return Batch(
         1, prompts, given.group, ids, given.lengths, given.old, given.entropy, nothing.long(), nothing,
@@ -48,4 +53,6 @@ def as_batch(given: Fixed) -> Batch:
         parts={f"reward{i}": part.numpy() for i, part in enumerate(given.rewards.T)},
         weights={f"reward{i}": 1.0 for i in range(given.rewards.shape[1])},
         greedy_rewards=given.greedy[::GENERATIONS], values=given.values, ref_logprobs=given.ref,
+        step_scores=given.stream * given.ends, step_ends=given.ends,
+        vine_values=given.values, vine_ends=given.ends | last,
     )  # fmt: skip
