@@ -149,15 +149,15 @@ def _written_out(name: str) -> Iterator[str]:
     from rlplay.scenario.algorithms import PRESETS
     from rlplay.scenario.presets import resolve
     from rlplay.scenario.terms import difference, equation, terms
-    from rlplay.scenario.trl import loss_type
+    from rlplay.scenario.trl import trainer
 
     settings, preset = resolve({"algorithm": name}), PRESETS[name]
     yield f"{preset.title}   {preset.paper}"
     yield f"{preset.changes}\n"
     for left, right in terms(settings).items():
         yield f"  {equation(left, right)}"
-    if called := loss_type(settings):
-        yield f"\nTRL: GRPOTrainer with loss_type={called}"
+    if called := trainer(settings):
+        yield f"\nTRL: {called}"
     if preset.after is not None:
         yield f"\nAgainst {PRESETS[preset.after].title}:"
         for left, old, new in difference(resolve({"algorithm": preset.after}), settings):

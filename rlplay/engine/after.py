@@ -15,7 +15,13 @@ from rlplay.trace.records import Finished, Scored
 
 
 def after(batch: Batch, scored: Scored, state: State) -> Finished:
-    """Re-evaluate completions under the new policy and sum the update up; counts the update as finished.
+    """Sum the update up, and look at its completions again."""
+    metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | _policy_metrics(batch, state)
+    return finished(batch, metrics, state)
+
+
+def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
+    """Re-evaluate completions under the new policy; counts the update as finished.
 
     Every completion when the user is stepping, only those of the first prompt (the group on screen) when running
     free. The driver adds the timings.
@@ -25,7 +31,6 @@ def after(batch: Batch, scored: Scored, state: State) -> Finished:
     rows = torch.arange(len(batch.group), device=shown.device) if everything else shown
     lm, top_ids = state.lm, batch.top_ids[rows]
     logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(rows), top_ids, batch.temperature)
-    metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | _policy_metrics(batch, state)
     metrics["kl_old"] = _moved(batch, logprobs, rows, shown)
     _adapt(batch, logprobs, state)
     state.num_tokens += int(batch.lengths.sum()) + batch.dropped_tokens
@@ -42,6 +47,12 @@ def after(batch: Batch, scored: Scored, state: State) -> Finished:
         timings={},
         seconds=0.0,
     )
+
+
+def step_means(batch: Batch) -> dict[str, float]:
+    """The mean of each of the optimizer steps' numbers."""
+    names = {name for step in batch.step_metrics for name in step}
+    return {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
 
 
 def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float]:
@@ -76,8 +87,7 @@ def length_metrics(batch: Batch, prefix: str) -> dict[str, float]:
 
 def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     mask = batch.mask
-    names = {name for step in batch.step_metrics for name in step}
-    metrics = {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
+    metrics = step_means(batch)
     metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
     metrics["entropy"] = batch.entropy[mask].mean().item()
     if "kl" not in metrics:

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
 from rlplay.engine.loop import Moment, train
+from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
@@ -26,7 +27,19 @@ from rlplay.link.messages import Until
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
 from rlplay.tasks.own import check_reward_weights
-from rlplay.trace.records import AnyRecord, Credited, Evaluated, Finished, Notice, Rewound, Sampled, Scored, Stepped
+from rlplay.trace.records import (
+    AnyRecord,
+    Choice,
+    Credited,
+    Evaluated,
+    Finished,
+    Labelled,
+    Notice,
+    Rewound,
+    Sampled,
+    Scored,
+    Stepped,
+)
 from rlplay.trace.runfile import RunReader, RunWriter
 
 _LOOK_EVERY = 0.1
@@ -44,6 +57,7 @@ class Driver:
         self._sink = sink
         self._point: Point = (1, "sample")  # the phase under way, or about to begin
         self._begun = False  # whether that phase has begun
+        self._pairs = 0  # pairs of this update, once they are drawn
         self._timings: dict[str, float] = {}
         self._look_again = 0.0
 
@@ -57,6 +71,7 @@ class Driver:
         if self._job.resume:
             with closing(RunReader(path)) as reader:
                 started, changes = reader.started, reader.changes()
+                self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
                 reached = max(reader.updates(), default=0)
             self._writer = RunWriter.reopen(path)
             self._knobs = Knobs(msgspec.convert(started.settings, Settings), changes)
@@ -90,17 +105,34 @@ class Driver:
             if self._ends(moment, until):
                 count -= 1
             at_limit = isinstance(moment, Finished) and moment.update == self._plan.max_updates
-            if interrupted() or (until == "forever" and at_limit):
+            waits = isinstance(moment, Unlabelled)
+            if waits or interrupted() or (until == "forever" and at_limit):
                 return
 
     def set(self, name: str, value: Any) -> None:
-        """Change a setting from the next phase on. Raises ValueError, one line, if it is not allowed."""
+        """Change a setting from the next phase on; what an update learns from, from the next update on.
+
+        Raises ValueError, one line, if it is not allowed.
+        """
         if name == "reward_weights":
             check_reward_weights(check(name, value), self._state.task.rewards)
         point = next_point(self._point) if self._begun else self._point
+        if self._knobs.changes_loss(name, value) and point[1] != "sample":
+            point = (point[0] + 1, "sample")
         self._emit(self._knobs.change(name, value, point))
         if not self._begun:
-            self._state.settings = self._knobs.latest()
+            self._state.settings = self._knobs.at(self._point)
+
+    def asks(self) -> list[int]:
+        """The pairs of the update under way that wait for `prefer`; empty where the user does not label."""
+        return self._state.unlabelled(self._point[0], self._pairs) if self._labelling else []
+
+    def prefer(self, pair: int, choice: Choice) -> None:
+        """The user's label of a pair; it may change until all have one. Raises ValueError, one line, if none is due."""
+        if not (self._labelling and 0 <= pair < self._pairs):
+            raise ValueError(f"pair {pair} waits for no label; with labeller=user, pairs do once they are sampled")
+        self._state.choices[self._point[0], pair] = choice
+        self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
 
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.
@@ -112,6 +144,7 @@ class Driver:
             raise ValueError(f"cannot rewind to update {update}: this run has reached update {reached}")
         self._go_to(update)
         self._knobs.forget_after(update)
+        self._state.choices = {place: choice for place, choice in self._state.choices.items() if place[0] <= update}
         self._store.forget_after(update)
         self._emit(Rewound(update=update, abandoned=reached))
 
@@ -132,6 +165,11 @@ class Driver:
         self._writer.close()
 
     @property
+    def _labelling(self) -> bool:
+        settings = self._state.settings
+        return self._point[1] == "score" and settings.labeller == "user" and settings.loss_type != "policy_gradient"
+
+    @property
     def _done(self) -> int:
         """Updates finished, their evaluation included."""
         return self._point[0] - 1
@@ -145,7 +183,7 @@ class Driver:
 
     def _tell(self, moment: Moment, closely: bool) -> None:
         """Keep count of the phases, and let the run file and the sink know what happened."""
-        if isinstance(moment, Evaluating):
+        if isinstance(moment, (Evaluating, Unlabelled)):
             return
         self._begun = self._begun or not isinstance(moment, Evaluated)
         if isinstance(moment, Vining):
@@ -162,6 +200,8 @@ class Driver:
             moment = msgspec.structs.replace(moment, timings=timings, seconds=sum(timings.values()))
         if isinstance(moment, Evaluated):
             moment = msgspec.structs.replace(moment, seconds=self._timings.pop("evaluate"))
+        if isinstance(moment, Sampled):
+            self._pairs = len(moment.prompts) if len(moment.group) > len(moment.prompts) else 0
         if _ends_phase(moment):
             self._enter(next_point(self._point))
         self._emit(moment)
@@ -208,7 +248,10 @@ class Driver:
         self._moments = train(self._state, self._plan)
         self._state.look_closely = False
         while self._done < update:
-            if _ends_phase(next(self._moments)):
+            moment = next(self._moments)
+            if isinstance(moment, Unlabelled):
+                raise ValueError(f"update {self._point[0]} cannot be repeated: its labels are not on record")
+            if _ends_phase(moment):
                 self._enter(next_point(self._point))
         self._timings = {}
 

@@ -37,6 +37,11 @@ class Knobs:
             settings = apply(settings, change.name, change.value)
         return settings
 
+    def changes_loss(self, name: str, value: Any) -> bool:
+        """Whether the change exchanges the loss, which an update under way cannot do. Raises ValueError as `change`."""
+        before = self.latest()
+        return apply(before, name, value).loss_type != before.loss_type
+
     def change(self, name: str, value: Any, point: Point) -> Changed:
         """Change one setting from `point` on. Raises ValueError, one line, if it is not allowed."""
         before = self.latest()

@@ -6,25 +6,27 @@ reads the settings when it begins, so a knob turned in between holds from the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from rlplay.engine.after import after
 from rlplay.engine.batch import sampled_record
 from rlplay.engine.credit import credit
 from rlplay.engine.evaluate import Evaluating, evaluate
 from rlplay.engine.optimize import optimize
+from rlplay.engine.pairs import Unlabelled
+from rlplay.engine.preference import learn_from_answers
 from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
 from rlplay.engine.vine import Vining, vine
-from rlplay.trace.records import AnyRecord
+from rlplay.trace.records import AnyRecord, Finished
 
-Moment = Sampling | Evaluating | Vining | AnyRecord
+Moment = Sampling | Evaluating | Vining | Unlabelled | AnyRecord
 
 
 def train(state: State, plan: Plan) -> Iterator[Moment]:
-    """Update after update: sample, score, credit, update, look again. Never ends by itself.
+    """Update after update, from rewards or from given answers, as the settings say. Never ends by itself.
 
     Yields a `Sampling` at every decoded position and a record after every phase and optimizer step.
     Raises Halt if training must not go on; `state` is then as it was after the last optimizer step.
@@ -32,14 +34,20 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
     if state.update == 0 and plan.eval_every:
         yield from evaluate(state, plan)
     while True:
-        batch = yield from rollouts(state, plan)  # completions of prompts, by the current policy
-        yield sampled_record(state.lm, batch, True, batch.ids.shape[1])
-        yield (scored := score(batch, state))  # a reward for each
-        if state.settings.returns == "vine":
-            yield from vine(batch, state, plan.seed)  # what the beginnings of those answers are worth
-        yield credit(batch, state)  # an advantage for each token
-        yield from optimize(batch, state, plan.seed)  # optimizer steps on the same completions
-        finished = after(batch, scored, state)  # what became of those tokens
+        learn = learn_from_rewards if state.settings.loss_type == "policy_gradient" else learn_from_answers
+        finished = yield from learn(state, plan)
         if plan.eval_every and state.update % plan.eval_every == 0:
             yield from evaluate(state, plan)
         yield finished
+
+
+def learn_from_rewards(state: State, plan: Plan) -> Generator[Moment, None, Finished]:
+    """One update of the policy gradient: sample, score, credit, update, look again."""
+    batch = yield from rollouts(state, plan)  # completions of prompts, by the current policy
+    yield sampled_record(state.lm, batch, True, batch.ids.shape[1])
+    yield (scored := score(batch, state))  # a reward for each
+    if state.settings.returns == "vine":
+        yield from vine(batch, state, plan.seed)  # what the beginnings of those answers are worth
+    yield credit(batch, state)  # an advantage for each token
+    yield from optimize(batch, state, plan.seed)  # optimizer steps on the same completions
+    return after(batch, scored, state)  # what became of those tokens

@@ -45,12 +45,12 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice
         group["lr"] = settings.learning_rate
     step = 0
     for epoch in range(settings.num_iterations):
-        parts = minibatches(batch, settings, seed, epoch)
+        parts = minibatches(len(batch.group), settings.num_minibatches, seed, batch.update, epoch, batch.ids.device)
         for minibatch, rows in enumerate(parts):
             seen = _gradients(batch, rows, state)
-            grad_norm = _checked_norm(batch, state, seen)
+            grad_norm = checked_norm(batch.update, state, seen.loss, seen.dloss_dlogp)
             if step == 0:
-                yield from _ratio_guard(batch, rows, seen)
+                yield from ratio_guard(batch.update, seen.ratio[batch.mask[rows]])
             state.optimizer.step()
             metrics = _metrics(batch, rows, seen, settings) | {"grad_norm": grad_norm}
             if settings.kl_ctrl != "fixed":
@@ -75,13 +75,12 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice
             step += 1
 
 
-def minibatches(batch: Batch, settings: Settings, seed: int, epoch: int) -> list[Tensor]:
-    """The completions of each minibatch, int64; shuffled by (seed, update, epoch) if there are several."""
-    rows = np.arange(len(batch.group))
-    if settings.num_minibatches > 1:
-        rows = np.random.default_rng([seed, batch.update, 2, epoch]).permutation(rows)
-    parts = np.array_split(rows, min(settings.num_minibatches, len(rows)))
-    return [torch.from_numpy(part).to(batch.ids.device) for part in parts]
+def minibatches(count: int, parts: int, seed: int, update: int, epoch: int, device: torch.device) -> list[Tensor]:
+    """Which of `count` items are in each minibatch, int64; shuffled by (seed, update, epoch) if there are several."""
+    items = np.arange(count)
+    if parts > 1:
+        items = np.random.default_rng([seed, update, 2, epoch]).permutation(items)
+    return [torch.from_numpy(part).to(device) for part in np.array_split(items, min(parts, count))]
 
 
 @dataclass
@@ -188,26 +187,27 @@ def _joined(parts: list[_Seen]) -> _Seen:
     )  # fmt: skip
 
 
-def _checked_norm(batch: Batch, state: State, seen: _Seen) -> float:
+def checked_norm(update: int, state: State, loss: float, dloss_dlogp: Tensor) -> float:
+    """The norm of the gradients, which are then cut to `max_grad_norm`. Raises Halt if it or the loss is not finite."""
     used = [p for p in state.parameters.values() if p.grad is not None]
     norm = float(torch.nn.utils.clip_grad_norm_(used, state.settings.max_grad_norm or float("inf")))
-    if np.isfinite(seen.loss) and np.isfinite(norm):
+    if np.isfinite(loss) and np.isfinite(norm):
         return norm
-    bad = int((~torch.isfinite(seen.dloss_dlogp)).sum())
+    bad = int((~torch.isfinite(dloss_dlogp)).sum())
     raise Halt(
-        f"update {batch.update}: loss {seen.loss:g}, gradient norm {norm:g} ({bad} tokens not finite). "
+        f"update {update}: loss {loss:g}, gradient norm {norm:g} ({bad} tokens not finite). "
         "The weights were not changed. Lower learning_rate or temperature, or raise max_grad_norm's grip, then go on."
     )
 
 
-def _ratio_guard(batch: Batch, rows: Tensor, seen: _Seen) -> Iterator[Notice]:
+def ratio_guard(update: int, ratio: Tensor) -> Iterator[Notice]:
     """Before any step the policy is the one that sampled: a ratio off 1 is a bug or a mismatch, and is shown."""
-    off = float((seen.ratio - 1).abs()[batch.mask[rows]].max())
+    off = float((ratio - 1).abs().max())
     if off > _RATIO_TOLERANCE:
         yield Notice(
-            update=batch.update,
+            update=update,
             level="warning",
-            text=f"ratio is off by {off:.2g} before the first optimizer step of update {batch.update}: "
+            text=f"ratio is off by {off:.2g} before the first optimizer step of update {update}: "
             "sampling and training disagree about these tokens' probabilities",
         )
 

@@ -131,6 +131,15 @@ def laid_out(chunks: list[tuple[Tensor, Tensor]], width: int) -> Tensor:
     return torch.cat(padded)[back]
 
 
+def token_logprobs(lm: LanguageModel, model: Any, tokens: Tokens, temperature: float) -> Tensor:
+    """Log-probabilities of the tokens under `model`, [R, L], gradients included; padding is 0."""
+    parts = []
+    for chunk in forward(lm, model, tokens):
+        here = tokens.ids[chunk.rows, : chunk.logits.shape[1]]
+        parts.append((chunk.rows, logprobs_of(chunk.logits, here, temperature)))
+    return laid_out(parts, tokens.ids.shape[1])
+
+
 @torch.no_grad()
 def score_tokens(
     lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float
@@ -180,8 +189,8 @@ def can_share_prompts(lm: LanguageModel) -> bool:
     for shared in (True, False):
         lm.shared_prompts = shared
         try:
-            parts = [(c.rows, logprobs_of(c.logits, ids[c.rows], 1.0)) for c in forward(lm, lm.policy, tokens)]
-            logprobs = laid_out(parts, 4) * (torch.arange(4, device=lm.device) < tokens.lengths[:, None])
+            inside = torch.arange(4, device=lm.device) < tokens.lengths[:, None]
+            logprobs = token_logprobs(lm, lm.policy, tokens, 1.0) * inside
             (gradient,) = torch.autograd.grad(logprobs.sum(), weight)
         except (AttributeError, TypeError, RuntimeError, ValueError, NotImplementedError, IndexError):
             return False

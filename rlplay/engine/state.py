@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from rlplay.engine.model import LanguageModel, trainable
 from rlplay.scenario.settings import Settings
 from rlplay.tasks.task import Example, Task
+from rlplay.trace.records import Choice
 
 
 class Halt(RuntimeError):
@@ -42,6 +43,11 @@ class State:
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
     look_closely: bool = True  # re-evaluate every completion after an update, not only the shown group's
     parameters: dict[str, Tensor] = field(default_factory=dict)
+    choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
+
+    def unlabelled(self, update: int, pairs: int) -> list[int]:
+        """The pairs of `update` that the user has not labelled yet."""
+        return [pair for pair in range(pairs) if (update, pair) not in self.choices]
 
     @property
     def kl_coef(self) -> float:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from rlplay.scenario.preference_algorithms import PREFERENCE_ALGORITHMS
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -46,6 +48,9 @@ _NEUTRAL: dict[str, Any] = {
     "entropy_coef": 0.0,
     "num_iterations": 1,
     "num_minibatches": 1,
+    "loss_type": "policy_gradient",
+    "label_smoothing": 0.0,
+    "cpo_alpha": 1.0,
 }
 """Every axis that a preset sets, at the value that does nothing."""
 
@@ -183,6 +188,10 @@ PRESETS: dict[str, Preset] = {
             "Normalises each of several rewards in its group before they are added, so that none drowns the others.",
             _NEUTRAL | _BY_ANSWER | {"multi_objective_aggregation": "normalize_then_sum", "baseline": "batch_mean",
                                      "scale_rewards": "batch", "kl_placement": "loss"},
+        ),
+        *(
+            Preset(name, title, paper, after, changes, _NEUTRAL | axes)
+            for name, title, paper, after, changes, axes in PREFERENCE_ALGORITHMS
         ),
     )
 }  # fmt: skip

@@ -13,7 +13,7 @@ class Knob:
 
     name: str
     title: str
-    group: Literal["algorithm", "sampling", "credit", "objective", "update"]
+    group: Literal["algorithm", "sampling", "credit", "objective", "update", "preferences"]
     meaning: str
     effect: str
     low: float | None = None
@@ -26,6 +26,8 @@ class Knob:
         """Whether the setting does anything under these settings; `needs` names the setting and words it takes."""
         return self.needs is None or settings.get(self.needs[0]) in self.needs[1]
 
+
+_COMPARING = ("sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo")
 
 KNOBS: dict[str, Knob] = {
     knob.name: knob
@@ -138,5 +140,27 @@ KNOBS: dict[str, Knob] = {
              "Only with a value baseline.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
         Knob("cliprange_value", "Value clip", "update", "How far a new value may leave the one at rollout.",
              "Only with a value baseline.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
+        Knob("loss_type", "Loss", "preferences", "What is learned from: rewards, or which of two answers is better.",
+             "policy_gradient: rewards, by the settings above. sft: imitates. Others "
+             "learn from pairs. It changes with the next update."),
+        Knob("labeller", "Labels", "preferences", "Who says which of two answers is better.",
+             "gold: the hidden score, as far as label_noise lets it. user: you do, with the verb prefer.",
+             needs=("loss_type", (*_COMPARING, "sft"))),
+        Knob("label_noise", "Label noise", "preferences", "Difference in gold score at which a label is right 73 %.",
+             "0: the better answer always wins. Larger: labels err more often, near ties first.", 0.0, 10.0, 0.05,
+             needs=("labeller", ("gold",))),
+        Knob("label_smoothing", "Label smoothing ε", "preferences", "Share of the labels taken to be wrong.",
+             "robust undoes such errors on average; sigmoid, simpo and cpo hedge against them.", 0.0, 0.49, 0.05,
+             needs=("loss_type", ("sigmoid", "robust", "simpo", "cpo"))),
+        Knob("simpo_gamma", "SimPO margin γ", "preferences", "Gap of implicit rewards that SimPO aims for.",
+             "Larger: pairs that are already told apart go on pulling.", 0.0, 10.0, 0.1,
+             needs=("loss_type", ("simpo",))),
+        Knob("cpo_alpha", "CPO imitation α", "preferences", "Weight of imitating the chosen answer in CPO and SimPO.",
+             "Keeps chosen answers likely in themselves, not only likelier than the others.", 0.0, 10.0, 0.1,
+             needs=("loss_type", ("simpo", "cpo"))),
+        Knob("desirable_weight", "Desirable weight", "preferences", "Weight of chosen answers in KTO.",
+             "More than the other: gains count more than losses.", 0.0, 10.0, 0.1, needs=("loss_type", ("kto",))),
+        Knob("undesirable_weight", "Undesirable weight", "preferences", "Weight of rejected answers in KTO.",
+             "More than the other: avoids bad answers first.", 0.0, 10.0, 0.1, needs=("loss_type", ("kto",))),
     )
 }  # fmt: skip

@@ -78,7 +78,8 @@ def _fits(settings: Settings, name: str, value: Any) -> bool:
 
 def validated(settings: Settings) -> Settings:
     """`settings`, if its axes fit together; ValueError with the reason if not."""
-    for fits, reason in _rules(settings):
+    rules = _rules(settings) if settings.loss_type == "policy_gradient" else _pair_rules(settings)
+    for fits, reason in rules:
         if not fits:
             raise ValueError(reason)
     return settings
@@ -144,4 +145,23 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         s.num_minibatches <= completions,
         f"num_minibatches={s.num_minibatches} is more than the {completions} completions of an update",
+    )
+
+
+def _pair_rules(s: Settings) -> Iterator[tuple[bool, str]]:
+    yield (
+        s.beta > 0 or s.loss_type in ("sft", "cpo", "orpo"),
+        f"loss_type={s.loss_type} needs a beta above 0: β multiplies the gap that it learns from",
+    )
+    yield (
+        s.beta + s.cpo_alpha > 0 or s.loss_type != "cpo",
+        "loss_type=cpo needs a beta or a cpo_alpha above 0: there is nothing else to learn from",
+    )
+    yield (
+        s.num_minibatches <= s.num_prompts,
+        f"num_minibatches={s.num_minibatches} is more than the {s.num_prompts} pairs of an update",
+    )
+    yield (
+        s.num_prompts >= 2 * s.num_minibatches or s.loss_type != "kto",
+        "loss_type=kto needs 2 prompts or more in a minibatch: its baseline swaps answers among them",
     )

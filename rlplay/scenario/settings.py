@@ -20,6 +20,8 @@ Estimator = Literal["k1", "k2", "k3", "full"]
 Anchor = Literal["ref", "old"]
 Controller = Literal["fixed", "ziegler", "ppo"]
 Aggregation = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
+LossType = Literal["policy_gradient", "sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo", "sft"]
+Labeller = Literal["gold", "user"]
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,6 +74,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_grad_norm: float = 1.0
     vf_coef: float = 0.1
     cliprange_value: float = 0.2
+    loss_type: LossType = "policy_gradient"
+    labeller: Labeller = "gold"
+    label_noise: float = 0.0
+    label_smoothing: float = 0.0
+    simpo_gamma: float = 0.5
+    cpo_alpha: float = 1.0
+    desirable_weight: float = 1.0
+    undesirable_weight: float = 1.0
 
     @property
     def clip_range(self) -> tuple[float, float]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rlplay.scenario.pair_terms import pair_equations
 from rlplay.scenario.settings import Settings
 
-WORDS = ("sampling", "counts", "steps")
+WORDS = ("sampling", "labels", "counts", "steps")
 """Entries of `terms` that are told in words rather than as an equation."""
 
 _BASELINES = {
@@ -50,15 +51,20 @@ def difference(before: Settings, after: Settings) -> list[tuple[str, str | None,
     """The entries of `terms` that differ, each as before and as after; None where there is none."""
     old, new = terms(before), terms(after)
     names = [*old, *(name for name in new if name not in old)]
-    order = {left: place for place, (left, _) in enumerate(_equations(after))}
+    order = [left for settings in (after, before) for left, _ in _equations(settings)]
     return [
         (name, old.get(name), new.get(name))
-        for name in sorted(names, key=order.__getitem__)
+        for name in sorted(names, key=order.index)
         if old.get(name) != new.get(name)
     ]
 
 
 def _equations(s: Settings) -> Iterator[tuple[str, str]]:
+    yield from _reward_equations(s) if s.loss_type == "policy_gradient" else pair_equations(s)
+    yield "steps", _steps(s)
+
+
+def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "sampling", "groups whose rewards are all equal are replaced" if s.dynamic_sampling else ""
     yield "r", _stream(s)
     yield "G", _return(s)
@@ -72,7 +78,6 @@ def _equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "β", _controller(s)
     yield "L_V", _value_loss(s)
     yield "counts", _kept(s)
-    yield "steps", _steps(s)
 
 
 def in_loss(s: Settings) -> bool:

@@ -13,6 +13,29 @@ _LOSS_TYPES = {
     ("sapo", "seq_mean_token_mean"): "sapo",
 }
 
+_TRAINERS = {
+    "sigmoid": "DPOTrainer with loss_type=sigmoid",
+    "hinge": "DPOTrainer with loss_type=hinge",
+    "ipo": "DPOTrainer with loss_type=ipo",
+    "robust": "DPOTrainer with loss_type=robust",
+    "kto": "KTOTrainer",
+    "simpo": "CPOTrainer with loss_type=simpo",
+    "cpo": "CPOTrainer with loss_type=sigmoid",
+    "sft": "SFTTrainer",
+}
+
+
+def trainer(settings: Settings) -> str | None:
+    """The trainer of TRL with this loss, and its `loss_type` where it has several; None if there is none.
+
+    Its DPO has no label smoothing, and its ORPO imitates the prompts too.
+    """
+    if settings.loss_type == "policy_gradient":
+        fused = loss_type(settings)
+        return fused and f"GRPOTrainer with loss_type={fused}"
+    smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
+    return None if smoothed else _TRAINERS.get(settings.loss_type)
+
 
 def loss_type(settings: Settings) -> str | None:
     """The `loss_type` of TRL's GRPOTrainer that fuses this surrogate and aggregation; None if there is none.

@@ -23,11 +23,14 @@ the step goes. Their sum is the completion's score; `reward_stream` decides whet
 class Example(msgspec.Struct, frozen=True):
     """One prompt. A `str` is plain text; a list is chat messages with `role` and `content`.
 
-    `columns` is what the reward functions need to know about the prompt, such as the right answer.
+    `columns` is what the reward functions need to know about the prompt, such as the right answer. `chosen` is an
+    answer to imitate, `rejected` one that a labeller found worse.
     """
 
     prompt: str | list[Message]
     columns: dict[str, Any]
+    chosen: str | None = None
+    rejected: str | None = None
 
 
 class Task(msgspec.Struct, frozen=True):

@@ -62,6 +62,12 @@ def _kl_ref(u: Update) -> Array | None:
     return np.asarray(np.expm1(x) - x, dtype=np.float32)
 
 
+def _log_ratio(u: Update) -> Array | None:
+    if u.credited is None or u.credited.ref_logprobs is None or u.sampled is None:
+        return None
+    return np.asarray(u.sampled.old_logprobs - u.credited.ref_logprobs)
+
+
 LENSES: dict[str, Lens] = {
     lens.name: lens
     for lens in (
@@ -130,6 +136,20 @@ LENSES: dict[str, Lens] = {
             "reward", "credit", "diverging", -1.0, 1.0,
             "What came after this token.",
             _credited("returns"),
+        ),
+        Lens(
+            "log_ratio", "Log-ratio", "ℓ − ℓʳ", "old logprob − ref logprob, before the update",
+            "nats", "credit", "diverging", -2.0, 2.0,
+            "How much likelier (+) or less likely (−) than for the reference this token has become.",
+            _log_ratio,
+        ),
+        Lens(
+            "implicit_reward", "Implicit reward", "β(ℓ − ℓʳ)",
+            "β·(old logprob − ref logprob); without a reference β·old logprob, in SimPO and ORPO over the length",
+            "reward", "credit", "diverging", -0.5, 0.5,
+            "What a preference loss takes for this token's reward: it learns no other, and compares the sums of two "
+            "answers.",
+            _credited("implicit_rewards"),
         ),
     )
 }  # fmt: skip

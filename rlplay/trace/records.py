@@ -8,13 +8,14 @@ the sampling temperature. Field names follow TRL and prime-rl where those have o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Choice = Literal["a", "b", "skip"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower):
@@ -71,20 +72,22 @@ class Scored(Record, frozen=True, kw_only=True):
     parts: dict[str, Array]  # float32 [N] each; NaN where the function answered None
     weights: dict[str, float]
     gold: dict[str, Array]  # scores tracked beside the reward, never trained on
+    roles: list[str] = []  # [N] "chosen", "rejected" or "" (left out), where answers are compared instead of rewarded
 
 
 class Credited(Record, frozen=True, kw_only=True):
     """Phase 3: how much of the outcome each token is given."""
 
-    token_rewards: Array  # float32 [T] the reward stream, a KL penalty included where `beta` is in the reward
-    returns: Array  # float32 [T]
-    baseline: Array  # float32 [T] what was subtracted
-    advantages: Array  # float32 [T] as the objective uses them
+    token_rewards: Array | None  # float32 [T] the reward stream, a KL penalty included where `beta` is in the reward
+    returns: Array | None  # float32 [T]
+    baseline: Array | None  # float32 [T] what was subtracted
+    advantages: Array  # float32 [T] as the objective uses them; of pairs, −∂L/∂ℓ at the start times the tokens in L
     values: Array | None  # float32 [T] the value head's before each token; sampled, that of its step's beginning
     ref_logprobs: Array | None  # float32 [T] under the frozen reference
     ref_top_logprobs: Array | None  # float32 [T, K] the reference's log-probability of the same candidates
     group_mean: Array  # float32 [G] reward
     group_std: Array  # float32 [G], ddof = 1
+    implicit_rewards: Array | None = None  # float32 [T] each token's share of what a preference loss takes for reward
 
 
 class Stepped(Record, frozen=True, kw_only=True):
@@ -101,8 +104,9 @@ class Stepped(Record, frozen=True, kw_only=True):
     clip_state: Array  # int8: 0 inside, +1 clipped high, -1 clipped low (the surrogate's gradient is really zero)
     dloss_dlogp: Array  # float32, exact derivative of the loss by each token's log-probability
     kl: Array | None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
-    values: Array | None  # float32, the value head now
+    values: Array | None  # float32, the value head now; a reward model's score after each token
     metrics: dict[str, float]
+    margins: Array | None = None  # float32 [P] of pairs: reward of completion rows[i] minus that of rows[P + i]
 
 
 class Finished(Record, frozen=True, kw_only=True):
@@ -136,6 +140,13 @@ class Changed(Record, frozen=True, kw_only=True):
     also: dict[str, Any] = {}  # other settings it changed with it: the axes of an algorithm
 
 
+class Labelled(Record, frozen=True, kw_only=True):
+    """The user said which answer of a pair is better: the first (a), the second (b), or neither (left out)."""
+
+    pair: int
+    choice: Choice
+
+
 class Rewound(Record, frozen=True, kw_only=True):
     """The run went back to the state after update `update`; later updates belong to an abandoned branch."""
 
@@ -150,7 +161,9 @@ class Notice(Record, frozen=True, kw_only=True):
     detail: str = ""
 
 
-AnyRecord = Started | Sampled | Scored | Credited | Stepped | Finished | Evaluated | Changed | Rewound | Notice
+AnyRecord = (
+    Started | Sampled | Scored | Labelled | Credited | Stepped | Finished | Evaluated | Changed | Rewound | Notice
+)
 
 
 def spans(offsets: Array, rows: Array) -> Array:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.trace.history import History
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Sampled, Started, Stepped
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Labelled, Rewound, Sampled, Started, Stepped
 from rlplay.trace.runfile_format import (
     DETAIL,
     SCHEMA,
@@ -212,6 +212,11 @@ class RunReader:
         """The live branch's changes of settings, in the order they were made."""
         found = self._records("kind = 'changed' AND branch = 0 ORDER BY id")
         return [record for _, record in found if isinstance(record, Changed)]
+
+    def labels(self) -> list[Labelled]:
+        """The live branch's choices between answers, in the order they were made."""
+        found = self._records("kind = 'labelled' AND branch = 0 ORDER BY id")
+        return [record for _, record in found if isinstance(record, Labelled)]
 
     def settings(self, number: int) -> dict[str, Any]:
         """The settings that held in the optimizer steps of update `number`."""

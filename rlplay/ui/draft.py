@@ -78,6 +78,9 @@ class Draft:
     def idle(self, name: str) -> str:
         """Why the setting has no effect beside the others as they are; empty if it has one."""
         s, knob = self._settings, KNOBS[name]
+        if s.loss_type != "policy_gradient" and knob.group in ("credit", "objective"):
+            idle = name != "beta" or s.loss_type == "sft"
+            return f"loss_type={s.loss_type} does not use it" if idle else ""
         if knob.needs is not None and not knob.applies(msgspec.structs.asdict(s)):
             other, words = knob.needs
             return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"

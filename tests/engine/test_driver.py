@@ -181,7 +181,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_weights_change(start: Start)
     driver, _ = start()
     driver.advance("phase", 3, never)
     before = {name: p.detach().clone() for name, p in driver._state.parameters.items()}
-    advantages = driver._moments.gi_frame.f_locals["batch"].advantages  # type: ignore[attr-defined]
+    advantages = driver._moments.gi_yieldfrom.gi_frame.f_locals["batch"].advantages  # type: ignore[attr-defined]
     advantages[0, 0] = float("inf")
     with pytest.raises(Halt, match="The weights were not changed"):
         driver.advance("step", 1, never)

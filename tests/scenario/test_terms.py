@@ -8,12 +8,15 @@ from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.presets import resolve
 from rlplay.scenario.settings import Settings, choices
 from rlplay.scenario.terms import difference, equation, terms
-from rlplay.scenario.trl import loss_type
+from rlplay.scenario.trl import loss_type, trainer
 
 AXES = (
     "reward_stream", "multi_objective_aggregation", "returns", "baseline", "scale_rewards", "importance_sampling_level",
-    "surrogate", "kl_placement", "kl_estimator", "kl_anchor", "aggregation",
+    "surrogate", "kl_placement", "kl_estimator", "kl_anchor", "aggregation", "loss_type",
 )  # fmt: skip
+
+
+FIXED = ("policy_gradient", "sft", "reward")
 
 
 def told(**given) -> str:
@@ -57,11 +60,20 @@ def test_every_choice_of_an_axis_reads_differently(axis):
         ("num_minibatches", 4, {}),
         ("dynamic_sampling", True, {}),
         ("max_completion_length", 64, {"aggregation": "constant"}),
+        ("label_noise", 0.1, {"loss_type": "sigmoid", "beta": 0.1}),
+        ("label_smoothing", 0.1, {"loss_type": "sigmoid", "beta": 0.1}),
+        ("label_smoothing", 0.2, {"loss_type": "robust", "beta": 0.1}),
+        ("simpo_gamma", 1.0, {"loss_type": "simpo", "beta": 0.1}),
+        ("cpo_alpha", 0.5, {"loss_type": "cpo", "beta": 0.1}),
+        ("desirable_weight", 2.0, {"loss_type": "kto", "beta": 0.1}),
+        ("undesirable_weight", 2.0, {"loss_type": "kto", "beta": 0.1}),
+        ("labeller", "user", {"loss_type": "sft"}),
+        *((("beta", 0.3, {"loss_type": name, "beta": 0.1})) for name in choices("loss_type") if name not in FIXED),
     ],
 )
 def test_every_number_that_counts_is_in_the_formula(name, value, given):
     assert name in KNOBS
-    assert told(**given) != told(**given, **{name: value})
+    assert told(**given) != told(**{**given, name: value})
 
 
 @pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.after])
@@ -112,3 +124,18 @@ def test_whatever_does_nothing_is_left_out():
 )
 def test_the_name_that_trl_gives_it(given, name):
     assert loss_type(resolve(given)) == name
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"algorithm": "grpo"}, "GRPOTrainer with loss_type=grpo"),
+        ({"algorithm": "a2c"}, None),
+        ({"algorithm": "ipo"}, "DPOTrainer with loss_type=ipo"),
+        ({"algorithm": "cdpo"}, None),
+        ({"algorithm": "orpo"}, None),
+        ({"algorithm": "cpo"}, "CPOTrainer with loss_type=sigmoid"),
+    ],
+)
+def test_the_trainer_that_trl_has_for_it(given, name):
+    assert trainer(resolve(given)) == name

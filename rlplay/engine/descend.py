@@ -1,0 +1,70 @@
+"""Optimizer steps on a batch of pairs: passes, minibatches, one record each; what is learned is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlplay.engine.batch import Batch
+from rlplay.engine.optimize import checked_norm, minibatches, ratio_guard
+from rlplay.engine.state import State
+from rlplay.trace.records import Notice, Stepped
+
+
+@dataclass
+class Learned:
+    """One minibatch whose gradients are in place: tensors [R, L] of the completions `rows` [R]; `margins` [P]."""
+
+    rows: Tensor
+    logprobs: Tensor
+    dloss_dlogp: Tensor
+    metrics: dict[str, float]
+    values: Tensor | None = None
+    margins: Tensor | None = None
+
+
+def descend(
+    batch: Batch, pairs: int, state: State, seed: int, learn: Callable[[Tensor], Learned]
+) -> Iterator[Stepped | Notice]:
+    """`num_iterations` x `num_minibatches` optimizer steps; `learn` puts the gradients of some pairs in place.
+
+    Raises Halt, before the weights are touched, if a loss or gradient is not finite.
+    """
+    settings, step = state.settings, 0
+    for group in state.optimizer.param_groups:
+        group["lr"] = settings.learning_rate
+    for epoch in range(settings.num_iterations):
+        parts = minibatches(pairs, settings.num_minibatches, seed, batch.update, epoch, batch.ids.device)
+        for minibatch, part in enumerate(parts):
+            state.optimizer.zero_grad(set_to_none=True)
+            learned = learn(part)
+            rows = learned.rows
+            ratio = torch.where(batch.mask[rows], learned.logprobs - batch.old_logprobs[rows], 0.0).exp()
+            grad_norm = checked_norm(batch.update, state, learned.metrics["loss"], learned.dloss_dlogp)
+            if step == 0:
+                yield from ratio_guard(batch.update, ratio)
+            state.optimizer.step()
+            metrics = learned.metrics | {"grad_norm": grad_norm, "learning_rate": settings.learning_rate}
+            batch.step_metrics.append(metrics)
+            yield Stepped(
+                update=batch.update,
+                step=step,
+                epoch=epoch,
+                epochs=settings.num_iterations,
+                minibatch=minibatch,
+                minibatches=len(parts),
+                rows=rows.cpu().numpy().astype(np.int32),
+                logprobs=batch.flat(learned.logprobs, rows),
+                importance_ratio=batch.flat(ratio, rows),
+                clip_state=batch.flat(torch.zeros_like(ratio, dtype=torch.int8), rows),
+                dloss_dlogp=batch.flat(learned.dloss_dlogp, rows),
+                kl=None,
+                values=None if learned.values is None else batch.flat(learned.values, rows),
+                margins=None if learned.margins is None else learned.margins.cpu().numpy(),
+                metrics=metrics,
+            )
+            step += 1

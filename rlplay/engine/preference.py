@@ -1,0 +1,138 @@
+"""Learning from which of two answers is better, or from an answer to imitate: one update, phase by phase.
+
+A sibling of the policy gradient in `loop.py`: the same phases, the same records. Nothing is sampled to be rewarded;
+answers are given, and the loss of `pair_loss.py` says how hard each of their tokens is pulled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import torch
+from torch import Tensor
+
+from rlplay.engine.after import finished, step_means
+from rlplay.engine.axes import baselines, preference
+from rlplay.engine.batch import Batch, Tokens
+from rlplay.engine.descend import Learned, descend
+from rlplay.engine.pair_loss import PER_TOKEN, WITH_REFERENCE, Compared, pair_loss, token_scores
+from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics
+from rlplay.engine.passes import LOGITS_AT_ONCE, score_tokens, token_logprobs
+from rlplay.engine.sample import Sampling
+from rlplay.engine.state import Plan, State
+from rlplay.scenario.settings import Settings
+from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
+
+
+def learn_from_answers(state: State, plan: Plan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
+    """One update: draw pairs, label them, give credit, step, look again. Raises Halt as `descend` does."""
+    batch = yield from draw_pairs(state, plan)
+    scored, pairs = yield from label(batch, state, plan)
+    yield scored
+    yield _credit(batch, scored, pairs, state)
+    yield from descend(batch, len(pairs.chosen), state, plan.seed, lambda part: _learn(batch, pairs, part, state))
+    return finished(batch, step_means(batch) | label_metrics(scored) | _reading(batch, pairs), state)
+
+
+def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credited:
+    """What the loss takes for reward, and how hard it will pull each token, before any step is taken."""
+    lm, settings, mask = state.lm, state.settings, batch.mask
+    ref_top = None
+    if settings.loss_type in WITH_REFERENCE:
+        batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
+    every = torch.arange(len(pairs.chosen), device=lm.device)
+    rows = pairs.rows(every)
+    _, pull = _derivative(batch, pairs, every, batch.old_logprobs[rows], state)
+    batch.advantages = torch.zeros_like(batch.old_logprobs)
+    batch.advantages[rows] = -pull * mask[rows].sum()
+    scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
+    labels = torch.from_numpy(scored.rewards).to(lm.device)
+    mean, std = baselines.group_statistics(labels, batch.group, len(batch.prompts.ids))
+    return Credited(
+        update=batch.update,
+        token_rewards=None,
+        returns=None,
+        baseline=None,
+        advantages=batch.flat(batch.advantages),
+        values=None,
+        ref_logprobs=None if batch.ref_logprobs is None else batch.flat(batch.ref_logprobs),
+        ref_top_logprobs=None if ref_top is None else batch.flat(ref_top),
+        group_mean=mean.cpu().numpy(),
+        group_std=std.cpu().numpy(),
+        implicit_rewards=None if scores is None else batch.flat(settings.beta * scores),
+    )
+
+
+def _learn(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Learned:
+    """Fill the parameters' gradients with those of the loss of the pairs `part`."""
+    lm, rows = state.lm, pairs.rows(part)
+    size = max(1, LOGITS_AT_ONCE // (lm.vocabulary * batch.ids.shape[1]))
+    pieces = torch.split(rows, size)
+    with torch.set_grad_enabled(len(pieces) == 1):
+        passes = [token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature) for piece in pieces]
+    logprobs = torch.cat(passes)
+    compared, pull = _derivative(batch, pairs, part, logprobs.detach(), state)
+    if len(pieces) == 1:
+        logprobs.backward(pull)  # type: ignore[no-untyped-call]
+    else:  # too large for one graph: the derivative by the log-probabilities is known, so piece by piece
+        for piece, share in zip(pieces, torch.split(pull, size), strict=True):
+            token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature).backward(share)  # type: ignore[no-untyped-call]
+    metrics = {"loss": compared.loss.item(), **compared.metrics}
+    metrics |= _likelihoods((logprobs.detach() * batch.mask[rows]), batch.lengths[rows], len(part), state.settings)
+    margins = None
+    if compared.rewards is not None:
+        won, lost = compared.rewards[: len(part)], compared.rewards[len(part) :]
+        margins = won - lost
+        metrics |= _margin_metrics(won, lost)
+    return Learned(rows, logprobs.detach(), pull, metrics, margins=margins)
+
+
+def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, state: State) -> tuple[Compared, Tensor]:
+    """The loss of the pairs `part` at `logprobs` [R, L] of their completions, and its derivative by each of them."""
+    rows, settings = pairs.rows(part), state.settings
+    leaf = logprobs.detach().requires_grad_()
+    reference = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
+    chosen = torch.arange(len(rows), device=rows.device) < len(part)
+    baseline = _kto_baseline(batch, pairs, part, state) if settings.loss_type == "kto" else None
+    compared = pair_loss(leaf, reference, batch.mask[rows], chosen, baseline, settings)
+    (pull,) = torch.autograd.grad(compared.loss, leaf)
+    return compared, pull
+
+
+def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Tensor:
+    """KTO's z: each answer of the pairs `part` read as an answer to the next pair's prompt."""
+    lm, rows = state.lm, pairs.rows(part)
+    others = torch.cat([batch.group[pairs.chosen[part]].roll(-1), batch.group[pairs.rejected[part]].roll(-1)])
+    mismatched = Tokens(batch.prompts, others, batch.ids[rows], batch.lengths[rows])
+    nothing = batch.top_ids[rows][..., :0]
+    own, ref = (
+        score_tokens(lm, model, mismatched, nothing, batch.temperature)[0] for model in (lm.policy, lm.reference)
+    )
+    return preference.kto_baseline(((own - ref) * batch.mask[rows]).sum(-1))
+
+
+def _likelihoods(logprobs: Tensor, lengths: Tensor, pairs: int, settings: Settings) -> dict[str, float]:
+    """Mean log-probability of chosen and rejected completions; of their tokens where the loss averages."""
+    whole = logprobs.sum(-1)
+    logps = whole / lengths if settings.loss_type in PER_TOKEN else whole
+    metrics = {"logps/chosen": logps[:pairs].mean().item()}
+    return metrics | ({"logps/rejected": logps[pairs:].mean().item()} if len(logps) > pairs else {})
+
+
+def _margin_metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
+    """Implicit rewards of chosen and rejected completions, [P] each, under TRL's names."""
+    return {
+        "rewards/chosen": won.mean().item(),
+        "rewards/rejected": lost.mean().item(),
+        "rewards/margins": (won - lost).mean().item(),
+        "rewards/accuracies": (won > lost).float().mean().item(),
+    }
+
+
+def _reading(batch: Batch, pairs: Pairs) -> dict[str, float]:
+    """How the policy read the answers before the update: its entropy, and how often its likeliest token was theirs."""
+    likeliest = (batch.top_ids[..., 0] == batch.ids)[pairs.chosen]
+    return {
+        "entropy": batch.entropy[batch.mask].mean().item(),
+        "mean_token_accuracy": likeliest[batch.mask[pairs.chosen]].float().mean().item(),
+    }

@@ -1,0 +1,63 @@
+"""Algorithms that learn from which of two answers is better, or from an answer to imitate. Defaults are TRL's.
+
+Rows of name, title, paper, predecessor, what it changes, and axes, to be completed in `algorithms.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = tuple[str, str, str, str | None, str, dict[str, Any]]
+
+PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
+    (
+        "sft", "Supervised fine-tuning", "Ouyang et al. 2022, arXiv:2203.02155", None,
+        "Imitates good answers, token by token: no reward, no comparison.",
+        {"loss_type": "sft"},
+    ),
+    (
+        "dpo", "DPO", "Rafailov et al. 2023, arXiv:2305.18290", "sft",
+        "Learns which of two answers is better: the log-ratio to the reference is the reward.",
+        {"loss_type": "sigmoid", "beta": 0.1},
+    ),
+    (
+        "cdpo", "Conservative DPO", "Mitchell 2023, A note on DPO with noisy preferences", "dpo",
+        "Takes a tenth of the labels to be wrong, so that no pair is ever told apart too surely.",
+        {"loss_type": "sigmoid", "beta": 0.1, "label_smoothing": 0.1},
+    ),
+    (
+        "robust-dpo", "Robust DPO", "Chowdhury et al. 2024, arXiv:2403.00409", "cdpo",
+        "Takes the expected effect of a tenth of flipped labels out of the loss instead of hedging against it.",
+        {"loss_type": "robust", "beta": 0.1, "label_smoothing": 0.1},
+    ),
+    (
+        "ipo", "IPO", "Azar et al. 2023, arXiv:2310.12036", "dpo",
+        "Aims for a finite gap of 1/(2β) per token, so that pairs always labelled alike are not pushed apart for ever.",
+        {"loss_type": "ipo", "beta": 0.1},
+    ),
+    (
+        "hinge", "Hinge (SLiC)", "Zhao et al. 2023, arXiv:2305.10425", "dpo",
+        "A pair whose implicit rewards are 1 apart stops pulling.",
+        {"loss_type": "hinge", "beta": 0.1},
+    ),
+    (
+        "kto", "KTO", "Ethayarajh et al. 2024, arXiv:2402.01306", "dpo",
+        "Needs no pairs, only good and bad answers, each compared with how far the policy has drifted on average.",
+        {"loss_type": "kto", "beta": 0.1},
+    ),
+    (
+        "simpo", "SimPO", "Meng et al. 2024, arXiv:2405.14734", "dpo",
+        "No reference: the mean log-probability of a token is the reward, and a gap of γ is the aim.",
+        {"loss_type": "simpo", "beta": 0.1, "cpo_alpha": 0.0},
+    ),
+    (
+        "cpo", "CPO", "Xu et al. 2024, arXiv:2401.08417", "dpo",
+        "No reference: imitating the chosen answers holds the policy in place.",
+        {"loss_type": "cpo", "beta": 0.1},
+    ),
+    (
+        "orpo", "ORPO", "Hong et al. 2024, arXiv:2403.07691", "sft",
+        "Imitates chosen answers and raises their odds over the rejected ones in the same stage.",
+        {"loss_type": "orpo", "beta": 0.1},
+    ),
+)  # fmt: skip

@@ -1,0 +1,94 @@
+"""Every loss of pairs and its derivative by each token, against an independent reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlplay.engine.axes import preference
+from rlplay.engine.pair_loss import pair_loss
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.presets import resolve
+from tests.engine import pair_reference as reference
+
+PAIRS, WIDTH = 5, 7
+ALGORITHMS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] not in ("policy_gradient", "reward")]
+CASES: list[dict[str, Any]] = [{"algorithm": name} for name in ALGORITHMS] + [
+    {"algorithm": "dpo", "beta": 2.0, "label_smoothing": 0.2},
+    {"algorithm": "hinge", "beta": 0.5},
+    {"algorithm": "simpo", "beta": 2.5, "simpo_gamma": 1.4, "cpo_alpha": 0.5, "label_smoothing": 0.1},
+    {"algorithm": "cpo", "cpo_alpha": 0.0, "beta": 0.7, "label_smoothing": 0.1},
+    {"algorithm": "kto", "beta": 0.6, "desirable_weight": 1.3, "undesirable_weight": 0.4},
+    {"algorithm": "orpo", "beta": 1.5},
+]
+
+
+def _batch(seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Own and reference log-probabilities [10, 7] and lengths: unequal pairs of unequal length."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, WIDTH + 1, 2 * PAIRS)
+    own, ref = -rng.exponential(1.5, (2, 2 * PAIRS, WIDTH))
+    return own, ref, lengths
+
+
+@pytest.mark.parametrize("given_settings", CASES, ids=lambda g: " ".join(f"{k}={v}" for k, v in g.items()))
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-7)])
+def test_a_loss_and_its_derivative_equal_the_reference(
+    given_settings: dict[str, Any], dtype: torch.dtype, tolerance: float
+) -> None:
+    settings = resolve(given_settings)
+    s = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    own, ref, lengths = _batch(3)
+    mask = torch.arange(WIDTH) < torch.from_numpy(lengths)[:, None]
+    z = 0.8
+    leaf = torch.tensor(own, dtype=dtype, requires_grad=True)
+    compared = pair_loss(
+        leaf * mask, torch.tensor(ref, dtype=dtype), mask, torch.arange(2 * PAIRS) < PAIRS,
+        torch.tensor(z, dtype=dtype), settings,
+    )  # fmt: skip
+    compared.loss.backward()
+    rows = [(own[i, :n], ref[i, :n]) for i, n in enumerate(lengths)]
+    loss, pulls = reference.whole(settings.loss_type, rows[:PAIRS], rows[PAIRS:], s, z)
+    assert compared.loss.item() == pytest.approx(loss, abs=tolerance, rel=tolerance)
+    assert leaf.grad is not None
+    for i, n in enumerate(lengths):
+        np.testing.assert_allclose(leaf.grad[i, :n].numpy(), pulls[i], atol=tolerance, rtol=tolerance)
+        assert not leaf.grad[i, n:].any()
+    if compared.rewards is None:
+        assert settings.loss_type == "sft"
+    else:
+        name = "sigmoid" if settings.loss_type == "ipo" else settings.loss_type  # TRL logs IPO's as sums
+        expected = [settings.beta * reference.score(name, o, r) for o, r in rows]
+        np.testing.assert_allclose(compared.rewards.detach().numpy(), expected, atol=10 * tolerance)
+
+
+@given(st.floats(-3, 3), st.floats(-3, 3), st.floats(0, 2), st.floats(0, 1))
+def test_bradley_terry_with_margin_and_centring(c: float, r: float, margin: float, center: float) -> None:
+    found = preference.bradley_terry(*(torch.tensor([x], dtype=torch.double) for x in (c, r, margin)), center)
+    assert found.item() == pytest.approx(reference.bradley_terry(c, r, margin, center), abs=1e-9)
+
+
+@given(st.floats(-5, 5), st.floats(0, 0.45))
+def test_robust_dpo_is_dpo_in_expectation_over_flipped_labels(gap: float, flipped: float) -> None:
+    pair = torch.tensor([gap, -gap], dtype=torch.double)
+    seen = preference.robust(pair, 0.7, flipped)
+    expectation = (1 - flipped) * seen[0] + flipped * seen[1]
+    assert expectation.item() == pytest.approx(preference.sigmoid(pair, 0.7)[0].item(), abs=1e-9)
+
+
+def test_log_odds_are_exact_for_likely_and_for_unlikely_answers() -> None:
+    for p in (1e-9, 0.3, 0.5, 0.7, 1 - 1e-9):
+        found = preference.log_odds(torch.tensor([np.log(p)], dtype=torch.double))
+        assert found.item() == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-7)
+
+
+def test_the_baseline_of_kto_is_never_negative_and_has_no_gradient() -> None:
+    ratios = torch.tensor([0.5, 0.1], requires_grad=True)
+    assert preference.kto_baseline(ratios).item() == pytest.approx(0.3)
+    assert not preference.kto_baseline(ratios).requires_grad
+    assert preference.kto_baseline(-ratios).item() == 0

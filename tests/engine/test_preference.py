@@ -1,0 +1,185 @@
+"""Updates that learn from pairs: their records, labels and what they change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlplay.engine.pairs import simulated_labels
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.presets import resolve
+from rlplay.trace.codec import RECORDS
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped
+from rlplay.trace.update import Update
+from tests.engine import pair_reference, reference
+from tests.engine.conftest import SMALL
+
+Start = Callable[..., Any]
+PAIR_LOSSES = [
+    name for name, preset in PRESETS.items() if preset.axes["loss_type"] not in ("policy_gradient", "reward", "sft")
+]
+IMPROVES = {"simpo": "rewards/margins", "cpo": "nll_loss", "orpo": "log_odds_chosen"}
+
+
+def never() -> bool:
+    return False
+
+
+def _update(records: list[AnyRecord], number: int) -> Update:
+    update = Update(number)
+    for record in records:
+        if record.update == number:
+            update.add(record)
+    return update
+
+
+@pytest.mark.parametrize("algorithm", [*PAIR_LOSSES, "sft"])
+def test_the_records_of_an_update_equal_the_reference(start: Start, algorithm: str) -> None:
+    given = {"algorithm": algorithm, "num_prompts": 4, "learning_rate": 5e-3}
+    driver, records = start(**given)
+    driver.advance("update", 2, never)
+    driver.close()
+    update = _update(records, 2)
+    settings = resolve(SMALL | given)
+    s = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    sampled, scored, credited, (step,) = update.sampled, update.scored, update.credited, update.steps
+    assert sampled is not None
+    assert scored is not None
+    assert credited is not None
+    assert sampled.group.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert sorted(scored.roles) == ["chosen"] * 4 + ["rejected"] * 4
+    chosen = [i for i in range(8) if scored.roles[i] == "chosen"]
+    rejected = [i for i in range(8) if scored.roles[i] == "rejected"]
+    assert step.rows.tolist() == chosen + rejected
+    lengths = np.diff(sampled.offsets)[step.rows]
+    own = reference.split(step.logprobs, np.concatenate([[0], np.cumsum(lengths)]))
+    ref: list[Any] = own
+    if credited.ref_logprobs is not None:
+        everyone = reference.split(credited.ref_logprobs, sampled.offsets)
+        ref = [everyone[i] for i in step.rows]
+    rows = list(zip(own, ref, strict=True))
+    z = step.metrics.get("kto/kl", 0.0)
+    loss, pulls = pair_reference.whole(settings.loss_type, rows[:4], rows[4:], s, z)
+    assert step.metrics["loss"] == pytest.approx(loss, abs=1e-5)
+    np.testing.assert_allclose(step.dloss_dlogp, np.concatenate(pulls), atol=1e-5)
+    np.testing.assert_allclose(
+        LENSES["credit"].values(update)[np.concatenate([np.arange(*sampled.offsets[i : i + 2]) for i in step.rows])],
+        -np.concatenate(pulls) * lengths.sum(), atol=1e-3,
+    )  # fmt: skip
+    np.testing.assert_allclose(credited.advantages, update.pull(), atol=1e-4)
+    assert np.abs(step.importance_ratio - 1).max() < 1e-4
+    if algorithm == "sft":
+        assert step.margins is None
+        return
+    name = "sigmoid" if settings.loss_type == "ipo" else settings.loss_type
+    rewards = [settings.beta * pair_reference.score(name, o, r) for o, r in rows]
+    np.testing.assert_allclose(step.margins, np.subtract(rewards[:4], rewards[4:]), atol=1e-5)
+    assert step.metrics["rewards/margins"] == pytest.approx(np.mean(step.margins), abs=1e-5)
+    implicit = reference.split(LENSES["implicit_reward"].values(update), sampled.offsets)
+    np.testing.assert_allclose([implicit[i].sum() for i in step.rows], rewards, atol=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", PAIR_LOSSES)
+def test_a_few_steps_on_the_same_pairs_widen_the_margin(start: Start, algorithm: str) -> None:
+    driver, records = start(algorithm=algorithm, num_prompts=4, num_iterations=6, learning_rate=2e-3)
+    driver.advance("update", 1, never)
+    driver.close()
+    steps = [r for r in records if isinstance(r, Stepped)]
+    metric = IMPROVES.get(algorithm, "rewards/margins")
+    first, last = steps[0].metrics[metric], steps[-1].metrics[metric]
+    assert (last < first - 1e-3) if metric == "nll_loss" else (last > first + 1e-3)
+    assert steps[-1].metrics["loss"] < steps[0].metrics["loss"]
+
+
+def test_imitation_makes_the_chosen_answers_likelier_and_pulls_on_nothing_else(start: Start) -> None:
+    driver, records = start(algorithm="sft", num_prompts=4, num_iterations=6, learning_rate=2e-3)
+    driver.advance("update", 1, never)
+    driver.close()
+    steps = [r for r in records if isinstance(r, Stepped)]
+    assert steps[-1].metrics["loss"] < steps[0].metrics["loss"] - 0.01
+    update = _update(records, 1)
+    assert update.sampled is not None
+    assert update.scored is not None
+    rejected = [role == "rejected" for role in update.scored.roles]
+    assert not update.pull()[np.repeat(rejected, np.diff(update.sampled.offsets))].any()  # type: ignore[index]
+
+
+@pytest.mark.parametrize("split", [{}, {"num_minibatches": 2, "num_iterations": 2}])
+def test_a_batch_too_large_for_one_graph_has_the_same_gradient(
+    start: Start, monkeypatch: pytest.MonkeyPatch, split: dict[str, int]
+) -> None:
+    given = {"algorithm": "kto", "num_prompts": 4, "learning_rate": 5e-3, **split}
+    driver, whole = start(**given)
+    driver.advance("update", 2, never)
+    monkeypatch.setattr("rlplay.engine.preference.LOGITS_AT_ONCE", 3 * 1024 * 10)
+    other, pieces = start("other.rlplay", **given)
+    other.advance("update", 2, never)
+    for a, b in zip(*([r for r in rs if isinstance(r, Stepped)] for rs in (whole, pieces)), strict=True):
+        assert a.metrics["grad_norm"] == pytest.approx(b.metrics["grad_norm"], rel=1e-3)
+        np.testing.assert_allclose(a.dloss_dlogp, b.dloss_dlogp, atol=1e-5)
+
+
+def _numbers(records: list[AnyRecord], number: int) -> list[bytes]:
+    """An update's records but for those that the clock decides: looks at what is being sampled, timings."""
+    kept = [r for r in records if r.update == number and not isinstance(r, Finished)]
+    return [RECORDS.encode(r) for r in kept if not (isinstance(r, Sampled) and not r.done)]
+
+
+def test_going_back_brings_the_same_pairs_labels_and_steps(start: Start) -> None:
+    driver, records = start(algorithm="dpo", label_noise=0.3)
+    driver.advance("update", 3, never)
+    first = _numbers(records, 3)
+    driver.rewind(1)
+    del records[:]
+    driver.advance("update", 2, never)
+    assert _numbers(records, 3) == first
+    assert len(first) == 4
+
+
+def test_a_loss_is_exchanged_between_updates_and_never_within_one(start: Start) -> None:
+    driver, records = start(algorithm="grpo")
+    driver.advance("phase", 2, never)
+    driver.set("algorithm", "dpo")
+    assert driver.status()[2]["loss_type"] == "sigmoid"
+    driver.advance("update", 1, never)
+    driver.advance("phase", 2, never)
+    driver.set("algorithm", "grpo")
+    driver.advance("update", 2, never)
+    driver.close()
+    other, undisturbed = start("other.rlplay", algorithm="grpo")
+    other.advance("update", 1, never)
+    other.set("algorithm", "dpo")
+    other.advance("update", 1, never)
+    other.set("algorithm", "grpo")
+    other.advance("update", 1, never)
+    steps = ([RECORDS.encode(r) for r in rs if isinstance(r, Stepped)] for rs in (records, undisturbed))
+    assert next(steps) == next(steps)
+    assert [len(r.group) for r in records if isinstance(r, Sampled) and r.done] == [12, 6, 12]
+
+
+def test_the_labeller_errs_as_bradley_and_terry_say() -> None:
+    judged = np.tile([0.2, 0.5], 4000)
+    assert simulated_labels(judged, 0.0, 1, 1).all()
+    assert simulated_labels(judged, 0.3, 1, 1).mean() == pytest.approx(1 / (1 + np.exp(-1)), abs=0.02)
+    assert simulated_labels(np.zeros(8000), 0.0, 1, 1).mean() == pytest.approx(0.5, abs=0.03)
+    np.testing.assert_array_equal(simulated_labels(judged, 0.3, 7, 2), simulated_labels(judged, 0.3, 7, 2))
+    assert (simulated_labels(judged, 0.3, 7, 2) != simulated_labels(judged, 0.3, 7, 3)).any()
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"algorithm": "dpo", "beta": 0}, "needs a beta above 0"),
+        ({"algorithm": "cpo", "beta": 0, "cpo_alpha": 0}, "a beta or a cpo_alpha above 0"),
+        ({"algorithm": "dpo", "num_prompts": 2, "num_minibatches": 3}, "more than the 2 pairs"),
+        ({"algorithm": "kto", "num_prompts": 4, "num_minibatches": 3}, "2 prompts or more"),
+        ({"algorithm": "robust-dpo", "label_smoothing": 0.5}, "out of range"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        resolve(given)
