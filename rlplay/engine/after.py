@@ -33,7 +33,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(rows), top_ids, batch.temperature)
     metrics["kl_old"] = _moved(batch, logprobs, rows, shown)
     _adapt(batch, logprobs, state)
-    state.num_tokens += int(batch.lengths.sum()) + batch.dropped_tokens
+    state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
     if state.settings.dynamic_sampling:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
     metrics["num_tokens"] = float(state.num_tokens)
@@ -76,7 +76,7 @@ def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float
 
 def length_metrics(batch: Batch, prefix: str) -> dict[str, float]:
     """Completion lengths, the end token included, and the share that was cut."""
-    lengths = batch.lengths.float()
+    lengths = batch.mask.sum(-1).float()
     return {
         f"{prefix}completions/mean_length": lengths.mean().item(),
         f"{prefix}completions/min_length": lengths.min().item(),

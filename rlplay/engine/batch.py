@@ -53,8 +53,8 @@ class Tokens:
 class Batch:
     """N completions of G prompts and what each phase adds. L is the longest completion, K the candidates kept.
 
-    All tensors of tokens are [N, L] with `mask` True on the sampled tokens, the token that ends a completion
-    included; values beyond a completion's length mean nothing.
+    All tensors of tokens are [N, L] with `mask` True on the sampled tokens, the token that ends a turn included;
+    values beyond a completion's length mean nothing.
     """
 
     update: int
@@ -67,8 +67,10 @@ class Batch:
     top_ids: Tensor  # int64 [N, L, K]
     top_logprobs: Tensor  # [N, L, K]
     truncated: Tensor  # bool [N]
+    environment: Tensor  # bool [N, L], True on tokens that an environment wrote
     temperature: float
     completions: list[str] = field(default_factory=list)  # decoded, as the reward functions see them
+    replies: dict[int, list[str]] = field(default_factory=dict)  # what an environment said, by completion
     rewards: Tensor | None = None  # [N], NaN where no function answered
     parts: dict[str, Array] = field(default_factory=dict)  # [N] each, NaN where a function did not answer
     weights: dict[str, float] = field(default_factory=dict)  # of the parts
@@ -92,7 +94,17 @@ class Batch:
     @property
     def mask(self) -> Tensor:
         """bool [N, L], True on sampled tokens."""
+        return self.inside & ~self.environment
+
+    @property
+    def inside(self) -> Tensor:
+        """bool [N, L], True on the tokens of a completion, those of an environment included."""
         return torch.arange(self.ids.shape[1], device=self.ids.device) < self.lengths[:, None]
+
+    @property
+    def last(self) -> Tensor:
+        """int64 [N], the place of each completion's last sampled token, where its outcome arrives."""
+        return self.ids.shape[1] - 1 - self.mask.flip(1).int().argmax(1)
 
     @property
     def offsets(self) -> Array:
@@ -107,17 +119,17 @@ class Batch:
 
     def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:
         """Values [N or R, L, ...] of the completions `rows` (all by default) without padding, in order, as numpy."""
-        mask = self.mask if rows is None else self.mask[rows]
+        mask = self.inside if rows is None else self.inside[rows]
         chosen = values.detach()[mask].cpu().numpy()
         return chosen.astype(np.float32) if chosen.dtype.kind == "f" else chosen
 
 
 def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -> Sampled:
     """The `Sampled` record of a batch, complete or still being sampled."""
-    prompts, mask = batch.prompts, batch.mask
+    prompts, inside = batch.prompts, batch.inside
     prompt_rows = [row[keep.bool()].tolist() for row, keep in zip(prompts.ids, prompts.mask, strict=True)]
     completion_rows = [row[:n].tolist() for row, n in zip(batch.ids, batch.lengths.tolist(), strict=True)]
-    top_ids = batch.top_ids[mask].cpu().numpy().astype(np.int32)
+    top_ids = batch.top_ids[inside].cpu().numpy().astype(np.int32)
     kept = np.unique(top_ids).tolist() + [i for row in completion_rows for i in row]
     return Sampled(
         update=batch.update,
@@ -133,7 +145,7 @@ def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -
         offsets=batch.offsets,
         token_ids=np.array([i for row in completion_rows for i in row], dtype=np.int32),
         texts=[text for row in completion_rows for text in lm.texts(row)],
-        mask=np.ones(int(mask.sum()), dtype=np.uint8),
+        mask=batch.flat(batch.mask).astype(np.uint8),
         old_logprobs=batch.flat(batch.old_logprobs),
         entropy=batch.flat(batch.entropy),
         top_ids=top_ids,

@@ -77,11 +77,11 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
 def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
     """The reward stream r_t [N, L]: rewards where they arrive, minus β·KL at every token if β is in the reward."""
     mask, width = batch.mask, batch.ids.shape[1]
-    stream = streams.outcome(_outcomes(batch, settings), batch.lengths, width)
+    stream = streams.outcome(_outcomes(batch, settings), batch.last, width)
     if settings.reward_stream != "outcome":
         assert batch.step_scores is not None
         assert batch.step_ends is not None
-        at_end = torch.arange(width, device=mask.device) == batch.lengths[:, None] - 1
+        at_end = torch.arange(width, device=mask.device) == batch.last[:, None]
         match settings.reward_stream:
             case "process":
                 stream = stream + batch.step_scores
@@ -89,11 +89,11 @@ def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
                 every = stream + batch.step_scores
                 stream = streams.normalized(every, batch.step_ends | at_end, batch.group, scales.STD_EPSILON)
             case _:
-                stream = stream + streams.shaped(batch.step_scores, mask, settings.gamma)
+                stream = stream + streams.shaped(batch.step_scores, mask, batch.last, settings.gamma)
     if settings.overlong_buffer:
         limit = settings.max_completion_length
         penalty = streams.overlong(batch.lengths, limit, min(settings.overlong_buffer, limit))
-        stream = stream + streams.outcome(penalty.to(stream.dtype), batch.lengths, width)
+        stream = stream + streams.outcome(penalty.to(stream.dtype), batch.last, width)
     if settings.kl_placement == "reward" and beta:
         stream = stream - beta * drift(batch, settings)
     return stream.nan_to_num() * mask

@@ -28,6 +28,7 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
     answers = sample(
         state.lm, Prompts.of(state.lm, examples), generations=1, length=settings.max_completion_length,
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
+        environment=state.task.environment,
     )  # fmt: skip
     batch = yield from unseen(answers, Evaluating())
     batch.update = state.update

@@ -13,7 +13,7 @@ from torch import Tensor
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.trace.records import Array, Scored
 
-_PER_TOKEN = ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "step_scores", "step_ends")
+_PER_TOKEN = ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "step_scores", "step_ends", "environment")
 _PER_COMPLETION = ("lengths", "truncated", "rewards")
 
 
@@ -30,7 +30,7 @@ def selected(batch: Batch, groups: Tensor) -> Batch:
     completions = [batch.completions[i] for i in keep]
     scored = None if batch.scored is None else _scored_rows(batch.scored, keep)
     return replace(batch, prompts=prompts, group=group, completions=completions, scored=scored, **fields,
-                   parts=scored.parts if scored else {})  # fmt: skip
+                   replies={}, parts=scored.parts if scored else {})  # fmt: skip
 
 
 def joined(batches: list[Batch]) -> Batch:
@@ -45,7 +45,7 @@ def joined(batches: list[Batch]) -> Batch:
     scored = _joined_scores([b.scored for b in batches if b.scored is not None])
     return replace(
         first, prompts=_joined_prompts([b.prompts for b in batches]), group=group, scored=scored, parts=scored.parts,
-        completions=[text for b in batches for text in b.completions], **fields,
+        completions=[text for b in batches for text in b.completions], replies={}, **fields,
     )  # fmt: skip
 
 

@@ -41,6 +41,7 @@ def _answers(state: State, plan: Plan, count: int, skip: int, again: int) -> Gen
     batch = yield from sample(
         lm, prompts, generations=settings.num_generations, length=settings.max_completion_length,
         temperature=settings.temperature, keep=candidates(lm, settings), seed=plan.seed, update=update, again=again,
+        environment=state.task.environment,
     )  # fmt: skip
     return batch
 
@@ -55,7 +56,7 @@ def _with_signal(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, 
     for again in range(1, _ROUNDS + 1):
         score(batch, state)
         tried += len(batch.prompts.ids)
-        tokens += int(batch.lengths.sum())
+        tokens += int(batch.mask.sum())
         informative = informative_groups(batch)
         if len(informative):
             kept.append(selected(batch, informative))
@@ -65,7 +66,7 @@ def _with_signal(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, 
         batch = yield from _answers(state, plan, wanted - found, tried, again)
     result = joined(kept) if kept else first
     result.dropped_groups = tried - len(result.prompts.ids)
-    result.dropped_tokens = tokens - int(result.lengths.sum())
+    result.dropped_tokens = tokens - int(result.mask.sum())
     return result
 
 
@@ -82,6 +83,7 @@ def _greedy(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, None,
     answers = sample(
         state.lm, batch.prompts, generations=1, length=state.settings.max_completion_length,
         temperature=state.settings.temperature, keep=1, seed=plan.seed, update=batch.update, greedy=True,
+        environment=state.task.environment,
     )  # fmt: skip
     whole = Sampling(lambda: sampled_record(state.lm, batch, False, batch.ids.shape[1]))
     likeliest = yield from unseen(answers, whole)

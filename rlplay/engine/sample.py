@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, sampled_record
+from rlplay.engine.episodes import Episodes
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import positions_of
-from rlplay.tasks.task import Example
+from rlplay.tasks.task import Environment, Example
 from rlplay.trace.records import Sampled
 
 _DROP_SHARE = 8
@@ -65,25 +66,35 @@ def unseen(sampling: Generator[Sampling, None, Batch], moment: Moment) -> Genera
 def sample(
     lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
     seed: int, update: int, again: int = 0, stream: int = ROLLOUTS, greedy: bool = False,
+    environment: Environment | None = None,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
 
     Log-probabilities are those of the softmax of logits / temperature, in float32, which is also what is sampled
     from (inverse of the cumulative distribution); if `greedy`, the likeliest token is taken instead. `keep`
-    candidates are recorded at each position.
+    candidates are recorded at each position. An `environment` answers whenever the model ends a turn; its words, and
+    those of the template around them, take places of the completion but are not sampled.
+
+    Raises Halt if the environment fails.
     """
     group = torch.arange(len(prompts.ids), device=lm.device).repeat_interleave(generations)
     draws = uniforms(seed, update, len(group), length, again, stream).to(lm.device)
     batch = _empty(prompts, group, length, keep, temperature, update, lm.device)
     ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
     decoder = _Decoder(lm, prompts, group)
+    episodes = None if environment is None else Episodes(lm, environment, batch)
     active = torch.arange(len(group), device=lm.device)  # rows whose caches are kept
     for position in range(length):
         logprobs = (decoder.logits.float() / temperature).log_softmax(-1)
         tokens = logprobs.argmax(-1) if greedy else _choose(logprobs, draws[active, position])
         going = batch.truncated[active]  # a finished row may still be computed until it is dropped
+        if episodes is not None:
+            tokens = episodes.said(active, tokens, position)
         _write(batch, position, active[going], logprobs[going], tokens[going], keep)
-        batch.truncated[active] = going & ~torch.isin(tokens, ends)
+        ended = torch.isin(tokens, ends) & ~batch.environment[active, position]
+        if episodes is not None:
+            ended = episodes.over(active, ended & going)
+        batch.truncated[active] = going & ~ended
         yield Sampling(lambda p=position: sampled_record(lm, batch, False, p + 1))  # type: ignore[misc]
         going = batch.truncated[active]
         finished = len(active) - int(going.sum())
@@ -153,6 +164,7 @@ def _empty(
         top_ids=torch.zeros((*shape, keep), dtype=torch.long, device=device),
         top_logprobs=torch.zeros((*shape, keep), device=device),
         truncated=torch.ones(len(group), dtype=torch.bool, device=device),
+        environment=torch.zeros(shape, dtype=torch.bool, device=device),
         temperature=temperature,
     )
 
@@ -169,6 +181,6 @@ def _write(batch: Batch, position: int, rows: Tensor, logprobs: Tensor, tokens: 
 
 def _trimmed(batch: Batch) -> Batch:
     width = int(batch.lengths.max())
-    for name in ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs"):
+    for name in ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "environment"):
         setattr(batch, name, getattr(batch, name)[:, :width].contiguous())
     return batch

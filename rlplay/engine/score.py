@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,11 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch
+from rlplay.engine.episodes import messages
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own import OwnError, accepted
-from rlplay.tasks.task import Example, RewardFunction, Steps, total
+from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps, total
 from rlplay.trace.records import Array, Scored
 
 Answer = float | Steps
@@ -28,6 +30,15 @@ class Completions:
     examples: list[Example]
     ids: list[list[int]]
     texts: list[str]
+    turns: list[list[Message]] | None = None  # of episodes with an environment
+
+    @property
+    def handed(self) -> Sequence[Completion]:
+        """Each answer the way TRL hands it over: as messages if its prompt was messages."""
+        if self.turns is not None:
+            return self.turns
+        both = zip(self.examples, self.texts, strict=True)
+        return [t if isinstance(e.prompt, str) else [{"role": "assistant", "content": t}] for e, t in both]
 
 
 def score(batch: Batch, state: State) -> Scored:
@@ -42,7 +53,10 @@ def score(batch: Batch, state: State) -> Scored:
         return batch.scored
     ids = [row[:n] for row, n in zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)]
     batch.completions = [state.lm.decode(row) for row in ids]
-    given = Completions([batch.prompts.examples[g] for g in batch.group.tolist()], ids, batch.completions)
+    examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
+    played = state.task.environment is not None
+    turns = [messages(state.lm, batch, row) for row in range(len(ids))] if played else None
+    given = Completions(examples, ids, batch.completions, turns)
     answers, weights = graded(given, state)
     parts = totals(answers)
     gold = totals({name: _call(name, f, given) for name, f in state.task.gold.items()})
@@ -90,7 +104,7 @@ def place_steps(
         for row, steps in enumerate(given):
             if not isinstance(steps, list):
                 continue
-            reached = _characters(lm, batch.ids[row, : batch.lengths[row]].tolist())
+            reached = _characters(lm, batch, row)
             for end, value in steps:
                 place = min(int(np.searchsorted(reached, end)), len(reached) - 1)
                 scores[row, place] += weights[name] * value
@@ -98,23 +112,21 @@ def place_steps(
     return scores, ends
 
 
-def _characters(lm: LanguageModel, ids: list[int]) -> Array:
-    """How many characters of the decoded completion each token completes, all told: int64 [tokens]."""
+def _characters(lm: LanguageModel, batch: Batch, row: int) -> Array:
+    """How many characters of the model's own words each token of a completion completes, all told: int64 [tokens]."""
+    ids, sampled = batch.ids[row, : batch.lengths[row]].tolist(), batch.mask[row].tolist()
     special = set(lm.tokenizer.all_special_ids)
-    return np.cumsum([0 if i in special else len(text) for i, text in zip(ids, lm.texts(ids), strict=True)])
+    texts = zip(ids, lm.texts(ids), sampled, strict=False)
+    return np.cumsum([len(text) if own and i not in special else 0 for i, text, own in texts])
 
 
 def _call(name: str, function: RewardFunction, given: Completions) -> list[Answer]:
     examples = given.examples
-    chat = [not isinstance(example.prompt, str) for example in examples]
     keys = {key for example in examples for key in example.columns}
     arguments: dict[str, Any] = {key: [example.columns.get(key) for example in examples] for key in keys}
     arguments |= {
         "prompts": [example.prompt for example in examples],
-        "completions": [
-            [{"role": "assistant", "content": text}] if messages else text
-            for text, messages in zip(given.texts, chat, strict=True)
-        ],
+        "completions": given.handed,
         "completion_ids": given.ids,
     }
     try:

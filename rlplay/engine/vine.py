@@ -17,7 +17,7 @@ from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.reasoning import step_ends
 from rlplay.engine.sample import VINES, sample, unseen
 from rlplay.engine.score import Completions, graded, totals, weighted
-from rlplay.engine.state import State
+from rlplay.engine.state import Halt, State
 from rlplay.trace.records import Array
 
 
@@ -42,6 +42,8 @@ def vine(batch: Batch, state: State, seed: int) -> Iterator[Vining]:
 
     Raises Halt if a reward function fails.
     """
+    if state.task.environment is not None:
+        raise Halt("returns=vine cannot go on from the middle of an episode with an environment; choose another")
     rows = [row[:n] for row, n in zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)]
     ends = [_ends(row, state) for row in rows]
     begins = [[0, *(end + 1 for end in row[:-1])] for row in ends]

@@ -11,7 +11,7 @@ import torch
 from rlplay.pocket.card import model_card
 from rlplay.pocket.measure import base_figures
 from rlplay.pocket.recipe import Recipe, new_model, new_tokenizer, train
-from rlplay.tasks import task_names
+from rlplay.tasks import load_task, task_names
 
 _SAMPLES = 512
 _STEPS_PER_LINE = 100
@@ -39,7 +39,8 @@ def main(out: Path, tokens: float, seed: int, threads: int) -> None:
                 f"lr {step.learning_rate:.2e}  grad {step.grad_norm:.2f}  {monotonic() - start:.0f} s"
             )
     final_loss = sum(losses[-_STEPS_PER_LINE:]) / len(losses[-_STEPS_PER_LINE:])
-    figures = base_figures(model, tokenizer, task_names(), _SAMPLES)
+    of_one_turn = [name for name in task_names() if load_task(name).environment is None]
+    figures = base_figures(model, tokenizer, of_one_turn, _SAMPLES)
     card = model_card(recipe, model.num_parameters(), final_loss, figures)
     (out / "README.md").write_text(card, encoding="utf-8")
     click.echo(card)

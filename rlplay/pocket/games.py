@@ -9,14 +9,13 @@ from random import Random
 
 from rlplay.pocket.conversation import Conversation, draw, exchange
 from rlplay.tasks.arithmetic import TRAIN_PAIRS
+from rlplay.tasks.guess import GUESSES, LARGEST_SECRET
+from rlplay.tasks.guess import PROMPT as GUESS_PROMPT
 
 GUESS_SHARES = {"halving": 0.3, "heeding": 0.3, "blind": 0.4}
 CALCULATOR_SHARES = {"called": 0.4, "called, miscopied": 0.1, "guessed": 0.4, "noise": 0.1}
 WALK_SHARES = {"direct": 0.3, "wandering": 0.7}
 
-GUESS_PROMPT = "I have a number from 1 to 20. Guess it."
-LARGEST_SECRET = 20
-_GUESSES = 5
 GRID_SIDE = 4
 _STEPS = 6
 MOVES = {"right": (1, 0), "left": (-1, 0), "down": (0, 1), "up": (0, -1)}
@@ -38,7 +37,7 @@ def write_guess(rng: Random) -> Conversation:
     secret = rng.randint(1, LARGEST_SECRET)
     low, high = 1, LARGEST_SECRET
     turns = [GUESS_PROMPT]
-    for _ in range(_GUESSES):
+    for _ in range(GUESSES):
         if kind == "halving":
             guess = (low + high) // 2
         else:

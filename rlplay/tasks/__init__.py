@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rlplay.tasks.arithmetic import arithmetic
+from rlplay.tasks.guess import guess
 from rlplay.tasks.questions import questions
 from rlplay.tasks.task import Example, RewardFunction, Task, completion_text
 from rlplay.tasks.word_problems import word_problems
@@ -22,6 +23,7 @@ _TASKS: dict[str, Callable[[], Task]] = {
     "arithmetic": arithmetic,
     "word_problems": word_problems,
     "questions": questions,
+    "guess": guess,
 }
 
 

@@ -33,11 +33,17 @@ class Example(msgspec.Struct, frozen=True):
     rejected: str | None = None
 
 
+Environment = Callable[[Example, list[str]], str | None]
+"""What answers the model in the middle of an episode: from the example and the model's turns so far to the words of
+the next user message; None ends the episode. A pure function, so that an episode can be played again."""
+
+
 class Task(msgspec.Struct, frozen=True):
     """Something to learn: prompts to train on, prompts kept aside, and the scores to choose from.
 
     `rewards` may be trained on, each with the weight a scenario gives it. `gold` scorers are tracked beside
-    the reward and never trained on: they tell whether a rising reward means what it should.
+    the reward and never trained on: they tell whether a rising reward means what it should. With an `environment`, a
+    completion is an episode: several turns of the model, and the environment's answers between them.
     """
 
     name: str
@@ -46,6 +52,7 @@ class Task(msgspec.Struct, frozen=True):
     held_out: list[Example]
     rewards: dict[str, RewardFunction]
     gold: dict[str, RewardFunction]
+    environment: Environment | None = None
 
 
 def total(answer: float | Steps) -> float:

@@ -159,7 +159,7 @@ def test_a_shaped_stream_sums_to_nothing() -> None:
     mask = torch.arange(6) < lengths
     steps = torch.rand(3, 6, generator=generator, dtype=torch.double) * mask
     for gamma in (1.0, 0.9):
-        shaped = streams.shaped(steps, mask, gamma)
+        shaped = streams.shaped(steps, mask, lengths[:, 0] - 1, gamma)
         discounts = gamma ** torch.arange(6, dtype=torch.double)
         torch.testing.assert_close((shaped * discounts).sum(-1), torch.zeros(3, dtype=torch.double))
 

@@ -58,7 +58,8 @@ def state(model: Any) -> Any:
     settings = msgspec.structs.replace(
         resolve({"algorithm": "vineppo", "gamma": 0.9, "max_completion_length": LENGTH}), vine_samples=2000
     )
-    return SimpleNamespace(lm=lm, settings=settings, task=SimpleNamespace(rewards={"uneven": uneven}, gold={}))
+    task = SimpleNamespace(rewards={"uneven": uneven}, gold={}, environment=None)
+    return SimpleNamespace(lm=lm, settings=settings, task=task)
 
 
 def _drained(moments: Any) -> Any:

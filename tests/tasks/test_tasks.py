@@ -15,11 +15,11 @@ from rlplay.tasks.task import total
 def test_train_and_held_out_are_apart_and_fixed(name: str) -> None:
     task, again = load_task(name), load_task(name)
     assert (task.train, task.held_out) == (again.train, again.held_out)
-    train = [str(example.prompt) for example in task.train]
-    held_out = [str(example.prompt) for example in task.held_out]
+    train = [str(example) for example in task.train]
+    held_out = [str(example) for example in task.held_out]
     assert len(set(train)) == len(train)
     assert len(set(held_out)) == len(held_out)
-    assert not set(train) & set(held_out)
+    assert not {str(example.prompt) for example in task.train} & {str(example.prompt) for example in task.held_out}
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 
-def outcome(rewards: Tensor, lengths: Tensor, width: int) -> Tensor:
-    """Rewards [N] on the last token of each completion: [N, width], 0 elsewhere."""
+def outcome(rewards: Tensor, last: Tensor, width: int) -> Tensor:
+    """Rewards [N] on the `last` sampled token [N] of each completion: [N, width], 0 elsewhere."""
     stream = rewards.new_zeros(len(rewards), width)
-    stream[torch.arange(len(rewards), device=rewards.device), lengths - 1] = rewards
+    stream[torch.arange(len(rewards), device=rewards.device), last] = rewards
     return stream
 
 
@@ -32,15 +32,14 @@ def normalized(steps: Tensor, ends: Tensor, group: Tensor, epsilon: float) -> Te
     return (steps - mean) / (std + epsilon) * marks
 
 
-def shaped(steps: Tensor, mask: Tensor, gamma: float) -> Tensor:
+def shaped(steps: Tensor, mask: Tensor, last: Tensor, gamma: float) -> Tensor:
     """F_t = γΦ(s_t+1) − Φ(s_t), with the step scores collected so far as potential Φ: [N, L] -> [N, L].
 
     Φ is 0 at the start and once a completion is finished, so that F telescopes: reward moves to where progress is
     made, and which policy is best does not change (Ng, Harada and Russell 1999).
     """
-    lengths = mask.sum(-1, keepdim=True)
     places = torch.arange(steps.shape[1], device=steps.device)
-    after = (steps * mask).cumsum(-1) * (places < lengths - 1)
+    after = (steps * mask).cumsum(-1) * (places < last[:, None])
     before = torch.cat([torch.zeros_like(after[:, :1]), after[:, :-1]], dim=1)
     return (gamma * after - before) * mask
 
