@@ -63,5 +63,6 @@ def observed(
         top_ids=laid_out(top_ids, width),
         top_logprobs=laid_out(top_logprobs, width),
         truncated=torch.tensor([completion.cut for completion in completions], device=lm.device),
+        environment=torch.zeros_like(ids, dtype=torch.bool),
         temperature=1.0,
     )
