@@ -71,11 +71,11 @@ def _with_signal(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, 
 
 
 def informative_groups(batch: Batch) -> Tensor:
-    """The groups, int64, in which not all rewards are equal."""
+    """The groups, int64, in which not all known rewards are equal."""
     assert batch.rewards is not None
     rewards, group = batch.rewards.cpu().numpy(), batch.group.cpu().numpy()
-    spread = [np.ptp(rewards[group == g]) for g in range(len(batch.prompts.ids))]
-    return torch.tensor([g for g, range_ in enumerate(spread) if range_ > 0], dtype=torch.long)
+    known = [rewards[(group == g) & ~np.isnan(rewards)] for g in range(len(batch.prompts.ids))]
+    return torch.tensor([g for g, mine in enumerate(known) if len(set(mine)) > 1], dtype=torch.long)
 
 
 def _greedy(batch: Batch, state: State, plan: Plan) -> Generator[Sampling, None, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,12 @@ from hypothesis import strategies as st
 from rlplay.engine.axes import kl, masks, streams
 from rlplay.engine.batch import Prompts
 from rlplay.engine.driver import Driver
+from rlplay.engine.rollouts import informative_groups
 from rlplay.engine.sample import draw_prompts
 from rlplay.engine.state import Halt
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Scored, Stepped
+from tests.parity.fixed import fixed
+from tests.parity.ours import as_batch
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -121,6 +125,13 @@ def test_groups_without_signal_are_replaced(start: Start) -> None:
         assert (credited.group_std > 0).all()
         dropped += finished.metrics["dynamic_sampling/dropped_groups"]
     assert dropped > 0
+
+
+def test_an_unscored_answer_does_not_hide_its_groups_signal() -> None:
+    batch = as_batch(fixed(torch.float32, 0))
+    unknown = math.nan
+    batch.rewards = torch.tensor([unknown, 0, 1, 1, unknown, 2, 2, 2, unknown, unknown, unknown, unknown])
+    assert informative_groups(batch).tolist() == [0]
 
 
 def test_a_greedy_baseline_is_the_reward_of_the_likeliest_answer(start: Start) -> None:

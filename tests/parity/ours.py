@@ -48,11 +48,13 @@ def as_batch(given: Fixed) -> Batch:
     last = torch.arange(given.mask.shape[1]) == given.lengths[:, None] - 1
     unscored = given.rewards.isnan().all(-1)
     return Batch(
-        1, prompts, given.group, ids, given.lengths, given.old, given.entropy, nothing.long(), nothing,
-        given.truncated, 1.0, rewards=given.rewards.nansum(-1).masked_fill(unscored, torch.nan),
+        update=1, prompts=prompts, group=given.group, ids=ids, lengths=given.lengths, truncated=given.truncated,
+        old_logprobs=given.old, ref_logprobs=given.ref, entropy=given.entropy, temperature=1.0,
+        top_ids=nothing.long(), top_logprobs=nothing,
+        rewards=given.rewards.nansum(-1).masked_fill(unscored, torch.nan),
         parts={f"reward{i}": part.numpy() for i, part in enumerate(given.rewards.T)},
         weights={f"reward{i}": 1.0 for i in range(given.rewards.shape[1])},
-        greedy_rewards=given.greedy[::GENERATIONS], values=given.values, ref_logprobs=given.ref,
+        greedy_rewards=given.greedy[::GENERATIONS], values=given.values,
         step_scores=given.stream * given.ends, step_ends=given.ends,
         vine_values=given.values, vine_ends=given.ends | last,
     )  # fmt: skip

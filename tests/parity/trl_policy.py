@@ -21,6 +21,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
     from trl.experimental.gmpo import GMPOConfig, GMPOTrainer
+    from trl.trainer.utils import add_fused_lm_head
 
 TRAINERS: dict[str, tuple[Any, Any]] = {
     "grpo": (GRPOTrainer, GRPOConfig),
@@ -87,6 +88,14 @@ def run(
     (gradient,) = torch.autograd.grad(loss, now)
     logged = {name: torch.tensor(sum(v) / len(v), dtype=torch.double) for name, v in trainer._metrics["train"].items()}
     return {"advantages": advantages, "loss": loss.detach(), "dloss_dlogp": gradient} | logged
+
+
+def logprobs(model: Any, ids: Tensor, attention: Tensor, keep: int, temperature: float) -> Tensor:
+    """TRL's log-probabilities [B, keep] of the last `keep` tokens under a model of transformers, which it changes."""
+    add_fused_lm_head(model, temperature=temperature)
+    trainer = object.__new__(GRPOTrainer)
+    trainer.accelerator = one_process()
+    return trainer._get_per_token_logps_and_entropies(model, ids, attention, keep)[0].detach()
 
 
 def _trainer(kind: str, batch: Fixed, micro_batches: int, given: dict[str, Any]) -> Any:
