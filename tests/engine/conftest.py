@@ -21,8 +21,12 @@ from transformers import (
 
 from rlplay.engine.driver import Driver
 from rlplay.pocket import POCKET_PATH
+from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord
+
+FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] == "policy_gradient"]
+"""The presets that learn from rewards, and not from answers that are given or compared."""
 
 SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}
 

@@ -16,12 +16,13 @@ from rlplay.engine.credit import assigned
 from rlplay.engine.objective import Inputs, objective
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.presets import resolve
+from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours
 from tests.parity.case import precision
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed, fixed
 
 seeds = st.integers(0, 10_000)
-algorithms = pytest.mark.parametrize("algorithm", PRESETS)
+algorithms = pytest.mark.parametrize("algorithm", FROM_REWARDS)
 few = settings(max_examples=5, deadline=None)
 HARDER = {"beta": 0.2, "mask_truncated_completions": True, "top_entropy_quantile": 0.6, "entropy_coef": 0.1,
           "off_policy_mask_threshold": 0.05}  # fmt: skip
@@ -45,8 +46,8 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> None:
         torch.testing.assert_close(value, b[name], atol=1e-9, rtol=1e-9, msg=lambda text, n=name: f"{n}: {text}")
 
 
-COMPARED = [name for name, preset in PRESETS.items()
-            if preset.axes["baseline"] in ("batch_mean", "group_mean", "leave_one_out")]  # fmt: skip
+COMPARED = [name for name in FROM_REWARDS
+            if PRESETS[name].axes["baseline"] in ("batch_mean", "group_mean", "leave_one_out")]  # fmt: skip
 
 
 @pytest.mark.parametrize("algorithm", COMPARED)

@@ -13,17 +13,15 @@ from transformers import AutoTokenizer
 from rlplay.engine.knobs import as_dict
 from rlplay.engine.reasoning import step_ends
 from rlplay.pocket import POCKET_PATH
-from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.presets import resolve
 from rlplay.trace.records import spans
 from rlplay.trace.update import Update
 from tests.engine import reference
-from tests.engine.conftest import SMALL
+from tests.engine.conftest import FROM_REWARDS, SMALL
 
 TOLERANCE = 1e-5
 
 STEPS = {"reward": "halves+seldom"}
-FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] == "policy_gradient"]
 CASES: list[dict[str, Any]] = [{"algorithm": name} for name in FROM_REWARDS] + [
     {"algorithm": "grpo", "beta": 0.2, "num_iterations": 3, "epsilon": 0.05},
     {"algorithm": "grpo", "beta": 0.2, "kl_estimator": "k1", "use_bias_correction_kl": False, "num_minibatches": 2},

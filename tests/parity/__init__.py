@@ -1,6 +1,7 @@
 """rlplay's numbers beside those of TRL's trainers and verl's functions, on the same fixed tensors.
 
 `python -m tests.parity.table` prints the worst differences; `test_parity.py` asserts their limits on the same cases.
-`trl_policy.py` runs TRL's own code on trainers without a model; `verl_cases.py` reads what `record_verl.py` recorded
-of verl. `ours.py` is rlplay's side.
+`trl_policy.py` and `trl_preference.py` run TRL's own code on trainers without a model; `verl_cases.py` reads what
+`record_verl.py` recorded of verl; `reference_cases.py` takes the formulas written a second time. `ours.py` is rlplay's
+side of an update that learns from rewards.
 """

@@ -13,6 +13,7 @@ from rlplay.engine.knobs import as_dict
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.presets import resolve
 from tests.engine import reference
+from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours
 from tests.parity.case import Case, Pairs
 from tests.parity.fixed import GENERATIONS, fixed
@@ -46,7 +47,8 @@ def compare(mine: dict[str, Any], dtype: torch.dtype, seed: int) -> Pairs:
 def cases() -> list[Case]:
     """Every preset as it is; where its KL is not in the reward, also with one in the loss."""
     found = []
-    for name, preset in PRESETS.items():
+    for name in FROM_REWARDS:
+        preset = PRESETS[name]
         given = [{"algorithm": name}]
         if preset.axes["kl_placement"] != "reward":
             given.append({"algorithm": name, "kl_placement": "loss", "beta": 0.1})

@@ -7,7 +7,9 @@ import importlib.util
 import pytest
 import torch
 
-from tests.parity import policy_cases
+from rlplay.scenario.presets import resolve
+from rlplay.scenario.trl import loss_type, trainer
+from tests.parity import ours, policy_cases, preference_cases
 from tests.parity.case import LIMITS, SEEDS, Case
 from tests.parity.table import CASES
 
@@ -33,3 +35,21 @@ def test_the_difference_is_within_its_limit(case: Case, dtype: torch.dtype) -> N
     for seed in SEEDS:
         for quantity, difference in case.differences(dtype, seed).items():
             assert difference <= LIMITS[dtype], f"{quantity}, seed {seed}: {difference:.2g}"
+
+
+def test_the_names_that_rlplay_shows_are_those_compared_with() -> None:
+    for _, kind, mine, theirs in policy_cases.ROWS:
+        shown = loss_type(resolve(ours.SIZES | mine))
+        if kind == "grpo":
+            same = {"dapo", "bnpo"} if theirs["loss_type"] == "dapo" else {theirs["loss_type"]}
+            assert shown in same
+        elif kind == "gmpo":
+            assert shown is None
+    for _, function, mine, theirs in preference_cases.ROWS:
+        wanted = {
+            "dpo": f"DPOTrainer with loss_type={theirs.get('loss_type')}",
+            "cpo": f"CPOTrainer with loss_type={theirs.get('loss_type')}",
+            "kto": "KTOTrainer",
+            "orpo": None,
+        }[function]
+        assert trainer(resolve(mine)) == wanted

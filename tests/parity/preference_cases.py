@@ -1,0 +1,123 @@
+"""Losses of preferences, rewards and given answers against TRL's trainers, on the same logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlplay.engine.axes import preference
+from rlplay.engine.pair_loss import Compared, pair_loss
+from rlplay.engine.sft import masked_loss
+from rlplay.scenario.presets import resolve
+from tests.parity import case
+from tests.parity.pairs import PAIRS, Pairs, pairs
+
+Given = dict[str, Any]
+
+ROWS: list[tuple[str, str, Given, Given]] = [
+    ("DPO (sigmoid)", "dpo", {"algorithm": "dpo"}, {"loss_type": "sigmoid", "beta": 0.1}),
+    ("IPO", "dpo", {"algorithm": "ipo"}, {"loss_type": "ipo", "beta": 0.1}),
+    ("Hinge (SLiC)", "dpo", {"algorithm": "hinge", "beta": 0.6}, {"loss_type": "hinge", "beta": 0.6}),
+    ("Robust DPO", "dpo", {"algorithm": "robust-dpo"}, {"loss_type": "robust", "beta": 0.1, "label_smoothing": 0.1}),
+    ("CPO", "cpo", {"algorithm": "cpo"}, {"loss_type": "sigmoid", "beta": 0.1, "cpo_alpha": 1.0}),
+    ("CPO", "cpo", {"algorithm": "cpo", "cpo_alpha": 0.0}, {"loss_type": "sigmoid", "beta": 0.1, "cpo_alpha": 0.0}),
+    ("SimPO", "cpo", {"algorithm": "simpo"}, {"loss_type": "simpo", "beta": 0.1, "cpo_alpha": 0.0}),
+    ("SimPO", "cpo", {"algorithm": "simpo", "cpo_alpha": 1.0, "simpo_gamma": 1.6, "beta": 2.0},
+     {"loss_type": "simpo", "beta": 2.0, "cpo_alpha": 1.0, "simpo_gamma": 1.6}),
+    ("KTO", "kto", {"algorithm": "kto"}, {"beta": 0.1, "desirable_weight": 1.0, "undesirable_weight": 1.0}),
+    ("KTO", "kto", {"algorithm": "kto", "desirable_weight": 1.5, "undesirable_weight": 0.7},
+     {"beta": 0.1, "desirable_weight": 1.5, "undesirable_weight": 0.7}),
+    ("ORPO", "orpo", {"algorithm": "orpo"}, {"beta": 0.1}),
+]  # fmt: skip
+"""Row of the table, function of `trl_preference.py`, rlplay's settings, arguments of that function."""
+
+
+def compared(p: Pairs, given: Given) -> tuple[Tensor, Compared]:
+    """The log-probabilities' logits, and rlplay's loss of them."""
+    logits, mask = p.logits.clone().requires_grad_(), p.mask[:, 1:]
+    chosen = torch.arange(2 * PAIRS) < PAIRS
+    z = preference.kto_baseline(
+        ((token_logprobs(p, p.mismatched) - token_logprobs(p, p.ref_mismatched)) * mask).sum(-1)
+    )
+    own, ref = token_logprobs(p, logits), token_logprobs(p, p.ref_logits)
+    found = pair_loss(own, ref, mask, chosen, z, resolve(given))
+    if given["algorithm"] == "orpo":
+        # TRL's likelihood term covers the prompts too, where rlplay's does not.
+        both = p.attention[:PAIRS, 1:].bool()
+        found.loss = found.loss - preference.nll(own[:PAIRS], mask[:PAIRS]) + preference.nll(own[:PAIRS], both)
+        del found.metrics["nll_loss"]
+    return logits, found
+
+
+def token_logprobs(p: Pairs, logits: Tensor) -> Tensor:
+    """[2P, W − 1], of each token given those before it."""
+    return logits[:, :-1].log_softmax(-1).gather(-1, p.ids[:, 1:, None])[..., 0]
+
+
+def compare(function: str, mine: Given, theirs: Given, dtype: torch.dtype, seed: int) -> case.Pairs:
+    """Loss, gradient by the logits and every metric that both sides log."""
+    from tests.parity import trl_preference
+
+    p = pairs(dtype, seed)
+    other = getattr(trl_preference, function)(p, **theirs)
+    logits, found = compared(p, mine)
+    own = _differentiated(found.loss, logits) | {name: torch.tensor(v) for name, v in found.metrics.items()}
+    if found.rewards is not None:
+        won, lost = found.rewards.chunk(2)
+        own |= {"rewards/chosen": won.mean(), "rewards/rejected": lost.mean(), "rewards/margins": (won - lost).mean()}
+        own["rewards/accuracies"] = (won > lost).to(dtype).mean()
+    if "kto/kl" in own:
+        own["kl"] = own["kto/kl"]  # TRL's name for it; in rlplay `kl` is the one to the reference, of every loss
+    return {name: (own[name], other[name]) for name in own.keys() & other.keys()}
+
+
+def reward_model(margin: bool, center: float | None, dtype: torch.dtype, seed: int) -> case.Pairs:
+    """A reward model's loss of its scores."""
+    from tests.parity import trl_preference
+
+    p = pairs(dtype, seed)
+    scores = p.scores[:, None].clone().requires_grad_()
+    apart = p.margin if margin else torch.zeros_like(p.margin)
+    loss = preference.bradley_terry(*scores[:, 0].chunk(2), apart, center or 0.0).mean()
+    return _beside(_differentiated(loss, scores), trl_preference.reward(p, margin, center))
+
+
+def imitation(loss: Callable[[Pairs, Tensor], Tensor], dtype: torch.dtype, seed: int) -> case.Pairs:
+    """Supervised fine-tuning on all completions."""
+    from tests.parity import trl_preference
+
+    p = pairs(dtype, seed)
+    logits = p.logits.clone().requires_grad_()
+    return _beside(_differentiated(loss(p, logits), logits), trl_preference.sft(p))
+
+
+def _differentiated(loss: Tensor, by: Tensor) -> dict[str, Tensor]:
+    (gradient,) = torch.autograd.grad(loss, by)
+    return {"loss": loss.detach(), "gradient": gradient}
+
+
+def _beside(own: dict[str, Tensor], other: dict[str, Tensor]) -> case.Pairs:
+    return {name: (value, other[name]) for name, value in own.items()}
+
+
+def cases() -> list[case.Case]:
+    """All of them."""
+    against = "TRL 1.16.0"
+    paired = [
+        case.Case(row, against, f"{row} {theirs}", partial(compare, function, mine, theirs))
+        for row, function, mine, theirs in ROWS
+    ]
+    rewards = [
+        case.Case("Reward model", against, f"reward model {m} {c}", partial(reward_model, m, c))
+        for m, c in ((False, None), (True, None), (True, 0.01))
+    ]
+    losses: dict[str, Callable[[Pairs, Tensor], Tensor]] = {
+        "of log-probabilities": lambda p, logits: preference.nll(token_logprobs(p, logits), p.mask[:, 1:]),
+        "of packed rows": lambda p, logits: masked_loss(logits, p.ids, p.mask.long()),
+    }
+    sft = [case.Case("SFT", against, f"SFT {name}", partial(imitation, loss)) for name, loss in losses.items()]
+    return paired + rewards + sft

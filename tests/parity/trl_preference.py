@@ -1,0 +1,141 @@
+"""TRL's trainers of preferences, rewards and given answers on fixed logits: their own loss and gradient.
+
+As in `trl_policy.py`, the trainers are made without their `__init__` and a table stands for the model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tests.parity.pairs import PAD, PAIRS, Pairs
+from tests.parity.trl_policy import one_process
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from trl import DPOTrainer, KTOTrainer, RewardTrainer, SFTTrainer
+    from trl.experimental.cpo import CPOTrainer
+    from trl.experimental.orpo import ORPOTrainer
+
+
+class Table(nn.Module):
+    """Stands for a model: answers its calls with the given logits [B, W, V] in turn, or through TRL's fused head."""
+
+    is_gradient_checkpointing = False
+
+    def __init__(self, *logits: Tensor) -> None:
+        super().__init__()
+        self.logits, self.asked = logits, 0
+
+    def forward(self, input_ids: Tensor, *_: Any, labels: Tensor | None = None, **__: Any) -> SimpleNamespace:
+        logits = self.logits[self.asked % len(self.logits)]
+        self.asked += 1
+        if labels is None:
+            return SimpleNamespace(logits=logits)
+        scored, logprobs = labels[:, 1:] != -100, logits[:, :-1].log_softmax(-1)
+        own = logprobs.gather(-1, labels[:, 1:, None].clamp(min=0))[..., 0]
+        zeros = torch.zeros_like(own)
+        return SimpleNamespace(
+            log_probs=torch.where(scored, own, 0.0), label_mask=scored,
+            entropy=zeros, mean_logits=zeros, is_top1=zeros.bool(),
+        )  # fmt: skip
+
+
+def dpo(p: Pairs, loss_type: str, beta: float, label_smoothing: float = 0.0) -> dict[str, Tensor]:
+    """DPOTrainer's loss, its gradient by the logits, and its logged rewards."""
+    own = {"loss_types": [loss_type], "loss_weights": [1.0], "beta": beta, "label_smoothing": label_smoothing}
+    own |= {"f_divergence_type": "reverse_kl", "ref_model": Table(p.ref_logits)}
+    trainer = _bare(DPOTrainer, **own)
+    inputs = {"input_ids": p.ids, "attention_mask": p.attention, "completion_mask": p.mask.long()}
+    return _differentiated(trainer, p.logits, lambda model: trainer._compute_loss(model, inputs, False))
+
+
+def kto(p: Pairs, beta: float, desirable_weight: float, undesirable_weight: float) -> dict[str, Tensor]:
+    """KTOTrainer's; chosen completions are the desirable ones, the mismatched logits are those of its KL term."""
+    trainer = _bare(
+        KTOTrainer, loss_type="kto", beta=beta, calculate_KL=True, ref_model=Table(p.ref_mismatched, p.ref_logits),
+        desirable_weight=desirable_weight, undesirable_weight=undesirable_weight,
+    )  # fmt: skip
+    inputs = {"input_ids": p.ids, "attention_mask": p.attention, "completion_mask": p.mask.long()}
+    inputs |= {f"KL_{name}": value for name, value in inputs.items()}
+    inputs["label"] = torch.arange(2 * PAIRS) < PAIRS
+    before = (p.mismatched,)
+    return _differentiated(trainer, p.logits, lambda model: trainer._compute_loss(model, inputs, False), before)
+
+
+def cpo(p: Pairs, loss_type: str, beta: float, cpo_alpha: float, simpo_gamma: float = 0.5) -> dict[str, Tensor]:
+    """CPOTrainer's, with loss_type="simpo" SimPO's."""
+    trainer = _bare(
+        CPOTrainer, loss_type=loss_type, beta=beta, cpo_alpha=cpo_alpha, simpo_gamma=simpo_gamma, alpha=0.0,
+        label_smoothing=0.0,
+    )  # fmt: skip
+    return _paired(trainer, p)
+
+
+def orpo(p: Pairs, beta: float) -> dict[str, Tensor]:
+    """ORPOTrainer's; its likelihood term covers the prompts too."""
+    return _paired(_bare(ORPOTrainer, beta=beta), p)
+
+
+def reward(p: Pairs, margin: bool, center: float | None) -> dict[str, Tensor]:
+    """RewardTrainer's; the gradient is by the scores [2P]."""
+    trainer = _bare(RewardTrainer, args=SimpleNamespace(center_rewards_coefficient=center))
+    inputs = {"input_ids": p.ids, "attention_mask": p.attention} | ({"margin": p.margin} if margin else {})
+    return _differentiated(trainer, p.scores[:, None], lambda model: trainer.compute_loss(model, inputs))
+
+
+def sft(p: Pairs) -> dict[str, Tensor]:
+    """SFTTrainer's on all completions, prompts read and not learnt."""
+    trainer = _bare(
+        SFTTrainer, compute_loss_func=None, label_smoother=None,
+        args=SimpleNamespace(loss_type="nll", average_tokens_across_devices=False),
+    )  # fmt: skip
+    inputs = {"input_ids": p.ids, "attention_mask": p.attention, "labels": p.ids.where(p.mask, -100)}
+    return _differentiated(trainer, p.logits, lambda model: trainer.compute_loss(model, inputs))
+
+
+def _paired(trainer: Any, p: Pairs) -> dict[str, Tensor]:
+    inputs = {}
+    for name, rows in (("chosen", slice(PAIRS)), ("rejected", slice(PAIRS, None))):
+        inputs[f"{name}_input_ids"], inputs[f"{name}_attention_mask"] = p.ids[rows], p.attention[rows]
+        inputs[f"{name}_labels"] = p.ids.where(p.mask, -100)[rows]
+
+    def loss(model: Table) -> Tensor:
+        value, metrics = trainer.get_batch_loss_metrics(model, inputs)
+        for name, number in metrics.items():
+            trainer._metrics["train"][name].append(number)
+        return value
+
+    return _differentiated(trainer, p.logits, loss)
+
+
+def _bare(cls: Any, **own: Any) -> Any:
+    trainer = object.__new__(cls)
+    trainer.__dict__ |= {
+        "accelerator": one_process(),
+        "model": SimpleNamespace(training=True, is_gradient_checkpointing=False),
+        "args": SimpleNamespace(gradient_checkpointing_kwargs=None, device=torch.device("cpu")),
+        "is_encoder_decoder": False,
+        "pad_token_id": PAD,
+        "padding_value": PAD,
+        "_metrics": {"train": defaultdict(list)},
+        "_total_train_tokens": 0,
+        "_tp_size": 1,
+    }
+    for name in ("aux_loss_enabled", "precompute_ref_logps", "use_weighting", "ld_alpha"):
+        trainer.__dict__[name] = None
+    trainer.__dict__ |= own
+    return trainer
+
+
+def _differentiated(trainer: Any, logits: Tensor, loss: Any, before: tuple[Tensor, ...] = ()) -> dict[str, Tensor]:
+    now = logits.clone().requires_grad_()
+    value = loss(Table(*before, now))
+    (gradient,) = torch.autograd.grad(value, now)
+    logged = {name: torch.tensor(v[-1], dtype=torch.double) for name, v in trainer._metrics["train"].items()}
+    return {"loss": value.detach(), "gradient": gradient} | logged
