@@ -25,7 +25,7 @@ from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
-from rlplay.ui.narrate import narrate, narrate_problem, narrate_run
+from rlplay.ui.narrate import narrate, narrate_problem, narrate_run, narrate_start
 from rlplay.ui.order import SORTS, Sort, order
 from rlplay.ui.player import Player
 from rlplay.ui.session import Session, Source
@@ -196,7 +196,9 @@ class RlplayApp(App[int]):
                 self.rollouts.show(session.shown, listed, self.sort, abreast)
         if changes & {"update", "status", "history"}:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
-            if session.problem:
+            if session.loading is not None and session.status is None:
+                self.narrator.narrate(narrate_start(session.source.question, session.source.live))
+            elif session.problem:
                 self.narrator.narrate(narrate_problem(session.problem, session.place))
             elif session.runs_on and session.looking is None:
                 self.narrator.narrate(narrate_run(session.history))

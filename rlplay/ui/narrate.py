@@ -24,6 +24,8 @@ STILL = 1e-4
 """A ratio no further from 1 has not moved."""
 NOISE = 1e-6
 """A smaller difference between two updates' numbers is rounding."""
+GROUP_BASELINES = ("group_mean", "leave_one_out", "length_weighted")
+"""Those that find nothing to compare in a group of equal rewards."""
 BEGIN = "Nothing has been sampled yet."
 BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
 BEGIN_REPLAY = "The beginning of the recording: nothing has been sampled yet."
@@ -67,6 +69,11 @@ def narrate(update: Update | None, history: History, settings: dict[str, Any], p
     begun = update.phase != "sample" or update.sampled.done
     then = END_NEXT if place == "end" else REPLAY_NEXT[update.phase if begun else ""]
     return Narration(happened, then, wrong.replace(BY_KNOB, ""))
+
+
+def narrate_start(question: str, live: bool) -> Narration:
+    """While the engine, or the recording, is opened."""
+    return Narration(question, "The engine is starting; what you press now is done when it is ready." if live else "")
 
 
 def narrate_problem(problem: str, place: Place) -> Narration:
@@ -126,15 +133,20 @@ def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple
     assert sampled is not None
     assert scored is not None
     rewards = scored.rewards
-    kinds = np.unique(rewards)
-    if len(kinds) == 2:
-        best = int((rewards == kinds[1]).sum())
-        happened = f"{best} of {len(rewards)} answers earned {number(kinds[1])}, the others {number(kinds[0])}."
+    known = rewards[np.isfinite(rewards)]
+    kinds = np.unique(known)
+    if not len(kinds):
+        happened = "No answer was scored."
     elif len(kinds) == 1:
         happened = f"Every answer earned {number(kinds[0])}."
+    elif len(kinds) == 2:
+        best = int((known == kinds[1]).sum())
+        happened = f"{best} of {len(known)} answers earned {number(kinds[1])}, the others {number(kinds[0])}."
     else:
-        happened = f"Reward {number(rewards.mean())} on average, from {number(kinds[0])} to {number(kinds[-1])}."
-    if settings.get("baseline") == "group_mean":
+        happened = f"Reward {number(known.mean())} on average, from {number(kinds[0])} to {number(kinds[-1])}."
+    if len(kinds) and len(known) < len(rewards):
+        happened += f" {_count(len(rewards) - len(known), 'answer')} more got no score."
+    if settings.get("baseline") in GROUP_BASELINES:
         flat = sum(np.ptp(rewards[sampled.group == group]) == 0 for group in range(len(sampled.prompts)))
         if flat:
             happened += (

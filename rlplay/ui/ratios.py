@@ -29,11 +29,11 @@ class Ratios:
     def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
         """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
         step = _last(source)
-        planned = source.settings.get("num_iterations", 1) * source.settings.get("num_minibatches", 1)
+        planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
         if (planned if step is None else step.epochs * step.minibatches) == 1:
             return ONE_STEP
         if step is None or source.live is None or source.live.sampled is None:
-            return "comes with the first optimizer step · s"
+            return "comes with the first optimizer step · `s`"
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
         band = bounds({"epsilon": 0.2, **source.settings})

@@ -43,6 +43,8 @@ class Source(Protocol):
     """Where events come from: a live engine or a run file."""
 
     live: bool
+    title: str
+    """What the scenario is called, known before anything else."""
     question: str
     """What the scenario asks."""
     script: list[dict[str, Any]]

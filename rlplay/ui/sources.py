@@ -42,7 +42,7 @@ class LiveSource:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self.question, self.script = job.scenario.question, job.scenario.script
+        self.title, self.question, self.script = job.scenario.title, job.scenario.question, job.scenario.script
         self._engine: EngineProcess | None = None
         self._reader: RunReader | None = None
         self._past: Restored | None = None
@@ -109,7 +109,7 @@ class ReplaySource:
     def __init__(self, path: Path) -> None:
         """Open the run; RunFileError if it cannot be read."""
         self._reader = RunReader(path)
-        self.question, self.script = "", list[dict[str, Any]]()
+        self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
         self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
         self._whole: Update | None = None
         self._point = 0

@@ -16,7 +16,7 @@ from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
-NOTHING_YET = "comes with the first update · u"
+NOTHING_YET = "comes with the first update · `u`"
 GHOSTS = 2
 """Abandoned branches drawn beside the live one."""
 
@@ -47,7 +47,7 @@ class View(Protocol):
         """Equal for sources of which the same is drawn."""
 
     def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
-        """The plot, or a sentence saying why there is none."""
+        """The plot, or a sentence saying why there is none, with keys between backticks."""
 
     def titles(self, source: Source, cursor: int | None, log: bool, /) -> tuple[Content, Content]:
         """What stands in the upper and the lower border: names and values, at the cursor or the latest."""
@@ -101,10 +101,12 @@ class Lines:
         parts = [
             self._legend(trace, style, source, cursor)
             for at, (trace, style) in enumerate(zip(self.traces, (FIRST, SECOND), strict=False))
-            if known[at] or at == 0
+            if known[at]
         ]
+        head, *others = parts if known[0] else [Content(""), *parts]
         when = "" if cursor is None else f" at {cursor}"
-        return Content.assemble(f"{self.title} ", parts[0], when, " · log" if log else ""), Content("").join(parts[1:])
+        above = Content.assemble(f"{self.title} ", head, when, " · log" if log else "")
+        return above.rstrip(), Content("").join(others)
 
     def _legend(self, trace: Trace, style: str, source: Source, cursor: int | None) -> Content:
         glyph = f"{_GLYPHS[trace.kind]} " if len(self.traces) > 1 else ""

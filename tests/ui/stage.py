@@ -21,6 +21,7 @@ class Fed:
     """A live source: what is put in comes out as events; commands are kept."""
 
     live = True
+    title = "Word problems"
     question = "Does it learn?"
 
     def __init__(self, script: list[dict[str, Any]] | None = None) -> None:

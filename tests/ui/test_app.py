@@ -110,6 +110,9 @@ async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
         assert "importing torch" in shown(app.phases)
         assert "Press n to sample" in text_of(app.tokens)
         assert "starting" in shown(app.header)
+        assert "Word problems" in shown(app.header), "known before the engine is there"
+        assert "Does it learn?" in shown(app.narrator)
+        assert "done when it is ready" in shown(app.narrator)
 
 
 async def test_the_header_tells_what_runs():

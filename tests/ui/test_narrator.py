@@ -61,6 +61,13 @@ def test_two_rewards_are_counted_and_more_are_averaged():
     assert mixed.startswith(f"Reward {record(Scored).rewards.mean():.3g} on average, from 0 to 1.2.")
 
 
+def test_answers_without_a_score_are_counted_apart():
+    rewards = np.array([1.0] * 5 + [0.0] * 9 + [np.nan] * 2, dtype=np.float32)
+    happened = told(Sampled, Scored, rewards=rewards).happened
+    assert happened.startswith("5 of 14 answers earned 1, the others 0. 2 answers more got no score.")
+    assert "No answer was scored" in told(Sampled, Scored, rewards=rewards * np.nan).happened
+
+
 def test_groups_without_signal_matter_only_to_a_group_baseline():
     assert "1 of 4 groups without signal" in told(Sampled, Scored).happened
     assert "signal" not in told(Sampled, Scored, settings={**CHOSEN, "baseline": "none"}).happened

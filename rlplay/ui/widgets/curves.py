@@ -20,6 +20,7 @@ from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.views import KL, LENGTH, NOTHING_YET, REWARD, Source, View, single
 from rlplay.ui.views import Lines as Curves
+from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words import KL as KL_WORDS
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
@@ -112,7 +113,7 @@ still pull. Clipping does not bound the ratio.
             self._drawn = size, self._draw(size)
         drawn = self._drawn[1]
         if isinstance(drawn, str):
-            return Content(drawn)
+            return keyed(drawn)
         content = drawn.content
         if self.cursor is not None and self.source is not None and not isinstance(self.view, Ratios):
             notes = [visible(text) for update, text in self.source.history.marks if update == self.cursor]

@@ -43,9 +43,8 @@ class Header(Bar):
     def show(self, session: Session) -> None:
         """Take what the session knows; the least important parts give way on a narrow screen."""
         started, settings = session.started, session.settings
-        left: list[Part] = [(" rlplay ", "bold $primary")]
+        left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
-            left.append((f" {visible(started.title)}", "bold $foreground"))
             algorithm = str(settings.get("algorithm", ""))
             title = PRESETS[algorithm].title if algorithm in PRESETS else algorithm
             left.append((f"   {visible(title)}", "$foreground"))
