@@ -167,7 +167,7 @@ async def _curve(app: RlplayApp, argument: Any) -> None:
 
 async def _signs(app: RlplayApp, _argument: Any) -> None:
     app.signs = not app.signs
-    app.session.changed.add("look")
+    app.session.changed.add("update")  # lines move, in the list of answers too
 
 
 async def _sort(app: RlplayApp, _argument: Any) -> None:

@@ -207,6 +207,7 @@ class RlplayApp(App[int]):
                 phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
                 settings = session.settings_of(session.shown, phase)
                 self.narrator.narrate(narrate(session.shown, session.history, settings, session.place))
+        self.curves.stand(session.standing)
         if changes & {"update", "history"} and self._curves_are_due(changes):
             self.curves.show(session.history, session.shown, session.settings_of(session.shown))
         for notice in session.notices:

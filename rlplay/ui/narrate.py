@@ -17,6 +17,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.diagnose import BY_KNOB, warning
+from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
 from rlplay.ui.text import literal, quoted
 
@@ -210,9 +211,9 @@ def _clipping(step: Stepped) -> str:
     )
     if whole is None or high is None or low is None:
         return ""
-    said = f"{whole:.1%} of the tokens are clipped and stop pulling ({high:.1%} high, {low:.1%} low)"
+    said = f"{percent(whole)} of the tokens are clipped and stop pulling ({percent(high)} high, {percent(low)} low)"
     if outside is not None and outside > whole:
-        said += f"; {outside:.1%} are outside the band, but the rest of them still pull"
+        said += f"; {percent(outside)} are outside the band, but the rest of them still pull"
     return f"{said}."
 
 

@@ -32,6 +32,11 @@ def short(value: float, diverging: bool) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("+−").startswith("0.") else text
 
 
+def percent(share: float | None) -> str:
+    """A share of 1 to one digit after the point, "1.1 %"; a dash if it is not known."""
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
 def tenths(seconds: float) -> str:
     """A duration: "0.4 s", "31 s", "4 min 05 s"."""
     if seconds < 10:

@@ -8,6 +8,7 @@ from textual.content import Content
 from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.bars import Look, histogram
 from rlplay.ui.formula import bounds
+from rlplay.ui.numbers import percent
 from rlplay.ui.picture import Picture, Size
 from rlplay.ui.views import FIRST, Source
 
@@ -49,13 +50,9 @@ class Ratios:
             return Content(self.title), Content("")
         whole, high, low, outside = (percent(step.metrics.get(name)) for name in self.metrics[:4])
         count = step.epochs * step.minibatches
-        head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (f"{whole} %", "bold $foreground"))
-        return head, Content(f"↑{high} ↓{low} · outside {outside} %{'' if log else ' · log n'}")
-
-
-def percent(share: float | None) -> str:
-    """A share in percent, without the sign, to one digit after the point; a dash if it is not known."""
-    return "–" if share is None else f"{100 * share:.1f}"
+        head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (whole, "bold $foreground"))
+        halves = f"↑{high} ↓{low}".replace(" %", "")
+        return head, Content(f"{halves} · outside {outside}{'' if log else ' · log n'}")
 
 
 def _last(source: Source) -> Stepped | None:

@@ -118,6 +118,12 @@ class Session:
         return "end" if self.status is not None and self.status.finished else "replay"
 
     @property
+    def standing(self) -> int | None:
+        """The update shown, where it is not the newest there is."""
+        newest = self.place in ("live", "end") or self.shown is None
+        return None if newest or self.shown is None else self.shown.number
+
+    @property
     def newest(self) -> Update | None:
         """The update the engine is in."""
         return self._newest

@@ -132,7 +132,7 @@ def test_later_steps_give_the_range_of_ratios_and_the_clipped_share():
     happened = told(Sampled, Scored, Credited, Stepped).happened
     low, high = last.importance_ratio.min(), last.importance_ratio.max()
     assert f"step 4 of 4: ratios from {low:.3g} to {high:.3g}" in happened
-    assert f"{last.metrics['clip_ratio/region_mean']:.1%} of the tokens are clipped" in happened
+    assert f"{100 * last.metrics['clip_ratio/region_mean']:.1f} % of the tokens are clipped" in happened
 
 
 def test_an_objective_without_clipping_is_not_said_to_clip():

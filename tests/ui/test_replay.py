@@ -14,6 +14,7 @@ from rlplay.trace.update import Update
 from rlplay.ui import sources
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.narrate import narrate
+from rlplay.ui.picture import CURSOR
 from rlplay.ui.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import all_text, settled, text_of
@@ -40,6 +41,25 @@ async def test_it_opens_at_the_end_with_all_curves(run):
         assert app.session.history.series("reward")[0] == [1, 2, 3, 4]
         assert "end of the recording" in str(app.header.render())
         assert "Word problems" in str(app.header.render())
+
+
+async def test_the_update_shown_is_numbered_and_lit_in_the_curves(run):
+    app = RlplayApp(ReplaySource(run))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        panel = app.curves.panels[0]
+        for key, number, lit in (("", 4, False), ("z", 3, True), ("z", 2, True), ("u", 3, True), ("u", 4, False)):
+            if key:
+                await pilot.press(key)
+            await settled(pilot)
+            header = str(app.header.render())
+            assert f"update {number} of 4" in header
+            tokens = dict(zip(*app.session.history.series("num_tokens"), strict=True))[number]
+            assert f"{tokens:,.0f} tokens" in header
+            spans = [span for span in panel.render().spans if span.style == CURSOR]
+            assert bool(spans) == lit
+            if lit:
+                assert spans[0].start == panel._drawn[1].frame.column(number)
 
 
 async def test_keys_step_through_what_was_recorded(run):

@@ -132,6 +132,38 @@ async def test_clipped_tokens_are_marked_and_explained():
         assert "clipped: A > 0 and w > 1.2" in all_text(app.inspector)
 
 
+async def test_with_numbers_the_list_of_answers_keeps_beside_the_tokens():
+    app, source = playground()
+    async with app.run_test(size=(160, 30)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.point(15, 0)
+        await pilot.press("m")
+        await settled(pilot)
+        assert app.rollouts.count() == app.tokens.count()
+        await pilot.press("x")
+        await settled(pilot)
+        row, _ = app.tokens._layout.place(*app.tokens.cursor)
+        assert app.rollouts.scroll_y == app.tokens.scroll_y
+        assert app.tokens.scroll_y <= row < app.tokens.scroll_y + app.tokens.size.height
+
+
+@pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+async def test_the_cursor_stays_in_sight_when_panels_change(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.point(9, 2)
+        for _ in range(3):
+            await pilot.press("p")
+            await settled(pilot)
+            row, _ = app.tokens._layout.place(*app.tokens.cursor)
+            if app.tokens.region.area:
+                assert app.tokens.scroll_y <= row < app.tokens.scroll_y + app.tokens.scrollable_content_region.height
+            assert "…" not in str(app.tokens.border_title)
+
+
 async def test_which_optimizer_steps_a_number_speaks_of_is_said():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:

@@ -43,7 +43,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     DEFAULT_CSS = """
     KnobsScreen { align: center middle; background: $background 70%; }
     KnobsScreen > Vertical {
-        width: 104; max-width: 100%; height: 42; max-height: 100%; padding: 0 1;
+        width: 128; max-width: 100%; height: 42; max-height: 100%; padding: 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
@@ -184,15 +184,22 @@ class KnobsScreen(ModalScreen[Changes | None]):
         changed, idle = self.draft.changed(knob.name), self.draft.idle(knob.name)
         value = written(self.draft.value(knob.name))
         ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
-        aside = idle or (" | ".join(choices(knob.name)) if choices(knob.name) else _range(knob))
+        aside = idle or self._allowed(knob)
         if changed:
             aside = f"was {written(self.draft.original(knob.name))}   {aside}"
         return Content.assemble(
             ("● " if changed else "  ", "$accent"),
             (f"{knob.title:<20}", "$text-muted" if idle else ""),
-            (f"{value:<14} ", ink),
+            (f"{value:<18} ", ink),
             (aside, "$text-muted"),
         )
+
+    def _allowed(self, knob: Knob) -> str:
+        """What it can be: words, a range; of the many algorithms the chosen one's title."""
+        if knob.name == "algorithm":
+            chosen = self.draft.value("algorithm")
+            return f"{PRESETS[chosen].title}, {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}"
+        return " | ".join(choices(knob.name)) or _range(knob)
 
     def _detail(self, name: str) -> Content:
         knob = KNOBS[name]

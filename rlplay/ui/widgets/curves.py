@@ -20,12 +20,11 @@ from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.views import KL, LENGTH, NOTHING_YET, REWARD, Source, View, single
 from rlplay.ui.views import Lines as Curves
+from rlplay.ui.widgets.lines import CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words import KL as KL_WORDS
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
-_CORNERS = 6
-"""Cells of a border's line that its words cannot take."""
 _TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 
@@ -44,7 +43,7 @@ One number per update, drawn over the whole run.
 
 ◆ marks an update at which a setting was changed or the run went back: put the cursor on it to read which.
 Grey dots are what the run did before it went back. × marks a value that was not a number. The shade around a mean is
-one standard deviation to each side.
+one standard deviation to each side. While an older update is on the screen, its column is lit.
 
 **Ratio** is different: bars show how the importance ratios of the last optimizer step are distributed, counts on a
 logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
@@ -84,6 +83,7 @@ still pull. Clipping does not bound the ratio.
         self.view = view
         self.log_scale = False
         self.cursor: int | None = None
+        self.standing: int | None = None
         self.source: Source | None = None
         self._shown: object = None
         self._drawn: tuple[Size, Picture | str] | None = None
@@ -107,6 +107,12 @@ still pull. Clipping does not bound the ratio.
         self._label()
         self.refresh()
 
+    def stand(self, update: int | None) -> None:
+        """Light the update that the rest of the screen shows, where that is not the newest."""
+        if update != self.standing:
+            self.standing = update
+            self.refresh()
+
     def render(self) -> Content:
         size = Size(self.content_size.width, self.content_size.height)
         if self._drawn is None or self._drawn[0] != size:
@@ -115,9 +121,10 @@ still pull. Clipping does not bound the ratio.
         if isinstance(drawn, str):
             return keyed(drawn)
         content = drawn.content
-        if self.cursor is not None and self.source is not None and not isinstance(self.view, Ratios):
+        at = self.standing if self.cursor is None else self.cursor
+        if at is not None and self.source is not None and not isinstance(self.view, Ratios):
             notes = [visible(text) for update, text in self.source.history.marks if update == self.cursor]
-            content = drawn.with_cursor(self.cursor, " · ".join(notes))
+            content = drawn.with_cursor(at, " · ".join(notes))
         return _without_tints(content) if self.app.native_ansi_color else content
 
     def action_move(self, step: int) -> None:
@@ -200,7 +207,7 @@ still pull. Clipping does not bound the ratio.
     def _label(self) -> None:
         if self.source is not None:
             above, below = self.view.titles(self.source, self.cursor, self.log_scale)
-            room = self.size.width - _CORNERS
+            room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
 
 
@@ -231,6 +238,11 @@ class CurvePanels(Widget):
 
     def compose(self) -> ComposeResult:
         yield from self.panels
+
+    def stand(self, update: int | None) -> None:
+        """Light the update that the rest of the screen shows, where that is not the newest."""
+        for panel in self.panels:
+            panel.stand(update)
 
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Draw the run so far and the update looked at, in which `settings` held."""

@@ -18,6 +18,8 @@ from textual.theme import Theme
 
 from rlplay.ui.theme import Palette, palette
 
+CORNERS = 6
+"""Cells of a border's line that its words cannot take."""
 COLOURS = {None: 2, "standard": 16, "windows": 16, "256": 256, "truecolor": 1 << 24}
 
 

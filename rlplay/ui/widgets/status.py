@@ -66,9 +66,12 @@ class Header(Bar):
 
 def _progress(session: Session) -> list[Part]:
     parts: list[Part] = []
-    if session.status is not None:
-        parts.append((f"update {session.status.update}", "$foreground"))
-    tokens = session.history.latest("num_tokens")
+    status, tokens = session.status, session.history.latest("num_tokens")
+    if status is not None and session.source.live:
+        parts.append((f"update {status.update}", "$foreground"))
+    elif status is not None and session.newest is not None:
+        parts.append((f"update {session.newest.number} of {status.rewindable[-1]}", "$foreground"))
+        tokens = dict(zip(*session.history.series("num_tokens"), strict=True)).get(session.newest.number)
     if tokens:
         parts.append((f" · {tokens:,.0f} tokens", "$text-muted"))
     if session.seconds:

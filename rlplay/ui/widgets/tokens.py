@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -23,7 +24,7 @@ from rlplay.ui.narrate import Place
 from rlplay.ui.numbers import short
 from rlplay.ui.order import advantages
 from rlplay.ui.theme import levels
-from rlplay.ui.widgets.lines import Lines
+from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.wrap import Cell
 
 VACANT: dict[Place, str] = {
@@ -44,7 +45,7 @@ class Tokens(Lines):
 
 Every answer the policy sampled, prompt dim above it. The colour of a token is one statistic, named in the title; its
 scale, written below, never changes, so shades compare between updates. `c` and `C` go through the statistics; until
-then the one that fits what has just happened is shown (auto).
+then the one that fits what has just happened is shown (auto). `x` goes to the token with the largest value.
 
 **Without colour:** on a scale with two sides the underlined tokens are on the upper one; `m` writes every number.
 ▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero, and only a KL
@@ -104,7 +105,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self.rebuild()
         else:
             self._lay_out()
-        self.caption(title(lens, automatic, update), legend(lens, self.palette, self._values is not None))
+        named = title(lens, automatic, update, self.outer_size.width - CORNERS)
+        self.caption(named, legend(lens, self.palette, self._values is not None))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""
@@ -113,9 +115,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         token = max(min(token, self._length(completion) - 1), 0)
         before, self.cursor = self.cursor, (completion, token)
         self.redraw(*self._layout.rows_of(before[0]), *self._layout.rows_of(completion))
-        row, _ = self._layout.place(completion, token)
-        head = self._layout.heading(row)
-        self.reveal(head, row + int(self._signs))
+        self._reveal_cursor()
+
+    def _reveal_cursor(self) -> None:
+        row, _ = self._layout.place(*self.cursor)
+        self.reveal(self._layout.heading(row), row + int(self._signs))
 
     def largest(self) -> tuple[int, int] | None:
         """Completion and token with the largest value of the lens; None if there is no value yet.
@@ -144,8 +148,9 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
     # Layout
 
     def on_resize(self) -> None:
-        """A new width breaks the lines elsewhere."""
+        """A new width breaks the lines elsewhere; the cursor stays in sight."""
         self._lay_out()
+        self._reveal_cursor()
 
     @property
     def rows(self) -> list[Row]:
@@ -282,10 +287,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._move(*found)
 
 
-def title(lens: Lens, automatic: bool, update: Update | None = None) -> Content:
-    """The panel's title, with the optimizer steps that the lens speaks of and how it was chosen."""
-    words = f" · colour: {lens.title.lower()}{_steps(lens, update)}{' (auto)' if automatic else ''}"
-    return Content.assemble("Tokens", (words, "$text-muted"))
+def title(lens: Lens, automatic: bool, update: Update | None, room: int) -> Content:
+    """The panel's title, with the optimizer steps that the lens speaks of and, if there is room, how it was chosen."""
+    words = f" · colour: {lens.title.lower()}{_steps(lens, update)}"
+    chosen = " (auto)" if automatic and cell_len(f"Tokens{words} (auto)") <= room else ""
+    return Content.assemble("Tokens", (words + chosen, "$text-muted"))
 
 
 def _steps(lens: Lens, update: Update | None) -> str:
