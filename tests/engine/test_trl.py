@@ -77,6 +77,7 @@ def _seen(update: Update, step: Stepped) -> Fixed:
         rewards=torch.from_numpy(scored.rewards)[:, None], logprobs=padded(step.logprobs),
         old=padded(sampled.old_logprobs), ref=padded(credited.ref_logprobs), entropy=padded(sampled.entropy),
         stream=nothing, values=nothing, values_now=nothing, greedy=nothing, holes=nothing, ends=nothing,
+        environment=nothing,
     )  # fmt: skip
 
 

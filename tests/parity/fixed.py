@@ -35,6 +35,7 @@ class Fixed:
     greedy: Tensor  # [N], the reward of a greedy answer to the same prompt
     holes: Tensor  # bool [N, L], `mask` without some tokens in the middle, as if an environment had written them
     ends: Tensor  # bool [N, L], where steps of the reasoning end
+    environment: Tensor  # bool [N, L], tokens that were read and not sampled: none
 
     @property
     def lengths(self) -> Tensor:
@@ -82,6 +83,7 @@ def fixed(dtype: torch.dtype, seed: int, drift: float = 0.3) -> Fixed:
         "values_now": values + 0.3 * noise(*shape),
         "greedy": noise(PROMPTS).repeat_interleave(GENERATIONS),
         "ends": mask & (noise(*shape) < 0),
+        "environment": torch.zeros(shape, dtype=torch.bool),
     }
     return Fixed(
         prompts=[prompt for prompt in prompts for _ in range(GENERATIONS)],

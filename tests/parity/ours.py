@@ -54,7 +54,7 @@ def as_batch(given: Fixed) -> Batch:
         rewards=given.rewards.nansum(-1).masked_fill(unscored, torch.nan),
         parts={f"reward{i}": part.numpy() for i, part in enumerate(given.rewards.T)},
         weights={f"reward{i}": 1.0 for i in range(given.rewards.shape[1])},
-        greedy_rewards=given.greedy[::GENERATIONS], values=given.values,
+        environment=given.environment, greedy_rewards=given.greedy[::GENERATIONS], values=given.values,
         step_scores=given.stream * given.ends, step_ends=given.ends,
         vine_values=given.values, vine_ends=given.ends | last,
     )  # fmt: skip

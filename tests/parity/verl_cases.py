@@ -48,7 +48,7 @@ def credited(name: str, b: Any, **settings: Any) -> dict[str, Tensor]:
 
 def outcome(b: Any) -> Tensor:
     """The summed reward of each completion on its last token."""
-    return streams.outcome(b.rewards.sum(-1), b.mask.sum(-1), b.mask.shape[1])
+    return streams.outcome(b.rewards.sum(-1), b.mask.sum(-1) - 1, b.mask.shape[1])
 
 
 def grpo(b: Any) -> dict[str, Tensor]:
