@@ -99,6 +99,22 @@ def test_padding_does_not_matter(algorithm: str, seed: int, extra: int) -> None:
     same(one, {name: value[:, :MAX_LENGTH] if value.dim() else value for name, value in other.items()})
 
 
+READ = ("logprobs", "old", "ref", "values", "entropy")
+
+
+@algorithms
+@few
+@given(seeds)
+def test_what_the_policy_thinks_of_an_environments_tokens_does_not_matter(algorithm: str, seed: int) -> None:
+    batch = fixed(torch.float64, seed)
+    batch = replace(batch, environment=batch.mask & ~batch.holes)
+    changed = {name: getattr(batch, name) - batch.environment * 0.7 for name in READ}
+    one, other = (run(b, algorithm=algorithm, **HARDER) for b in (batch, replace(batch, **changed)))
+    same(one, other)
+    assert not bool(one["dloss_dlogp"][batch.environment].any())
+    assert not bool(one["advantages"][batch.environment].any())
+
+
 @algorithms
 @few
 @given(seeds, st.integers(1, 7))

@@ -38,6 +38,11 @@ class Fixed:
     environment: Tensor  # bool [N, L], tokens that were read and not sampled: none
 
     @property
+    def sampled(self) -> Tensor:
+        """bool [N, L], the tokens to learn from."""
+        return self.mask & ~self.environment
+
+    @property
     def lengths(self) -> Tensor:
         """int64 [N]."""
         return self.mask.sum(-1)

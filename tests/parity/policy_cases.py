@@ -81,7 +81,7 @@ def beside(kind: str, batch: Fixed, mine: Given, theirs: Given) -> Pairs:
     from tests.parity import trl_policy
 
     own, other = ours.run(batch, **mine), trl_policy.run(kind, batch, **theirs)
-    other["advantages"] = other["advantages"][:, None] * batch.mask
+    other["advantages"] = other["advantages"][:, None] * batch.sampled
     shared = own.keys() & other.keys()
     if "micro_batches" in theirs:
         shared = {"advantages", "loss", "dloss_dlogp"}  # TRL averages each metric over micro-batches of any size
@@ -95,6 +95,24 @@ def unscored(kind: str, mine: Given, theirs: Given, dtype: torch.dtype, seed: in
     rewards[1::3, 0] = torch.nan
     rewards[2::GENERATIONS] = torch.nan
     return beside(kind, replace(batch, rewards=rewards), mine, theirs)
+
+
+ENVIRONMENT: list[tuple[Given, Given]] = [
+    ({"algorithm": "grpo", "beta": 0.1}, {"loss_type": "grpo", "beta": 0.1}),
+    ({"algorithm": "dapo", "overlong_buffer": 0, "top_entropy_quantile": 0.5},
+     {"loss_type": "dapo", "epsilon_high": 0.28, "top_entropy_quantile": 0.5}),
+    ({"algorithm": "gspo", "epsilon": 0.1, "epsilon_high": 0.1, "kl_placement": "loss", "beta": 0.1},
+     {"loss_type": "grpo", "importance_sampling_level": "sequence", "epsilon": 0.1, "beta": 0.1}),
+    ({"algorithm": "vespo", "off_policy_mask_threshold": 0.02}, {"loss_type": "vespo",
+                                                               "off_policy_mask_threshold": 0.02}),
+]  # fmt: skip
+"""The same without row and trainer, where some tokens were read and not sampled (TRL: the tool mask)."""
+
+
+def environment(mine: Given, theirs: Given, dtype: torch.dtype, seed: int) -> Pairs:
+    """An environment wrote some tokens of the completions."""
+    batch = fixed(dtype, seed)
+    return beside("grpo", replace(batch, environment=batch.mask & ~batch.holes), mine, theirs)
 
 
 def token_level(mine: Given, dtype: torch.dtype, seed: int) -> Pairs:
@@ -114,5 +132,7 @@ def cases() -> list[Case]:
              for row, kind, mine, theirs in ROWS]  # fmt: skip
     found += [Case("Unscored answers", against, f"unscored {kind} {theirs}", partial(unscored, kind, mine, theirs))
               for kind, mine, theirs in UNSCORED]  # fmt: skip
+    found += [Case("Tokens of an environment", against, f"environment {theirs}", partial(environment, mine, theirs))
+              for mine, theirs in ENVIRONMENT]  # fmt: skip
     found.append(Case("PPO-clip, policy loss", against, "PPO-clip", partial(token_level, {"algorithm": "ppo"})))
     return found

@@ -139,7 +139,10 @@ def _trainer(kind: str, batch: Fixed, micro_batches: int, given: dict[str, Any])
     for name in ("aux_loss_enabled", "use_vllm", "tools", "environments", "environment_factories", "_is_vlm",
                  "pad_to_multiple_of"):  # fmt: skip
         trainer.__dict__[name] = None
-    generated = (batch.prompts, batch.completions)
-    few, many = (*generated, batch.completions), (*generated, None, batch.completions, None, {}, None, None)
+    own = None
+    if bool(batch.environment.any()):
+        own = [row[:n].int().tolist() for row, n in zip(batch.sampled, batch.lengths.tolist(), strict=True)]
+    few = batch.prompts, batch.completions, batch.completions
+    many = batch.prompts, batch.completions, own, batch.completions, None, {}, None, None
     trainer._generate = lambda _: few if kind == "rloo" else many
     return trainer
