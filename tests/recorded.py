@@ -59,7 +59,8 @@ VOCABULARY = _vocabulary()
 _ID = {piece: number for number, piece in enumerate(VOCABULARY)}
 
 SETTINGS = resolve({"algorithm": "grpo", "num_prompts": 4, "num_generations": 4, "max_completion_length": 12,
-                    "beta": 0.05, "num_minibatches": 2, "candidates": CANDIDATES})  # fmt: skip
+                    "beta": 0.05, "use_bias_correction_kl": False, "num_minibatches": 2,
+                    "candidates": CANDIDATES})  # fmt: skip
 
 
 def synthetic_started(**changes: Any) -> Started:
@@ -268,7 +269,8 @@ def _step(batch: _Batch, credited: Credited, step: int, passes: tuple[int, int],
     share = 1 / (len(rows) * np.repeat(lengths, lengths))
     gap = credited.ref_logprobs[index] - logprobs
     kl = np.exp(gap) - gap - 1
-    pull = np.where(high | low, 0, -ratio * advantages) + SETTINGS.beta * (1 - np.exp(gap))
+    kl_pull = SETTINGS.beta * (1 - np.exp(gap))
+    pull = np.where(high | low, 0, -ratio * advantages) + kl_pull
     clipped = np.clip(ratio, 1 - SETTINGS.epsilon, 1 + SETTINGS.epsilon)
     policy_loss = -float((share * np.minimum(ratio * advantages, clipped * advantages)).sum())
     chosen = np.arange(len(sampled.token_ids)), sampled.token_ids
@@ -285,6 +287,9 @@ def _step(batch: _Batch, credited: Credited, step: int, passes: tuple[int, int],
         importance_ratio=ratio,
         clip_state=high.astype(np.int8) - low.astype(np.int8),
         dloss_dlogp=(share * pull).astype(np.float32),
+        dkl_dlogp=(share * kl_pull).astype(np.float32),
+        weights=share.astype(np.float32),
+        left_out=np.zeros(len(index), dtype=np.uint8),
         kl=kl.astype(np.float32),
         values=None,
         metrics={

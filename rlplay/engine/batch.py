@@ -50,6 +50,19 @@ class Tokens:
 
 
 @dataclass
+class Passes:
+    """How a batch is being trained on: the settings, β and pass (from 0) of its optimizer steps.
+
+    `logprobs` [N, L] are each completion's at the last step that saw it, those when sampled before one did.
+    """
+
+    settings: Settings
+    beta: float
+    epoch: int
+    logprobs: Tensor
+
+
+@dataclass
 class Batch:
     """N completions of G prompts and what each phase adds. L is the longest completion, K the candidates kept.
 
@@ -89,6 +102,7 @@ class Batch:
     dropped_groups: int = 0  # sampled for this update and left out: no signal
     dropped_tokens: int = 0
     scored: Scored | None = None
+    passes: Passes | None = None
     step_metrics: list[dict[str, float]] = field(default_factory=list)
 
     @property

@@ -12,7 +12,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
 from rlplay.scenario.settings import Settings
-from rlplay.trace.records import Credited
+from rlplay.trace.records import Array, Credited
 
 
 def credit(batch: Batch, state: State) -> Credited:
@@ -23,6 +23,11 @@ def credit(batch: Batch, state: State) -> Credited:
     _keep_exact(batch, state)
     given = assigned(batch, settings, state.kl_coef)
     batch.returns, batch.advantages = given.returns, given.advantages
+    return credited(batch, given, batch.flat(ref_top))
+
+
+def credited(batch: Batch, given: Assigned, ref_top: Array | None = None) -> Credited:
+    """The record of what credit assignment made of a batch; `ref_top` is the reference's view of the candidates."""
     assert batch.rewards is not None
     mean, std = baselines.group_statistics(batch.rewards, batch.group, len(batch.prompts.ids))
     return Credited(
@@ -32,8 +37,8 @@ def credit(batch: Batch, state: State) -> Credited:
         baseline=batch.flat(given.baseline),
         advantages=batch.flat(given.advantages),
         values=None if given.values is None else batch.flat(given.values),
-        ref_logprobs=batch.flat(batch.ref_logprobs),
-        ref_top_logprobs=batch.flat(ref_top),
+        ref_logprobs=None if batch.ref_logprobs is None else batch.flat(batch.ref_logprobs),
+        ref_top_logprobs=ref_top,
         group_mean=mean.cpu().numpy(),
         group_std=std.cpu().numpy(),
     )

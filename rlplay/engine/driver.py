@@ -7,7 +7,7 @@ file before anybody is told of it, and takes a snapshot after every update.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.vine import Vining
-from rlplay.link.messages import Until
+from rlplay.engine.what_if import what_if
+from rlplay.link.messages import Imagined, Until
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
 from rlplay.tasks.own import check_reward_weights
@@ -134,6 +135,13 @@ class Driver:
         self._state.choices[self._point[0], pair] = choice
         self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
 
+    def what_if(self, changes: Mapping[str, Any]) -> Imagined:
+        """What changed settings would make of the completions at hand; nothing changes.
+
+        Raises ValueError, one line, if they do not fit together or need what was not sampled or computed.
+        """
+        return what_if(self._state, self._knobs.latest(), changes, self._plan.seed)
+
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.
 
@@ -243,6 +251,7 @@ class Driver:
     def _go_to(self, update: int) -> None:
         """Restore the nearest snapshot at or before `update` and repeat, silently, what came after it."""
         self._state.settings = self._knobs.at((self._store.nearest(update) + 1, "sample"))
+        self._state.batch = None
         self._store.restore(self._state, update)
         self._enter((self._state.update + 1, "sample"))
         self._moments = train(self._state, self._plan)

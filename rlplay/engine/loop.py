@@ -34,6 +34,7 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
     if state.update == 0 and plan.eval_every:
         yield from evaluate(state, plan)
     while True:
+        state.batch = None
         learn = learn_from_rewards if state.settings.loss_type == "policy_gradient" else learn_from_answers
         finished = yield from learn(state, plan)
         if plan.eval_every and state.update % plan.eval_every == 0:
@@ -43,7 +44,7 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
 
 def learn_from_rewards(state: State, plan: Plan) -> Generator[Moment, None, Finished]:
     """One update of the policy gradient: sample, score, credit, update, look again."""
-    batch = yield from rollouts(state, plan)  # completions of prompts, by the current policy
+    state.batch = batch = yield from rollouts(state, plan)  # completions of prompts, by the current policy
     yield sampled_record(state.lm, batch, True, batch.ids.shape[1])
     yield (scored := score(batch, state))  # a reward for each
     if state.settings.returns == "vine":

@@ -21,6 +21,7 @@ from rlplay.link.messages import (
     AnyCommand,
     Begin,
     Failed,
+    Imagined,
     Loading,
     LogLine,
     Pause,
@@ -29,6 +30,7 @@ from rlplay.link.messages import (
     Set,
     Status,
     Stop,
+    WhatIf,
 )
 from rlplay.link.server import ScreenLink
 from rlplay.trace.records import AnyRecord
@@ -68,6 +70,8 @@ class Session:
                         self._advance(command)
                     case Set() | Rewind():
                         self._change(command)
+                    case WhatIf():
+                        self._imagine(command)
                     case Begin():
                         self._link.send(LogLine("warning", "a second job was refused: this engine has one already"))
                     case Pause():
@@ -102,6 +106,8 @@ class Session:
                 return False
             if isinstance(command, Set):
                 self._change(command)
+            elif isinstance(command, WhatIf):
+                self._imagine(command)
             else:
                 self._held = command
         return True
@@ -116,6 +122,14 @@ class Session:
             raise
         except ValueError as error:
             self._notice("warning", str(error))
+
+    def _imagine(self, command: WhatIf) -> None:
+        try:
+            self._link.send(self._driver.what_if(command.changes))
+        except Exception as error:
+            # A question must never cost the run, not even its memory.
+            what = str(error).strip().partition("\n")[0] or type(error).__name__
+            self._link.send(Imagined(command.changes, refused=what))
 
     def _notice(self, level: str, text: str, detail: str = "") -> None:
         self._driver.note(level, text, detail)

@@ -32,11 +32,14 @@ class Inputs:
 class Terms:
     """What the loss consists of. Tensors [R, L]; `kl` is the per-token term as trained, None where β is not in it.
 
-    `ratio` is the importance weight at the level of the settings; `clip_state` see `surrogates.clip_state`.
+    `ratio` is the importance weight at the level of the settings; `clip_state` see `surrogates.clip_state`; `kept` is
+    the weight of each token's surrogate, 0 where it is left out.
     """
 
     loss: Tensor
     policy_loss: Tensor
+    kl_loss: Tensor | None
+    kept: Tensor
     ratio: Tensor
     clip_state: Tensor
     kl: Tensor | None
@@ -62,13 +65,15 @@ def objective(
     if settings.off_policy_mask_threshold is not None:
         kept = kept * on_policy(change, inputs.advantages, inside, settings.off_policy_mask_threshold)
     policy_loss = (kept * surrogate).sum()
-    loss, token_kl = policy_loss, None
+    loss, token_kl, kl_loss = policy_loss, None, None
     if settings.kl_placement == "loss" and beta:
         token_kl = torch.where(inside, _divergence(inputs, ratio, inside, settings), 0.0)
-        loss = loss + beta * (weights * token_kl).sum()
+        kl_loss = beta * (weights * token_kl).sum()
+        loss = loss + kl_loss
     if settings.entropy_coef and inputs.entropy is not None and bonus is not None:
         loss = loss - settings.entropy_coef * (bonus * inputs.entropy).sum()
-    return Terms(loss, policy_loss, ratio, _clip_state(ratio, change, inputs.advantages, inside, settings), token_kl)
+    state = _clip_state(ratio, change, inputs.advantages, inside, settings)
+    return Terms(loss, policy_loss, kl_loss, kept, ratio, state, token_kl)
 
 
 def _surrogate(inputs: Inputs, ratio: Tensor, change: Tensor, inside: Tensor, settings: Settings) -> Tensor:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.axes import aggregation, masks
-from rlplay.engine.batch import Batch
-from rlplay.engine.objective import Inputs, objective, value_loss
+from rlplay.engine.batch import Batch, Passes
+from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
 from rlplay.engine.state import Halt, State
 from rlplay.scenario.settings import Settings
@@ -28,6 +28,9 @@ class _Seen:
     ratio: Tensor
     clip_state: Tensor
     dloss_dlogp: Tensor
+    dkl_dlogp: Tensor | None
+    weights: Tensor
+    left_out: Tensor
     kl: Tensor | None
     values: Tensor | None
     loss: float = 0.0
@@ -44,7 +47,9 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice
     for group in state.optimizer.param_groups:
         group["lr"] = settings.learning_rate
     step = 0
+    batch.passes = Passes(settings, state.kl_coef, 0, batch.old_logprobs.clone())
     for epoch in range(settings.num_iterations):
+        batch.passes.epoch = epoch
         parts = minibatches(len(batch.group), settings.num_minibatches, seed, batch.update, epoch, batch.ids.device)
         for minibatch, rows in enumerate(parts):
             seen = _gradients(batch, rows, state)
@@ -52,6 +57,7 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice
             if step == 0:
                 yield from ratio_guard(batch.update, seen.ratio[batch.mask[rows]])
             state.optimizer.step()
+            batch.passes.logprobs[rows] = seen.logprobs
             metrics = _metrics(batch, rows, seen, settings) | {"grad_norm": grad_norm}
             if settings.kl_ctrl != "fixed":
                 metrics["kl_coef"] = state.kl_coef
@@ -68,6 +74,9 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice
                 importance_ratio=batch.flat(seen.ratio, rows),
                 clip_state=batch.flat(seen.clip_state, rows),
                 dloss_dlogp=batch.flat(seen.dloss_dlogp, rows),
+                dkl_dlogp=None if seen.dkl_dlogp is None else batch.flat(seen.dkl_dlogp, rows),
+                weights=batch.flat(seen.weights, rows),
+                left_out=batch.flat(seen.left_out, rows),
                 kl=None if seen.kl is None else batch.flat(seen.kl, rows),
                 values=None if seen.values is None else batch.flat(seen.values, rows),
                 metrics=metrics,
@@ -84,7 +93,7 @@ def minibatches(count: int, parts: int, seed: int, update: int, epoch: int, devi
 
 
 @dataclass
-class _Share:
+class Share:
     """What each token of some completions counts for, all [R, L]; `tokens` is the number in the whole minibatch."""
 
     weights: Tensor
@@ -92,18 +101,18 @@ class _Share:
     bonus: Tensor
     tokens: int
 
-    def split(self, size: int) -> list[_Share]:
+    def split(self, size: int) -> list[Share]:
         """Itself, cut into parts of `size` completions."""
         parts = zip(*[torch.split(values, size) for values in (self.weights, self.keep, self.bonus)], strict=True)
-        return [_Share(weights, keep, bonus, self.tokens) for weights, keep, bonus in parts]
+        return [Share(weights, keep, bonus, self.tokens) for weights, keep, bonus in parts]
 
 
-def _share(batch: Batch, rows: Tensor, settings: Settings) -> _Share:
+def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
     """Weights of the aggregation, the tokens whose surrogate counts, and those whose entropy does."""
     mask = _in_loss(batch, rows, settings)
     weights = aggregation.weights(settings.aggregation, mask, settings.max_completion_length)
     keep = masks.top_entropy(batch.entropy[rows], mask, settings.top_entropy_quantile)
-    return _Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
+    return Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
 
 
 def _in_loss(batch: Batch, rows: Tensor, settings: Settings) -> Tensor:
@@ -116,15 +125,14 @@ def _gradients(batch: Batch, rows: Tensor, state: State) -> _Seen:
     """Fill the parameters' gradients with those of the minibatch's loss, part by part where it is large."""
     state.optimizer.zero_grad(set_to_none=True)
     size = max(1, LOGITS_AT_ONCE // (state.lm.vocabulary * batch.ids.shape[1]))
-    shares = _share(batch, rows, state.settings).split(size)
+    shares = share_of(batch, rows, state.settings).split(size)
     parts = [_backward(batch, part, share, state) for part, share in zip(torch.split(rows, size), shares, strict=True)]
     return parts[0] if len(parts) == 1 else _joined(parts)
 
 
-def _backward(batch: Batch, rows: Tensor, share: _Share, state: State) -> _Seen:
+def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> _Seen:
     settings = state.settings
     inputs, values = _inputs(batch, rows, state)
-    inputs.logprobs.retain_grad()
     terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus)
     loss, value_error = terms.loss, None
     if values is not None:
@@ -134,16 +142,36 @@ def _backward(batch: Batch, rows: Tensor, share: _Share, state: State) -> _Seen:
             values, batch.values[rows], batch.returns[rows], share.weights > 0, settings.cliprange_value, share.tokens
         )
         loss = loss + settings.vf_coef * value_error
+    of_kl = kl_pull(terms, inputs.logprobs)
+    inputs.logprobs.retain_grad()  # only now: it keeps, and adds up, what any pass before would leave
     loss.backward()  # type: ignore[no-untyped-call]
     gradient = inputs.logprobs.grad
     return _Seen(
         inputs.logprobs.detach(), terms.ratio.detach(), terms.clip_state,
-        torch.zeros_like(inputs.logprobs) if gradient is None else gradient,
+        torch.zeros_like(inputs.logprobs) if gradient is None else gradient, of_kl,
+        share.weights, left_out(terms, share),
         None if terms.kl is None else terms.kl.detach(),
         None if values is None else values.detach(),
         loss.item(), terms.policy_loss.item(),
         None if value_error is None else value_error.item(),
     )  # fmt: skip
+
+
+def kl_pull(terms: Terms, logprobs: Tensor) -> Tensor | None:
+    """The derivative [R, L] of the loss's KL term by each token's log-probability; None if there is no such term.
+
+    0 for the exact KL, which pulls on whole distributions and not on the sampled token alone.
+    """
+    if terms.kl_loss is None:
+        return None
+    (pull,) = torch.autograd.grad(terms.kl_loss, logprobs, retain_graph=True, allow_unused=True)
+    return torch.zeros_like(logprobs) if pull is None else pull
+
+
+def left_out(terms: Terms, share: Share) -> Tensor:
+    """Why each token's surrogate does not count, as an index of `records.LEFT_OUT`: uint8 [R, L], 0 where it does."""
+    reasons = torch.where(terms.kept == 0, 3, 0)
+    return torch.where(share.weights == 0, 1, torch.where(share.keep == 0, 2, reasons)).to(torch.uint8)
 
 
 def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
@@ -180,6 +208,8 @@ def _joined(parts: list[_Seen]) -> _Seen:
     first = parts[0]
     return _Seen(
         cat("logprobs"), cat("ratio"), cat("clip_state"), cat("dloss_dlogp"),
+        None if first.dkl_dlogp is None else cat("dkl_dlogp"),
+        cat("weights"), cat("left_out"),
         None if first.kl is None else cat("kl"),
         None if first.values is None else cat("values"),
         sum(part.loss for part in parts), sum(part.policy_loss for part in parts),

@@ -75,9 +75,14 @@ def graded(given: Completions, state: State) -> tuple[dict[str, list[Answer]], d
 
     Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
     """
-    wanted = state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)
-    weights = {name: float(wanted[name]) for name in state.task.rewards if wanted.get(name)}
+    weights = weights_of(state)
     return {name: _call(name, state.task.rewards[name], given) for name in weights}, weights
+
+
+def weights_of(state: State) -> dict[str, float]:
+    """The weight of each reward function that counts, by the settings."""
+    wanted = state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)
+    return {name: float(wanted[name]) for name in state.task.rewards if wanted.get(name)}
 
 
 def totals(answers: dict[str, list[Answer]]) -> dict[str, Array]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel, trainable
 from rlplay.scenario.settings import Settings
 from rlplay.tasks.task import Example, Task
@@ -41,6 +42,7 @@ class State:
     update: int = 0  # updates finished
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
+    batch: Batch | None = None  # the one at hand, for questions about it
     look_closely: bool = True  # re-evaluate every completion after an update, not only the shown group's
     parameters: dict[str, Tensor] = field(default_factory=dict)
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair

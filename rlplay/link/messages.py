@@ -8,7 +8,7 @@ import msgspec
 
 from rlplay.scenario.schema import Job
 from rlplay.trace.codec import Codec
-from rlplay.trace.records import AnyRecord
+from rlplay.trace.records import AnyRecord, Credited, Stepped
 
 Until = Literal["token", "phase", "step", "update", "forever"]
 
@@ -50,6 +50,12 @@ class Rewind(Command, frozen=True):
     update: int
 
 
+class WhatIf(Command, frozen=True):
+    """What would the changed settings make of the same completions? Answered by `Imagined`; changes nothing."""
+
+    changes: dict[str, Any]
+
+
 class Stop(Command, frozen=True):
     """Save a snapshot if an update has ended since the last, close the run file and exit."""
 
@@ -82,6 +88,23 @@ class Status(Event, frozen=True):
     finished: bool = False  # max_updates reached
 
 
+class Imagined(Event, frozen=True):
+    """The answer to a `WhatIf`; never recorded.
+
+    `before` and `after` are what optimizer steps would record, one for each minibatch of a pass over all completions,
+    by the log-probabilities of each completion's last step: by the settings as they were, and as they would be.
+    """
+
+    changes: dict[str, Any]
+    update: int = 0
+    refused: str = ""  # why it cannot be told, in one line; then the rest is empty
+    held: list[str] = []  # settings whose change shows only with new samples or steps, and was left out
+    credited: Credited | None = None  # as it would be; the candidates' probabilities, which stay, are left out
+    before: list[Stepped] = []
+    after: list[Stepped] = []
+    losses: tuple[float, float] | None = None  # before and after: mean over the steps, no entropy bonus, no value loss
+
+
 class LogLine(Event, frozen=True):
     """One line for the log panel."""
 
@@ -96,8 +119,8 @@ class Failed(Event, frozen=True):
     detail: str = ""
 
 
-AnyCommand = Begin | Advance | Pause | Set | Rewind | Stop
-AnyEvent = Loading | Recorded | Status | LogLine | Failed
+AnyCommand = Begin | Advance | Pause | Set | Rewind | WhatIf | Stop
+AnyEvent = Loading | Recorded | Status | Imagined | LogLine | Failed
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)
 EVENTS: Codec[AnyEvent] = Codec(AnyEvent)

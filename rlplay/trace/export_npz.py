@@ -10,7 +10,8 @@ the longest prompt, C of the longest completion, R completions in a step. What w
     rewards/NAME, gold/NAME           [N]  the parts of the reward, scores that are not trained on
     old_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values, token_rewards  [N, C]
     step_I/rows            [R]     the completions of optimizer step I
-    step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/kl, …/values  [R, C]
+    step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/dkl_dlogp, …/weights, …/left_out, …/kl,
+    …/values               [R, C]
     step_I/metrics, metrics, settings, reward_weights  JSON strings
 """
 
@@ -27,7 +28,9 @@ import numpy as np
 from rlplay.trace.records import Array, Stepped
 from rlplay.trace.update import Update
 
-_STEPPED = ("logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "kl", "values")
+_STEPPED = (
+    "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
+)  # fmt: skip
 _CREDITED = ("ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards")
 
 

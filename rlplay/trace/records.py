@@ -103,10 +103,17 @@ class Stepped(Record, frozen=True, kw_only=True):
     importance_ratio: Array  # float32
     clip_state: Array  # int8: 0 inside, +1 clipped high, -1 clipped low (the surrogate's gradient is really zero)
     dloss_dlogp: Array  # float32, exact derivative of the loss by each token's log-probability
+    dkl_dlogp: Array | None = None  # float32, the part of it that comes from a KL term in the loss
+    weights: Array | None = None  # float32, what each token's loss was multiplied with in the sum; None: an older run
+    left_out: Array | None = None  # uint8, whether its surrogate counted and, if not, why: an index of `LEFT_OUT`
     kl: Array | None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
     values: Array | None  # float32, the value head now; a reward model's score after each token
     metrics: dict[str, float]
     margins: Array | None = None  # float32 [P] of pairs: reward of completion rows[i] minus that of rows[P + i]
+
+
+LEFT_OUT = ("", "its answer was cut", "too low an entropy", "its answer is too far off-policy")
+"""Why a token's surrogate was left out of the loss; the first says that it was not."""
 
 
 class Finished(Record, frozen=True, kw_only=True):

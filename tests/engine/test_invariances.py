@@ -123,7 +123,7 @@ def test_a_batch_in_parts_gives_the_same_loss_and_gradient(algorithm: str, seed:
     with precision(torch.float64):
         batch, rows = ours.as_batch(fixture), torch.arange(len(fixture.group))
         advantages = assigned(batch, knobs, knobs.beta).advantages
-        whole = optimize._share(batch, rows, knobs)
+        whole = optimize.share_of(batch, rows, knobs)
         found = []
         for rows_at_once in (len(rows), size):
             now, loss = fixture.logprobs.clone().requires_grad_(), torch.zeros(())

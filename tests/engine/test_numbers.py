@@ -126,10 +126,8 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
         lengths = np.diff(offsets)[step.rows]
         own = reference.split(step.logprobs, np.concatenate([[0], np.cumsum(lengths)]))
         keep, kept = _kept(update, step.rows, settings)
-        loss, pull, ratio, state = reference.loss_and_pull(
-            own, [old[i] for i in step.rows], [ref[i] for i in step.rows], [advantages[i] for i in step.rows], settings,
-            step.metrics.get("kl_coef"), keep, kept,
-        )  # fmt: skip
+        read = own, *([rows[i] for i in step.rows] for rows in (old, ref, advantages)), settings
+        loss, pull, ratio, state = reference.loss_and_pull(*read, step.metrics.get("kl_coef"), keep, kept)
         inside = np.repeat(kept, lengths) > 0
         np.testing.assert_allclose(
             step.importance_ratio[inside], np.concatenate(ratio)[inside], atol=TOLERANCE, rtol=TOLERANCE
@@ -140,6 +138,16 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
         counted = [row[:1] if once else row for row, k in zip(state, kept, strict=True) if k]
         clipped = (np.abs(np.concatenate(counted)) == 1).mean()
         np.testing.assert_allclose(step.metrics["clip_ratio/region_mean"], clipped, atol=1e-6)
+        if step.dkl_dlogp is not None:
+            of_kl = np.concatenate(pull) - np.concatenate(reference.loss_and_pull(*read, 0.0, keep, kept)[1])
+            np.testing.assert_allclose(step.dkl_dlogp, of_kl, atol=TOLERANCE, rtol=1e-4)
+            beta = step.metrics.get("kl_coef", settings["beta"])
+            policy = step.metrics["loss"] - settings["vf_coef"] * step.metrics.get("value_loss", 0.0)
+            of_kl = beta * (step.weights * step.kl).sum()
+            np.testing.assert_allclose(step.metrics["policy_loss"] + of_kl, policy, atol=TOLERANCE)
+        counts = np.concatenate(keep) * inside
+        assert not counts[np.isin(step.left_out, (1, 2))].any()
+        assert counts[np.isin(step.left_out, (0, 3))].all()
         if step.values is not None and values is not None:
             now = reference.split(step.values, np.concatenate([[0], np.cumsum(lengths)]))
             error = reference.value_loss(

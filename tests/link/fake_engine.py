@@ -12,6 +12,7 @@ from typing import Any
 
 from rlplay.engine.main import main
 from rlplay.link import framing
+from rlplay.link.messages import Imagined
 from rlplay.scenario.schema import Job
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
@@ -60,6 +61,12 @@ class FakeDriver:
             raise ValueError(f"unknown setting {name!r}; known: epsilon")
         previous, self.settings[name] = self.settings[name], value
         self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=previous))
+
+    def what_if(self, changes: dict[str, Any]) -> Imagined:
+        if self.done == 0:
+            raise ValueError("this update has no credit yet")
+        _, _, credited, *steps, _ = synthetic_update(self.done)
+        return Imagined(changes, self.done, credited=credited, before=steps, after=steps, losses=(0.1, 0.2))
 
     def rewind(self, update: int) -> None:
         if update > self.done:

@@ -1,0 +1,141 @@
+"""What other settings would make of the batch at hand: credit and loss once more, no sampling and no forward pass.
+
+The log-probabilities are those of each completion's last optimizer step; before one, those it was sampled with.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlplay.engine.batch import Batch, Passes
+from rlplay.engine.credit import assigned, credited
+from rlplay.engine.objective import Inputs, objective
+from rlplay.engine.optimize import kl_pull, left_out, minibatches, share_of
+from rlplay.engine.score import weighted, weights_of
+from rlplay.engine.state import State
+from rlplay.link.messages import Imagined
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.presets import apply_all
+from rlplay.scenario.settings import Settings
+from rlplay.trace.records import Stepped
+
+_FIXED = ("sampling", "update")
+"""Groups of settings that decide what is sampled and how often it is used: the batch at hand has both behind it."""
+
+
+def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: int) -> Imagined:
+    """Credit and loss of the batch at hand as they were, and as `changes` to the latest `settings` would make them.
+
+    Raises ValueError, one line, if the changes do not fit together or need samples or a pass that nobody has made.
+    """
+    batch = state.batch
+    if state.settings.loss_type != "policy_gradient":
+        raise ValueError("what a change would do is told of answers that earn rewards, not of pairs")
+    if batch is None or batch.advantages is None:
+        raise ValueError("this update has no credit yet; from phase ③ on it shows what a change would do")
+    passes = batch.passes or Passes(state.settings, state.kl_coef, 0, batch.old_logprobs)
+    wanted = apply_all(settings, changes)
+    held = {name: getattr(passes.settings, name) for name, knob in KNOBS.items() if knob.group in _FIXED}
+    new = msgspec.structs.replace(wanted, **held)
+    asked = dataclasses.replace(state, settings=new, adapted=(passes.beta, passes.settings.beta))
+    if (needed := next(_missing(batch, passes.settings, new), None)) is not None:
+        raise ValueError(needed)
+    other = _reweighted(batch, asked)
+    given = assigned(other, new, asked.kl_coef)
+    before = _steps(batch, batch.advantages, passes, passes.settings, passes.beta, seed)
+    after = _steps(batch, given.advantages, passes, new, asked.kl_coef, seed)
+    return Imagined(
+        changes=dict(changes),
+        update=batch.update,
+        held=[name for name in held if getattr(wanted, name) != getattr(settings, name)],
+        credited=credited(other, given),
+        before=before,
+        after=after,
+        losses=(_loss(before), _loss(after)),
+    )
+
+
+def _missing(batch: Batch, old: Settings, new: Settings) -> Iterator[str]:
+    """What the new settings ask for and the batch does not have."""
+    if new.loss_type != "policy_gradient":
+        yield "pairs are drawn for an update: another kind of loss shows with the next"
+    if new.baseline == "value" and batch.values is None:
+        yield "baseline=value needs the value head's predictions; they come with the next update"
+    if new.baseline == "greedy" and batch.greedy_rewards is None:
+        yield "baseline=greedy needs the likeliest answer to each prompt; they are sampled with the next update"
+    if new.returns == "vine" and (batch.vine_values is None or new.vine_samples != old.vine_samples):
+        yield "returns=vine needs answers sampled on from each reasoning step; they come with the next update"
+    if "full" in {s.kl_estimator for s in (old, new) if s.kl_placement == "loss" and s.beta}:
+        yield "kl_estimator=full needs a forward pass for whole distributions; it comes with the next update"
+    if new.kl_estimator == "full" and new.kl_placement == "reward" and batch.exact_kl is None:
+        yield "kl_estimator=full needs a forward pass for whole distributions; it comes with the next update"
+
+
+def _reweighted(batch: Batch, state: State) -> Batch:
+    """The batch with its rewards weighted anew. ValueError if they were never computed."""
+    weights = weights_of(state)
+    if weights == batch.weights:
+        return batch
+    for name in weights:
+        if name not in batch.parts:
+            raise ValueError(f"reward {name!r} had weight 0 and was not computed; it is with the next update")
+    if batch.step_ends is not None and bool(batch.step_ends.any()):
+        raise ValueError("scores of steps were weighted when they were given; other weights show with the next update")
+    parts = {name: batch.parts[name] for name in weights}
+    rewards = torch.from_numpy(weighted(parts, weights)).to(batch.ids.device)
+    return dataclasses.replace(batch, rewards=rewards, parts=parts, weights=weights)
+
+
+def _steps(
+    batch: Batch, advantages: Tensor, passes: Passes, settings: Settings, beta: float, seed: int
+) -> list[Stepped]:
+    """The loss of every minibatch of the pass, as an optimizer step would record it."""
+    count, device = len(batch.group), batch.ids.device
+    parts = minibatches(count, passes.settings.num_minibatches, seed, batch.update, passes.epoch, device)
+    return [
+        _step(batch, number, rows, advantages[rows], passes.logprobs[rows], settings, beta)
+        for number, rows in enumerate(parts)
+    ]
+
+
+def _loss(steps: list[Stepped]) -> float:
+    return float(np.mean([step.metrics["loss"] for step in steps]))
+
+
+def _step(
+    batch: Batch, number: int, rows: Tensor, advantages: Tensor, logprobs: Tensor, settings: Settings, beta: float
+) -> Stepped:
+    assert batch.ref_logprobs is not None
+    share = share_of(batch, rows, settings)
+    with torch.enable_grad():
+        own = logprobs.detach().requires_grad_()
+        inputs = Inputs(own, batch.old_logprobs[rows], batch.ref_logprobs[rows], advantages)
+        terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus)
+        of_kl = kl_pull(terms, own)
+        (pull,) = torch.autograd.grad(terms.loss, own)
+    return Stepped(
+        update=batch.update,
+        step=number,
+        epoch=0,
+        epochs=1,
+        minibatch=0,
+        minibatches=1,
+        rows=rows.cpu().numpy().astype(np.int32),
+        logprobs=batch.flat(own, rows),
+        importance_ratio=batch.flat(terms.ratio, rows),
+        clip_state=batch.flat(terms.clip_state, rows),
+        dloss_dlogp=batch.flat(pull, rows),
+        dkl_dlogp=None if of_kl is None else batch.flat(of_kl, rows),
+        weights=batch.flat(share.weights, rows),
+        left_out=batch.flat(left_out(terms, share), rows),
+        kl=None if terms.kl is None else batch.flat(terms.kl, rows),
+        values=None,
+        metrics={"loss": terms.loss.item(), "kl_coef": beta},
+    )

@@ -1,0 +1,205 @@
+"""What other settings would have made of a batch is what they make of it when they are set in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlplay.engine.driver import Driver
+from rlplay.link.messages import EVENTS, Imagined
+from rlplay.scenario.presets import in_order, resolve
+from rlplay.trace.records import AnyRecord, Credited, Stepped
+from rlplay.trace.update import Update
+
+Start = Callable[..., tuple[Driver, list[AnyRecord]]]
+SLOW = {"learning_rate": 1e-2}
+
+
+def update_of(records: list[AnyRecord], number: int = 1) -> Update:
+    update = Update(number)
+    for record in records:
+        if record.update == number:
+            update.add(record)
+    return update
+
+
+def go(start: Start, until: str = "update", count: int = 1, **given: Any) -> tuple[Driver, Update]:
+    driver, records = start(**SLOW | given)
+    driver.advance(until, count, lambda: False)  # type: ignore[arg-type]
+    return driver, update_of(records)
+
+
+def laid_out(update: Update, steps: list[Stepped], field: str) -> Any:
+    copy = Update(update.number)
+    assert update.sampled is not None
+    copy.add(update.sampled)
+    for step in steps:
+        copy.add(step)
+    return copy.latest_step(field)
+
+
+FIELDS = ("importance_ratio", "clip_state", "dloss_dlogp", "weights", "left_out")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"algorithm": "grpo", "beta": 0.1, "num_iterations": 2, "num_minibatches": 2},
+        {"algorithm": "ppo", "num_iterations": 2},
+        {"algorithm": "dapo", "mask_truncated_completions": True, "top_entropy_quantile": 0.5},
+    ],
+)
+def test_unchanged_settings_give_what_the_last_steps_recorded(start: Start, given: dict[str, Any]) -> None:
+    driver, update = go(start, **given)
+    imagined = driver.what_if({})
+    assert imagined.update == 1
+    assert imagined.held == []
+    assert imagined.losses is not None
+    assert imagined.losses[0] == pytest.approx(imagined.losses[1], abs=1e-7)
+    for steps in (imagined.before, imagined.after):
+        for field in FIELDS:
+            np.testing.assert_allclose(
+                laid_out(update, steps, field), update.latest_step(field), atol=1e-6, rtol=1e-5, err_msg=field
+            )
+    assert update.credited is not None
+    assert imagined.credited is not None
+    np.testing.assert_allclose(imagined.credited.advantages, update.credited.advantages, atol=1e-6)
+    driver.close()
+
+
+def put(driver: Driver, changes: dict[str, Any]) -> None:
+    for name, value in in_order(resolve(driver.status()[2]), changes):
+        driver.set(name, value)
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"algorithm": "dr-grpo"},
+    {"algorithm": "cispo", "num_minibatches": 1},
+    {"baseline": "leave_one_out", "scale_rewards": "none"},
+    {"beta": 0.3, "kl_placement": "reward", "kl_estimator": "k1", "returns": "to_go", "gamma": 0.9},
+    {"beta": 0.3, "importance_sampling_level": "sequence", "aggregation": "token_mean"},
+    {"surrogate": "vespo", "off_policy_mask_threshold": 0.01, "overlong_buffer": 6, "top_entropy_quantile": 0.3},
+]
+
+
+def test_it_is_what_the_same_answers_give_under_those_settings_from_the_start(start: Start) -> None:
+    """Before the first step both are at the log-probabilities of sampling, so the numbers have to be the same."""
+    driver, records = start(**SLOW)
+    begun = driver.status()[2]
+    for changes in CHANGES:
+        put(driver, begun)
+        driver.advance("phase", 3, lambda: False)
+        imagined = driver.what_if(changes)
+        driver.rewind(0)
+        put(driver, changes)
+        driver.advance("update", 1, lambda: False)
+        update = update_of(records)
+        driver.rewind(0)
+        assert update.credited is not None
+        assert imagined.credited is not None
+        for field in ("token_rewards", "returns", "baseline", "advantages"):
+            ours, theirs = getattr(imagined.credited, field), getattr(update.credited, field)
+            np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=f"{field} {changes}")
+        for field in FIELDS:
+            ours, theirs = laid_out(update, imagined.after, field), getattr(update.steps[0], field)
+            np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=f"{field} {changes}")
+        assert imagined.losses is not None
+        assert imagined.losses[1] == pytest.approx(update.steps[0].metrics["loss"], abs=1e-5)
+    driver.close()
+
+
+def test_a_tighter_clip_is_told_at_the_log_probabilities_of_the_last_step(start: Start) -> None:
+    driver, update = go(start, num_iterations=3)
+    recorded, ratio = update.latest_step("clip_state"), update.latest_step("importance_ratio")
+    assert recorded is not None
+    assert ratio is not None
+    assert update.credited is not None
+    advantages = update.credited.advantages
+    new = laid_out(update, driver.what_if({"epsilon": 0.02, "epsilon_high": 0.02}).after, "clip_state")
+    np.testing.assert_array_equal(new == 1, (advantages > 0) & (ratio > 1.02))
+    np.testing.assert_array_equal(new == -1, (advantages < 0) & (ratio < 0.98))
+    assert (new != 0).sum() > (recorded != 0).sum()
+    driver.close()
+
+
+def test_asking_changes_nothing(start: Start) -> None:
+    plain, records = start(**SLOW)
+    plain.advance("update", 2, lambda: False)
+    curious, others = start(run="other.rlplay", **SLOW)
+    curious.advance("phase", 3, lambda: False)
+    curious.what_if({"algorithm": "rloo"})
+    curious.advance("update", 1, lambda: False)
+    curious.what_if({"beta": 1.0})
+    curious.advance("update", 1, lambda: False)
+    first, second = update_of(records, 2), update_of(others, 2)
+    np.testing.assert_array_equal(first.pull(), second.pull())
+    kinds = [[type(record) for record in told if getattr(record, "done", True)] for told in (records, others)]
+    assert kinds[0] == kinds[1]
+    plain.close()
+    curious.close()
+
+
+def test_what_shows_only_with_new_samples_or_steps_is_left_out_and_named(start: Start) -> None:
+    driver, update = go(start)
+    imagined = driver.what_if({"algorithm": "dapo", "temperature": 0.5, "learning_rate": 1.0})
+    assert {"temperature", "learning_rate", "dynamic_sampling", "num_minibatches"} == set(imagined.held)
+    assert update.sampled is not None
+    weight = 1 / len(update.sampled.token_ids)
+    np.testing.assert_allclose(imagined.after[0].weights, weight, rtol=1e-5)
+    driver.close()
+
+
+def test_what_the_batch_cannot_tell_is_refused_with_the_reason(start: Start) -> None:
+    driver, _ = go(start)
+    for changes, reason in (
+        ({"algorithm": "ppo"}, "value head's predictions"),
+        ({"algorithm": "remax"}, "likeliest answer to each prompt"),
+        ({"algorithm": "vineppo"}, "sampled on from each reasoning step"),
+        ({"kl_estimator": "full", "beta": 0.1}, "forward pass"),
+        ({"kl_estimator": "full", "beta": 0.1, "kl_placement": "reward"}, "forward pass"),
+        ({"returns": "gae"}, "GAE bootstraps"),
+        ({"epsilon": "wide"}, "is not allowed"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            driver.what_if(changes)
+    driver.close()
+
+
+def test_rewards_are_weighted_anew_where_they_are_known(start: Start) -> None:
+    driver, update = go(start, reward="uneven+seldom", reward_weights={"uneven": 1.0, "seldom": 0.5})
+    imagined = driver.what_if({"reward_weights": {"uneven": 0.0, "seldom": 2.0}})
+    assert update.scored is not None
+    assert update.sampled is not None
+    assert imagined.credited is not None
+    ends = update.sampled.offsets[1:] - 1
+    np.testing.assert_allclose(imagined.credited.token_rewards[ends], 2 * update.scored.parts["seldom"], atol=1e-6)
+    driver.close()
+    driver, _ = go(start, run="other.rlplay", reward="uneven+seldom", reward_weights={"uneven": 1.0, "seldom": 0.0})
+    with pytest.raises(ValueError, match="'seldom' had weight 0"):
+        driver.what_if({"reward_weights": {"uneven": 1.0, "seldom": 1.0}})
+    driver.close()
+
+
+def test_before_there_is_credit_and_after_a_rewind_there_is_nothing_to_tell(start: Start) -> None:
+    driver, _ = go(start, "phase", 2)
+    with pytest.raises(ValueError, match="no credit yet"):
+        driver.what_if({"epsilon": 0.1})
+    driver.advance("update", 1, lambda: False)
+    driver.what_if({"epsilon": 0.1})
+    driver.rewind(0)
+    with pytest.raises(ValueError, match="no credit yet"):
+        driver.what_if({"epsilon": 0.1})
+    driver.close()
+
+
+def test_the_answer_passes_the_wire(start: Start) -> None:
+    driver, _ = go(start)
+    imagined = driver.what_if({"algorithm": "rloo", "beta": 0.1})
+    back = EVENTS.decode(EVENTS.encode(imagined))
+    assert isinstance(back, Imagined)
+    assert isinstance(back.credited, Credited)
+    np.testing.assert_array_equal(back.after[0].dloss_dlogp, imagined.after[0].dloss_dlogp)
+    driver.close()
