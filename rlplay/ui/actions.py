@@ -32,7 +32,7 @@ async def send(app: RlplayApp, command: AnyCommand, asked: str = "") -> None:
         return
     if session.looking is not None:
         session.back_to_live()
-    session.asked = asked
+    session.asked, session.going_back_to = asked, None
     session.changed.add("status")
     await session.source.send(command)
 
@@ -60,17 +60,20 @@ async def _undo(app: RlplayApp, _argument: Any) -> None:
     if status is None or newest is None:
         app.notify("Nothing has happened yet that could be undone.")
         return
-    # An update in progress is given up first; a finished one is taken back.
+    # An update in progress is given up first; a finished one is taken back, also from where it is still going to.
     target = status.update if newest.number > status.update else status.update - 1
+    if app.session.going_back_to is not None:
+        target = app.session.going_back_to - 1
     if target < 0:
         app.notify("This is the start of the run.")
         return
-    await send(app, Rewind(target), f"going back to update {target}")
+    await _rewind(app, target)
 
 
 async def _rewind(app: RlplayApp, argument: Any) -> None:
     target = int(argument or 0)
     await send(app, Rewind(target), f"going back to update {target}")
+    app.session.going_back_to = target
 
 
 async def _set(app: RlplayApp, argument: Any) -> None:
@@ -106,12 +109,20 @@ def _lens_step(step: int) -> Action:
                 return
             app.lens_choice = str(argument)
         else:
-            here = app.lens.name
-            place = CYCLE.index(here) + step if here in CYCLE else 0
-            app.lens_choice = CYCLE[place % len(CYCLE)]
+            app.lens_choice = _next_lens(app, step)
         app.session.changed.add("look")
 
     return action
+
+
+def _next_lens(app: RlplayApp, step: int) -> str:
+    """The next statistic that there is a value of; after the automatic one, the first of them all."""
+    shown, here = app.session.shown, app.lens.name
+    there = [name for name in CYCLE if shown is not None and LENSES[name].values(shown) is not None]
+    names = there if len(there) > 1 else list(CYCLE)
+    if app.lens_choice is None and step > 0:
+        return next(name for name in names if name != here)
+    return names[(names.index(here) + step) % len(names)] if here in names else names[0]
 
 
 async def _focus(app: RlplayApp, argument: Any) -> None:

@@ -75,8 +75,8 @@ class Draft:
             base = apply(base, "algorithm", self._settings.algorithm)
         return in_order(self._original, wanted | self._differences(base))
 
-    def idle(self, name: str) -> str:
-        """Why the setting has no effect beside the others as they are; empty if it has one."""
+    def foreign(self, name: str) -> str:
+        """With which other setting it would count, where it belongs to another algorithm; empty if it does not."""
         s, knob = self._settings, KNOBS[name]
         if s.loss_type != "policy_gradient" and knob.group in ("credit", "objective"):
             idle = name != "beta" or s.loss_type == "sft"
@@ -84,6 +84,13 @@ class Draft:
         if knob.needs is not None and not knob.applies(msgspec.structs.asdict(s)):
             other, words = knob.needs
             return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"
+        return ""
+
+    def idle(self, name: str) -> str:
+        """Why the setting has no effect beside the others as they are; empty if it has one."""
+        s = self._settings
+        if foreign := self.foreign(name):
+            return foreign
         if name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1:
             return "no effect: one optimizer step per batch"
         if name in ("beta", "kl_estimator", "kl_anchor", "kl_ctrl") and s.kl_placement == "none":

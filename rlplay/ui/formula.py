@@ -61,6 +61,14 @@ def objective(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
     return lines + _gradient(s, numbers.dloss_dlogp)
 
 
+def why_clipped(settings: Mapping[str, Any], numbers: Numbers) -> list[str]:
+    """Why the surrogate's gradient is 0 at this token, in short and in words; empty if it is not."""
+    s = settled(settings)
+    if not numbers.clip_state:
+        return []
+    return _why_clipped(s, numbers.clip_state) if s.surrogate == "ppo" else _why_bounded(s, numbers.clip_state > 0)
+
+
 def _symbols(s: Settings) -> str:
     return f"{surrogate(s)} + β·{_kl_symbol(s)}" if in_loss(s) else surrogate(s)
 

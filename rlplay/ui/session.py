@@ -89,6 +89,7 @@ class Session:
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
         self.asked: str = ""
+        self.going_back_to: int | None = None  # the update that the engine was asked to go back to, and is not yet at
         self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
         self.last_finished = 0
@@ -159,7 +160,7 @@ class Session:
                 self.status, self.loading, self.asked = event, None, ""
                 self.changed.add("status")
             case Failed():
-                self.failed, self.loading, self.asked = event, None, ""
+                self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
                 self.changed |= {"status", "log"}
             case LogLine():
@@ -171,6 +172,7 @@ class Session:
             case Moved():
                 self._newest = event.update
                 self._problems[event.update.number] = event.problem
+                self._arrived(event.update.number)
                 self.changed.add("update")
             case Recorded():
                 self._record(event)
@@ -193,6 +195,7 @@ class Session:
                 self.turned.append(record)
                 self.changed.add("update")
             case Rewound():
+                self._arrived(record.update)
                 self._changes = changes_until(self._changes, record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
@@ -222,6 +225,10 @@ class Session:
             self._newest = update
         if update is self.shown:
             self.changed.add("update")
+
+    def _arrived(self, number: int) -> None:
+        if self.going_back_to is not None and number <= self.going_back_to:
+            self.going_back_to = None
 
     def _note(self, line: LogLine) -> None:
         self.log.append((time.time(), line))

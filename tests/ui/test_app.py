@@ -75,6 +75,26 @@ async def test_space_pauses_what_runs():
         assert "paused" in shown(app.header)
 
 
+async def test_quick_undos_add_up():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        for number in range(1, 6):
+            source.update(number)
+        await settled(pilot)
+        await pilot.press("z", "z", "z")
+        assert source.commands == [Rewind(4), Rewind(3), Rewind(2)]
+        source.records([Rewound(update=4, abandoned=5)])
+        source.status(4)
+        await settled(pilot)
+        await pilot.press("z")
+        assert source.commands[-1] == Rewind(1), "it has not come as far as it was asked to"
+        source.records([Rewound(update=1, abandoned=4)])
+        source.status(1)
+        await settled(pilot)
+        await pilot.press("u", "z")
+        assert source.commands[-1] == Rewind(0)
+
+
 async def test_undo_gives_up_an_update_in_progress_or_takes_back_a_finished_one():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
@@ -82,6 +102,8 @@ async def test_undo_gives_up_an_update_in_progress_or_takes_back_a_finished_one(
         await settled(pilot)
         await pilot.press("z")
         assert source.commands[-1] == Rewind(0)
+        source.records([Rewound(update=0, abandoned=1)])
+        source.update(1)
         source.records(synthetic_update(2)[:2])
         source.status(1, phase="credit")
         await settled(pilot)

@@ -88,7 +88,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         with Vertical() as panel:
             panel.border_title = "Knobs" if self.live else "Knobs of a recorded run"
             panel.border_subtitle = keyed(LIVE_KEYS if self.live else REPLAY_KEYS)
-            yield KnobList(*self._options())
+            yield KnobList(*self._options(self.at))
             yield Input(select_on_focus=True)
             yield Static(self._detail("algorithm"))
 
@@ -163,17 +163,27 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self.query_one(KnobList).focus()
 
     def _refresh(self) -> None:
-        listed = self.query_one(KnobList)
-        for name, knob in KNOBS.items():
-            row, shown = self._row(knob), listed.get_option(name).prompt
-            if not (isinstance(shown, Content) and row.is_same(shown)):
-                listed.replace_option_prompt(name, row)
-        self.query_one(Static).update(self._detail(self.name_under_cursor))
+        listed, here = self.query_one(KnobList), self.name_under_cursor
+        options = self._options(here)
+        if [option.id for option in options] != [option.id for option in listed.options]:
+            with self.app.batch_update():
+                listed.set_options(options)
+                listed.highlighted = listed.get_option_index(here)
+        else:
+            for option, shown in zip(options, listed.options, strict=True):
+                row, before = option.prompt, shown.prompt
+                same = isinstance(row, Content) and isinstance(before, Content) and row.is_same(before)
+                if option.id is not None and not same:
+                    listed.replace_option_prompt(option.id, row)
+        self.query_one(Static).update(self._detail(here))
 
-    def _options(self) -> list[Option | None]:
-        options: list[Option | None] = []
+    def _options(self, at: str | None) -> list[Option]:
+        """A line for each setting; those of other algorithms come with them, unless changed or under the cursor."""
+        options: list[Option] = []
         group = ""
         for name, knob in KNOBS.items():
+            if self.draft.foreign(name) and not self.draft.changed(name) and name != at:
+                continue
             if knob.group != group:
                 group = knob.group
                 options.append(Option(Content.styled(group.upper(), "$text-muted bold"), disabled=True))

@@ -15,14 +15,15 @@ from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.facts import Facts, Steps, value_at
-from rlplay.ui.formula import objective
+from rlplay.ui.formula import objective, why_clipped
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.numbers import plain, short, signed
 from rlplay.ui.picture import number
 from rlplay.ui.text import quoted
 from rlplay.ui.widgets.lines import Lines
 
-SHOWN = 8
+SHOWN, FEW, ROOMY = 8, 5, 24
+"""Candidates in a panel of so many lines or more, and in a lower one."""
 WIDEST = 24
 """Cells for a candidate's text at most; the numbers should stand near it."""
 BARS = " ▁▂▃▄▅▆▇█"
@@ -87,7 +88,7 @@ Below stand all statistics of this token, the ones the colours can show.
             if start < end:
                 token = start + min(cursor[1], end - start - 1)
                 self._lines = [
-                    *self._head(update, sampled, cursor[0], token),
+                    *self._head(update, sampled, cursor[0], token, settings),
                     [],
                     *self._candidates(self._facts, sampled, token),
                     [],
@@ -97,7 +98,9 @@ Below stand all statistics of this token, the ones the colours can show.
                 ]
         self.rebuild()
 
-    def _head(self, update: Update, sampled: Sampled, completion: int, token: int) -> list[list[Segment]]:
+    def _head(
+        self, update: Update, sampled: Sampled, completion: int, token: int, settings: Mapping[str, Any]
+    ) -> list[list[Segment]]:
         piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
         lines = [
@@ -109,6 +112,9 @@ Below stand all statistics of this token, the ones the colours can show.
         ]
         if not sampled.mask[token]:
             lines.append([Segment("written by the environment, not trained", self.palette.muted)])
+        numbers = self._facts.numbers(token) if self._facts is not None else None
+        if settings and numbers is not None and (clipped := why_clipped(settings, numbers)):
+            lines.append([Segment(clipped[0], self.palette.warning)])
         scored = update.scored
         if scored is not None:
             parts = [
@@ -123,13 +129,14 @@ Below stand all statistics of this token, the ones the colours can show.
         return lines
 
     def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
-        ids = [int(x) for x in sampled.top_ids[token][:SHOWN]]
+        most = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
+        ids = [int(x) for x in sampled.top_ids[token][:most]]
         old = {i: float(np.exp(lp)) for i, lp in zip(ids, sampled.top_logprobs[token], strict=False)}
         ref = _by_id(ids, facts.ref_top, token)
         new = _by_id(ids, facts.new_top, token)
         chosen = int(sampled.token_ids[token])
         if chosen not in old:
-            ids = [*ids[: SHOWN - 1], chosen]
+            ids = [*ids[: most - 1], chosen]
             alone = (old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new)
             for table, logprobs in alone:
                 if logprobs is not None:
