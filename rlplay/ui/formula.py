@@ -10,8 +10,9 @@ from typing import Any, Literal
 import msgspec
 
 from rlplay.scenario.settings import Settings
-from rlplay.scenario.terms import corrected, estimator, in_loss, surrogate, terms
+from rlplay.scenario.terms import WORDS, corrected, equation, estimator, in_loss, surrogate, terms
 from rlplay.ui.numbers import plain, signed
+from rlplay.ui.pairs import learns_from_answers
 from rlplay.ui.picture import number
 
 Kind = Literal["plain", "won", "lost", "note"]
@@ -48,6 +49,10 @@ def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
 def objective(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
     """The loss of one token: in symbols, then filled in as far as the numbers are known."""
     s = settled(settings)
+    if learns_from_answers(settings):
+        # Its numbers are the answer's and its pair's, not this token's.
+        said: list[Line] = [[(equation(*term), "plain")] for term in terms(s).items() if term[0] not in WORDS]
+        return said + _gradient(s, numbers.dloss_dlogp)
     lines: list[Line] = [[(_symbols(s), "plain")]]
     if s.importance_sampling_level != "token" and "w" in terms(s):
         lines.append([(f"w = {terms(s)['w']}", "note")])

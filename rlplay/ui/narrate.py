@@ -16,6 +16,7 @@ from rlplay.trace.history import History
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
+from rlplay.ui import pairs
 from rlplay.ui.diagnose import BY_KNOB, warning
 from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
@@ -85,11 +86,13 @@ def narrate_problem(problem: str, place: Place) -> Narration:
 
 def narrate_run(history: History) -> Narration:
     """What a run that goes on by itself has come to; its single phases pass too fast to be told."""
-    updates, rewards = history.series("reward")
+    updates = history.series("num_tokens")[0]
     if not updates:
         return Narration("The first update is under way.", "`space` pauses.")
-    parts = [f"reward {number(rewards[0])} → {number(rewards[-1])}"]
+    parts = []
     for name, words, unit in (
+        ("reward", "reward", ""),
+        ("rewards/margins", "margin", ""),
         ("eval_reward", "held out", ""),
         ("completions/mean_length", "length", " tokens"),
         ("entropy", "entropy", " nats"),
@@ -111,6 +114,8 @@ def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tupl
             f"{still} of {len(lengths)} answers still open.",
             "`.` samples the next token, `n` finishes all answers.",
         )
+    if pairs.learns_from_answers(settings):
+        return pairs.given(update), pairs.GIVEN_NEXT
     texts = {(int(g), tuple(row)) for g, row in zip(sampled.group, _rows(sampled, sampled.token_ids), strict=True)}
     happened = (
         f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "
@@ -130,6 +135,8 @@ def _openings(sampled: Sampled) -> str:
 
 
 def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    if pairs.learns_from_answers(settings):
+        return pairs.labelled(update), pairs.LABELLED_NEXT
     sampled, scored = update.sampled, update.scored
     assert sampled is not None
     assert scored is not None
@@ -189,6 +196,8 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     count = step.epochs * step.minibatches
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
     held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
+    if pairs.learns_from_answers(settings):
+        return f"Optimizer step {step.step + 1} of {count}: {pairs.stands(step.metrics)}", following
     if count == 1 and held:
         return (
             "One optimizer step per batch: the ratio is exactly 1 and nothing is clipped. That is normal. "
@@ -217,11 +226,12 @@ def _clipping(step: Stepped) -> str:
     return f"{said}."
 
 
-def _after(update: Update, history: History, _settings: dict[str, Any]) -> tuple[str, str]:
+def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[str, str]:
     finished, credited, sampled = update.finished, update.credited, update.sampled
     assert finished is not None
     assert sampled is not None
-    parts = [f"Update {update.number}: {_reward(update, history)}"]
+    answers = pairs.learns_from_answers(settings)
+    parts = [f"Update {update.number}: {pairs.stands(finished.metrics) if answers else _reward(update, history)}"]
     before, change = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
     if credited is not None and before is not None and change is not None:
         known = np.isfinite(change) & (sampled.mask == 1)

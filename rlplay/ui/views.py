@@ -90,7 +90,7 @@ class Lines:
                 band = _aligned(updates, *source.history.series(trace.band)) if trace.band else None
                 series.append(Curve(updates, values, style, trace.kind, trace.side, band))
         if not series:
-            return "not computed in this run" if source.history.series("reward")[0] else NOTHING_YET
+            return "not computed in this run" if source.history.series("num_tokens")[0] else NOTHING_YET
         # What was rewound away stays in sight, to compare with.
         given_up = source.history.abandoned(self.traces[0].metric)[-GHOSTS:]
         series += [Curve(updates, values, GHOST, "dotted") for updates, values in given_up]
@@ -145,6 +145,14 @@ LENGTH = Lines(
     "Length",
     (Trace("completions/mean_length"), Trace("entropy", "entropy", "dotted", "right")),
 )
+
+PAIRS = (
+    Lines("Loss", (Trace("loss"),)),
+    Lines("Implicit reward", (Trace("rewards/chosen", "chosen"), Trace("rewards/rejected", "rejected", "dotted"))),
+    Lines("Told apart", (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right"))),
+    Lines("Log-probability", (Trace("logps/chosen", "chosen"), Trace("logps/rejected", "rejected", "dotted"))),
+)
+"""What there is to see where answers are learned from, instead of reward, KL, ratio and length."""
 
 
 def exact(value: float) -> str:

@@ -15,10 +15,11 @@ from rlplay.trace.history import History
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.messages import UpdatePicked
+from rlplay.ui.pairs import learns_from_answers
 from rlplay.ui.picture import CURSOR, Picture, Size
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
-from rlplay.ui.views import KL, LENGTH, NOTHING_YET, REWARD, Source, View, single
+from rlplay.ui.views import KL, LENGTH, NOTHING_YET, PAIRS, REWARD, Source, View, single
 from rlplay.ui.views import Lines as Curves
 from rlplay.ui.widgets.lines import CORNERS
 from rlplay.ui.widgets.narrator import keyed
@@ -80,7 +81,7 @@ still pull. Clipping does not bound the ratio.
     def __init__(self, view: View) -> None:
         super().__init__(classes="-words -empty")
         self.border_title = Content(view.title)
-        self.view = view
+        self.view, self.overview = view, OVERVIEW
         self.log_scale = False
         self.cursor: int | None = None
         self.standing: int | None = None
@@ -148,7 +149,7 @@ still pull. Clipping does not bound the ratio.
     def action_cycle(self, step: int) -> None:
         """Show the next of the four overviews and of all metrics recorded."""
         names = self.source.history.names() if self.source is not None else []
-        views: list[View] = [*OVERVIEW, *(single(name) for name in names)]
+        views: list[View] = [*self.overview, *(single(name) for name in names)]
         self.put(views[(views.index(self.view) + step) % len(views)] if self.view in views else views[0])
 
     def action_scale(self) -> None:
@@ -248,11 +249,19 @@ class CurvePanels(Widget):
         """Draw the run so far and the update looked at, in which `settings` held."""
         if live is not None and (live.steps or (self._stepped is not None and live.number < self._stepped.number)):
             self._stepped, self._settings = live, settings
+        self._take(PAIRS if learns_from_answers(settings) else OVERVIEW)
         # The ratios of the update before stay until this one has some.
         source = Source(history, self._stepped, settings if self._stepped is None else self._settings)
         with self.app.batch_update():
             for panel in self.panels:
                 panel.show(source)
+
+    def _take(self, overview: tuple[View, ...]) -> None:
+        """Another algorithm may have other things to see; a view that somebody chose stays."""
+        for panel, view, place in zip(self.panels, overview, range(len(overview)), strict=True):
+            before, panel.overview = panel.overview, overview
+            if panel.view == before[place] != view:
+                panel.put(view)
 
     def put_up(self, metric: str) -> None:
         """Show the curve of a metric, in the panel that has it, else in the one with the focus, else in the last."""

@@ -1,0 +1,95 @@
+"""Updates that learn from answers: nothing is said of rewards, ratios and clipping that they do not have."""
+
+import msgspec
+import numpy as np
+import pytest
+from textual.app import App
+
+from rlplay.scenario.presets import resolve
+from rlplay.trace.history import History
+from rlplay.trace.records import Finished, Stepped
+from rlplay.trace.update import Update
+from rlplay.ui.formula import Numbers, objective
+from rlplay.ui.narrate import narrate, narrate_run
+from rlplay.ui.views import PAIRS, REWARD, single
+from rlplay.ui.widgets.curves import OVERVIEW, CurvePanels
+from tests.recorded import synthetic_update
+
+METRICS = {
+    "loss": 0.6,
+    "num_tokens": 100.0,
+    "rewards/chosen": 0.1,
+    "rewards/rejected": -0.05,
+    "rewards/margins": 0.15,
+    "rewards/accuracies": 0.75,
+    "logps/chosen": -3.0,
+    "logps/rejected": -4.0,
+}
+
+
+def settings(algorithm):
+    return msgspec.to_builtins(resolve({"algorithm": algorithm}))
+
+
+def records(metrics=METRICS):
+    for record in synthetic_update(1, generations=2, steps=1):
+        if isinstance(record, Stepped):
+            yield msgspec.structs.replace(record, metrics=metrics, importance_ratio=np.ones_like(record.logprobs))
+        elif isinstance(record, Finished):
+            yield msgspec.structs.replace(record, metrics=metrics)
+        else:
+            yield record
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "metrics", "said"),
+    [
+        ("dpo", METRICS, "75.0 % of the pairs are told apart the right way, by an implicit reward of 0.15"),
+        ("sft", {"loss": 0.3, "num_tokens": 9.0, "mean_token_accuracy": 0.9}, "90.0 % of the answers' tokens"),
+    ],
+)
+def test_every_phase_is_told_in_its_own_words(algorithm, metrics, said):
+    update, history, told = Update(1), History(), []
+    for record in records(metrics):
+        update.add(record)
+        history.add(record)
+        told.append(narrate(update, history, settings(algorithm)))
+    given, labelled, _, stepped, after = (entry.happened for entry in told)
+    assert "8 answers to 4 prompts are given" in given
+    assert "labelled good" in labelled
+    assert said in stepped
+    assert said in after
+    words = " ".join(entry.happened + entry.next for entry in told)
+    for wrong in ("nan", "ratio", "how many will be right", "says nothing about progress"):
+        assert wrong not in words
+    assert "1 update" in narrate_run(history).happened
+
+
+@pytest.mark.parametrize("algorithm", ["dpo", "kto", "simpo", "orpo", "sft"])
+def test_the_formula_is_that_of_the_loss(algorithm):
+    numbers = Numbers(-0.4, 0.5, 1.0, 0, dloss_dlogp=-0.01)
+    lines = ["".join(text for text, _ in line) for line in objective(settings(algorithm), numbers)]
+    assert any(line.startswith("L = ") for line in lines)
+    assert not any("min(" in line for line in lines)
+    assert lines[-1] == "∂L/∂ℓ = −0.01: pulls it up"
+
+
+async def test_the_curves_are_those_of_pairs_and_a_chosen_one_stays():
+    class Host(App):
+        def compose(self):
+            yield CurvePanels()
+
+    history = History()
+    for record in records():
+        history.add(record)
+    async with Host().run_test(size=(160, 12)) as pilot:
+        curves = pilot.app.query_one(CurvePanels)
+        curves.show(history, None, settings("grpo"))
+        curves.panels[3].put(single("loss"))
+        curves.show(history, None, settings("dpo"))
+        assert [panel.view for panel in curves.panels] == [*PAIRS[:3], single("loss")]
+        assert "0.1" in str(curves.panels[1].border_title)
+        curves.show(history, None, settings("grpo"))
+        assert [panel.view for panel in curves.panels[:3]] == list(OVERVIEW[:3])
+        assert curves.panels[0].view == REWARD
+        assert str(curves.panels[0].render()) == "not computed in this run"
