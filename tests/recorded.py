@@ -23,6 +23,7 @@ from rlplay.trace.records import (
     Finished,
     Sampled,
     Scored,
+    Searched,
     Started,
     Stepped,
     spans,
@@ -98,6 +99,22 @@ def synthetic_update(
     stepped = _optimize(batch, credited, steps)
     finished = _after(batch, scored, stepped)
     return [batch.sampled, scored, credited, *stepped, finished]
+
+
+def synthetic_search(number: int, accepted: bool = True) -> list[Searched]:
+    """TRPO's search in update `number`: four iterations of conjugate gradient, then three steps tried."""
+    limit, residuals, kls = 0.01, (0.62, 0.31, 0.14, 0.05), (0.0131, 0.0102, 0.0064)
+    found = [
+        Searched(update=number, kind="cg", iteration=i, iterations=4, residual=residual, step=0.1 + i / 100, kl=None,
+                 gain=0.02 + i / 1000, accepted=False)
+        for i, residual in enumerate(residuals, start=1)
+    ]  # fmt: skip
+    tried = [
+        Searched(update=number, kind="line", iteration=i, iterations=10, residual=None, step=0.8 ** (i - 1), kl=kl,
+                 gain=0.031 - i / 1000, accepted=accepted and kl <= limit)
+        for i, kl in enumerate(kls, start=1)
+    ]  # fmt: skip
+    return found + tried
 
 
 def synthetic_sampling(number: int, seed: int = 0, **shape: int) -> list[Sampled]:

@@ -44,7 +44,9 @@ def descend(
             learned = learn(part)
             rows = learned.rows
             ratio = torch.where(batch.mask[rows], learned.logprobs - batch.old_logprobs[rows], 0.0).exp()
-            grad_norm = checked_norm(batch.update, state, learned.metrics["loss"], learned.dloss_dlogp)
+            grad_norm = checked_norm(
+                batch.update, state, learned.metrics["loss"], learned.dloss_dlogp, settings.max_grad_norm
+            )
             if step == 0:
                 yield from ratio_guard(batch.update, ratio)
             state.optimizer.step()

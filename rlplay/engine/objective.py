@@ -82,7 +82,7 @@ def _surrogate(inputs: Inputs, ratio: Tensor, change: Tensor, inside: Tensor, se
     match settings.surrogate:
         case "logp":
             return surrogates.logp(logprobs, advantages)
-        case "ratio":
+        case "ratio" | "trpo":
             return surrogates.ratio(ratio, advantages)
         case "ppo":
             return surrogates.ppo(ratio, advantages, low, high, settings.delta)

@@ -14,8 +14,9 @@ from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
 from rlplay.engine.state import Halt, State
+from rlplay.engine.trpo import search
 from rlplay.scenario.settings import Settings
-from rlplay.trace.records import Notice, Stepped
+from rlplay.trace.records import Notice, Searched, Stepped
 
 _RATIO_TOLERANCE = 1e-4
 
@@ -38,8 +39,10 @@ class _Seen:
     value_loss: float | None = None
 
 
-def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice]:
+def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Searched | Notice]:
     """Take `num_iterations` x `num_minibatches` optimizer steps on the batch, a record after each.
+
+    With surrogate=trpo the policy is moved by a search of its own, and the optimizer fits the value head only.
 
     Raises Halt, before the weights are touched, if a loss or gradient is not finite.
     """
@@ -53,12 +56,17 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Notice
         parts = minibatches(len(batch.group), settings.num_minibatches, seed, batch.update, epoch, batch.ids.device)
         for minibatch, rows in enumerate(parts):
             seen = _gradients(batch, rows, state)
-            grad_norm = checked_norm(batch.update, state, seen.loss, seen.dloss_dlogp)
+            # The trust region bounds TRPO's step; a shortened gradient would only belittle what is expected of it.
+            longest = 0.0 if settings.surrogate == "trpo" else settings.max_grad_norm
+            grad_norm = checked_norm(batch.update, state, seen.loss, seen.dloss_dlogp, longest)
             if step == 0:
                 yield from ratio_guard(batch.update, seen.ratio[batch.mask[rows]])
+            found = {}
+            if settings.surrogate == "trpo":
+                found = yield from search(batch, state, seen.weights * (seen.left_out == 0))
             state.optimizer.step()
             batch.passes.logprobs[rows] = seen.logprobs
-            metrics = _metrics(batch, rows, seen, settings) | {"grad_norm": grad_norm}
+            metrics = _metrics(batch, rows, seen, settings) | {"grad_norm": grad_norm} | found
             if settings.kl_ctrl != "fixed":
                 metrics["kl_coef"] = state.kl_coef
             batch.step_metrics.append(metrics)
@@ -184,7 +192,9 @@ def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | 
         own = logprobs_of(chunk.logits, ids[chunk.rows, : chunk.logits.shape[1]], batch.temperature)
         logprobs.append((chunk.rows, own))
         if chunk.hidden is not None:
-            values.append((chunk.rows, state.value_head(chunk.hidden.float()).squeeze(-1)))
+            # TRPO's gradient is the surrogate's alone; the value loss fits only the head.
+            features = chunk.hidden.detach() if settings.surrogate == "trpo" else chunk.hidden
+            values.append((chunk.rows, state.value_head(features.float()).squeeze(-1)))
         if batch.anchor is None and not settings.entropy_coef:
             continue
         whole = (chunk.logits.float() / batch.temperature).log_softmax(-1)
@@ -217,10 +227,13 @@ def _joined(parts: list[_Seen]) -> _Seen:
     )  # fmt: skip
 
 
-def checked_norm(update: int, state: State, loss: float, dloss_dlogp: Tensor) -> float:
-    """The norm of the gradients, which are then cut to `max_grad_norm`. Raises Halt if it or the loss is not finite."""
+def checked_norm(update: int, state: State, loss: float, dloss_dlogp: Tensor, longest: float) -> float:
+    """The norm of the gradients, which are then cut to `longest`, unless that is 0.
+
+    Raises Halt if the norm or the loss is not finite.
+    """
     used = [p for p in state.parameters.values() if p.grad is not None]
-    norm = float(torch.nn.utils.clip_grad_norm_(used, state.settings.max_grad_norm or float("inf")))
+    norm = float(torch.nn.utils.clip_grad_norm_(used, longest or float("inf")))
     if np.isfinite(loss) and np.isfinite(norm):
         return norm
     bad = int((~torch.isfinite(dloss_dlogp)).sum())

@@ -90,6 +90,11 @@ PRESETS: dict[str, Preset] = {
             _CRITIC | {"surrogate": "logp"},
         ),
         Preset(
+            "trpo", "TRPO", "Schulman et al. 2015, arXiv:1502.05477", "a2c",
+            "Takes one long step along the natural gradient, within a limit on how far the policy may move.",
+            _CRITIC | {"surrogate": "trpo", "kl_placement": "constraint", "kl_anchor": "old"},
+        ),
+        Preset(
             "ppo-penalty", "PPO with KL penalty", "Schulman et al. 2017, arXiv:1707.06347, section 4", "a2c",
             "Reuses each batch, held to the policy that sampled it by a KL penalty whose weight adapts.",
             _CLIPPED | {"surrogate": "ratio", "kl_placement": "loss", "kl_anchor": "old", "beta": 1.0,

@@ -14,9 +14,15 @@ from rlplay.scenario.settings import Settings, check
 def apply(settings: Settings, name: str, value: Any) -> Settings:
     """`settings` with one setting changed; `algorithm` changes all the axes of its preset.
 
+    TRPO's surrogate brings its constraint along and takes it away, since neither can be set before the other.
+
     Raises ValueError, one line, if the name or value is not allowed.
     """
     value = check(name, value)
+    if name == "surrogate" and value == "trpo":
+        return msgspec.structs.replace(settings, surrogate=value, kl_placement="constraint", kl_anchor="old")
+    if name == "surrogate" and settings.kl_placement == "constraint":
+        return msgspec.structs.replace(settings, surrogate=value, kl_placement="none")
     if name != "algorithm":
         return msgspec.structs.replace(settings, **{name: value})
     if value not in PRESETS:
@@ -33,11 +39,11 @@ def resolve(given: dict[str, Any]) -> Settings:
 
 
 def apply_all(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """`settings` with all `changes` at once, the algorithm first; only the end has to fit together.
+    """`settings` with all `changes` at once, those that bring others along first; only the end has to fit together.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
     """
-    for name, value in _algorithm_first(changes):
+    for name, value in _leaders_first(changes):
         settings = apply(settings, name, value)
     return validated(settings)
 
@@ -48,7 +54,7 @@ def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, 
     Raises ValueError, one line, if a name, value or combination is not allowed.
     """
     goal = apply_all(settings, changes)
-    left = {name: getattr(goal, name) for name, _ in _algorithm_first(changes)}
+    left = {name: getattr(goal, name) for name, _ in _leaders_first(changes)}
     steps: list[tuple[str, Any]] = []
     while left:
         fitting = (item for item in left.items() if _fits(settings, *item))
@@ -64,8 +70,9 @@ def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, 
     return steps
 
 
-def _algorithm_first(changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return sorted(changes.items(), key=lambda change: change[0] != "algorithm")
+def _leaders_first(changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The algorithm, then the surrogate, then the rest: what brings other settings along must not undo them."""
+    return sorted(changes.items(), key=lambda change: (change[0] != "algorithm", change[0] != "surrogate"))
 
 
 def _fits(settings: Settings, name: str, value: Any) -> bool:
@@ -128,13 +135,27 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         s.surrogate != "cispo" or (s.epsilon_high or 0) >= 1,
         "surrogate=cispo needs epsilon_high of 1 or more: it is the largest weight a token may have",
     )
+    trpo = s.surrogate == "trpo"
+    yield (
+        trpo == (s.kl_placement == "constraint") and (not trpo or s.kl_anchor == "old"),
+        "surrogate=trpo and kl_placement=constraint need each other, and kl_anchor=old: the limit is on the KL to the "
+        "policy that sampled, in place of any other KL",
+    )
+    yield (
+        not trpo or s.num_iterations * s.num_minibatches == 1,
+        "surrogate=trpo needs num_iterations=1 and num_minibatches=1: an update is one step on the whole batch",
+    )
+    yield (
+        not trpo or (s.importance_sampling_level == "token" and not s.entropy_coef),
+        "surrogate=trpo needs importance_sampling_level=token and entropy_coef=0: its line search measures Σ w·A alone",
+    )
     yield (
         s.kl_placement != "reward" or s.kl_anchor == "ref",
         "kl_placement=reward needs kl_anchor=ref: the KL to the policy that sampled is 0 when rewards are given",
     )
     yield (
-        s.kl_ctrl == "fixed" or (s.beta > 0 and s.kl_placement != "none"),
-        f"kl_ctrl={s.kl_ctrl} needs a KL term to adapt: beta above 0 and kl_placement other than none",
+        s.kl_ctrl == "fixed" or (s.beta > 0 and s.kl_placement in ("loss", "reward")),
+        f"kl_ctrl={s.kl_ctrl} needs a KL term to adapt: beta above 0 and kl_placement=loss or reward",
     )
     yield (
         s.kl_ctrl != "ppo" or s.kl_anchor == "old",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rlplay.scenario.pair_terms import pair_equations
 from rlplay.scenario.settings import Settings
 
-WORDS = ("sampling", "labels", "counts", "steps")
+WORDS = ("sampling", "labels", "limit", "counts", "steps")
 """Entries of `terms` that are told in words rather than as an equation."""
 
 _BASELINES = {
@@ -75,6 +75,7 @@ def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "S", surrogate(s)
     yield "K", divergence(s) if in_loss(s) else ""
     yield "L", _loss(s)
+    yield "limit", f"mean over tokens of {kept_small(s)}" if s.kl_placement == "constraint" else ""
     yield "β", _controller(s)
     yield "L_V", _value_loss(s)
     yield "counts", _kept(s)
@@ -148,7 +149,7 @@ def surrogate(s: Settings) -> str:
     match s.surrogate:
         case "logp":
             return "−A·ℓ"
-        case "ratio":
+        case "ratio" | "trpo":
             return "−w·A"
         case "ppo":
             free = "w·A" if s.delta is None else f"min(w, {s.delta:g})·A"
@@ -178,6 +179,11 @@ def estimator(s: Settings) -> tuple[str, str]:
             return "k3", "p/p_old − log(p/p_old) − 1" if to_old else "p_ref/p − log(p_ref/p) − 1"
         case "full":
             return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else "Σᵥ p·log(p/p_ref)"
+
+
+def kept_small(s: Settings) -> str:
+    """TRPO's constraint."""
+    return f"Σᵥ p_old·log(p_old/p) ≤ {s.max_kl:g}"
 
 
 def corrected(s: Settings) -> bool:
@@ -234,6 +240,11 @@ def _kept(s: Settings) -> str:
 
 
 def _steps(s: Settings) -> str:
+    if s.surrogate == "trpo":
+        return (
+            f"1 per batch along (F + {s.cg_damping:g})⁻¹∇L, by {s.cg_iterations} iterations of conjugate gradient; the "
+            f"longest of {s.line_search_steps} tries that keeps the limit and gains"
+        )
     passes, parts = s.num_iterations, s.num_minibatches
     if passes == parts == 1:
         return "1 per batch"

@@ -1,7 +1,7 @@
 """A recorded update as it stood at any point: what stepping through a finished run shows.
 
-The points of an update are counted from 1: one for each decoded position, then scored, credited, each optimizer step
-and finished. Point 0 is the time before it.
+The points of an update are counted from 1: one for each decoded position, then scored, credited, each iteration of a
+search for a step, each optimizer step and finished. Point 0 is the time before it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,13 @@ def onward(update: Update, point: int, stride: Stride) -> int:
         return point + 1
     if point < positions:
         return positions
-    if stride == "phase" and point >= positions + 2 and update.steps:
-        steps_end = positions + 2 + len(update.steps)
+    credited = positions + 2
+    searched = credited + len(update.searched)
+    steps_end = searched + len(update.steps)
+    if stride == "phase" and point >= credited and update.steps:
         return min(steps_end if point < steps_end else total, total)
+    if stride == "step" and credited <= point < searched:
+        return min(searched + 1, total)
     return min(point + 1, total)
 
 
@@ -60,7 +64,7 @@ def _positions(update: Update) -> int:
 
 
 def _later(update: Update) -> list[AnyRecord]:
-    known = (update.scored, update.credited, *update.steps, update.finished)
+    known = (update.scored, update.credited, *update.searched, *update.steps, update.finished)
     return [record for record in known if record is not None]
 
 

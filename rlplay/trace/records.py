@@ -116,6 +116,19 @@ LEFT_OUT = ("", "its answer was cut", "too low an entropy", "its answer is too f
 """Why a token's surrogate was left out of the loss; the first says that it was not."""
 
 
+class Searched(Record, frozen=True, kw_only=True):
+    """Phase 4 of TRPO: one iteration of its search for a step; the `Stepped` record comes after the last."""
+
+    kind: str  # "cg": conjugate gradient looks for the direction; "line": shorter and shorter steps along it are tried
+    iteration: int  # from 1 within its kind
+    iterations: int  # at most so many
+    residual: float | None  # cg: ‖g − (F + damping)·x‖ / ‖g‖, how far x is from the natural gradient
+    step: float  # cg: the length at which x meets the KL limit; line: the share of that length
+    kl: float | None  # line: exact KL(old ‖ new) over the vocabulary, mean over sampled tokens, nats
+    gain: float  # what the surrogate gains; cg: to first order, at the KL limit
+    accepted: bool
+
+
 class Finished(Record, frozen=True, kw_only=True):
     """Phase 5: the same tokens under the new policy, for the completions `rows`, and the update's numbers."""
 
@@ -169,7 +182,18 @@ class Notice(Record, frozen=True, kw_only=True):
 
 
 AnyRecord = (
-    Started | Sampled | Scored | Labelled | Credited | Stepped | Finished | Evaluated | Changed | Rewound | Notice
+    Started
+    | Sampled
+    | Scored
+    | Labelled
+    | Credited
+    | Searched
+    | Stepped
+    | Finished
+    | Evaluated
+    | Changed
+    | Rewound
+    | Notice
 )
 
 

@@ -21,7 +21,7 @@ from rlplay.trace.records import AnyRecord, Finished
 
 FORMAT = 1
 APPLICATION = 0x524C7079  # "RLpy", what `file` and SQLite's application_id tell run files by
-DETAIL = ("sampled", "scored", "credited", "stepped")  # the kinds of records that thinning removes
+DETAIL = ("sampled", "scored", "credited", "searched", "stepped")  # the kinds of records that thinning removes
 
 SCHEMA = f"""
 PRAGMA application_id = {APPLICATION};
@@ -31,7 +31,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE records (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     number INTEGER NOT NULL,             -- update
-    kind TEXT NOT NULL,                  -- sampled, scored, credited, stepped, finished, changed…
+    kind TEXT NOT NULL,                  -- sampled, scored, credited, searched, stepped, finished, changed…
     step INTEGER,                        -- optimizer step of a stepped record
     phase TEXT,                          -- from which on a changed setting holds
     branch INTEGER NOT NULL DEFAULT 0,

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
+from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Searched, Stepped, spans
 
 Phase = Literal["sample", "score", "credit", "update", "after"]
 PHASES: tuple[Phase, ...] = ("sample", "score", "credit", "update", "after")
@@ -20,6 +20,7 @@ class Update:
         self.sampled: Sampled | None = None
         self.scored: Scored | None = None
         self.credited: Credited | None = None
+        self.searched: list[Searched] = []
         self.steps: list[Stepped] = []
         self.finished: Finished | None = None
 
@@ -32,6 +33,9 @@ class Update:
                 self.scored = record
             case Credited():
                 self.credited = record
+            case Searched():
+                here = record.kind, record.iteration
+                self.searched = [s for s in self.searched if (s.kind, s.iteration) < here] + [record]
             case Stepped():
                 self.steps = [s for s in self.steps if s.step < record.step] + [record]
             case Finished():
@@ -44,7 +48,7 @@ class Update:
         """The last phase that has left a record."""
         if self.finished is not None:
             return "after"
-        if self.steps:
+        if self.steps or self.searched:
             return "update"
         if self.credited is not None:
             return "credit"

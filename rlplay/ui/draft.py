@@ -91,13 +91,18 @@ class Draft:
         s = self._settings
         if foreign := self.foreign(name):
             return foreign
-        if name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1:
-            return "no effect: one optimizer step per batch"
-        if name in ("beta", "kl_estimator", "kl_anchor", "kl_ctrl") and s.kl_placement == "none":
-            return "kl_placement=none leaves the KL out"
-        if name == "gamma" and s.returns == "broadcast" and s.reward_stream != "shaping":
-            return "returns=broadcast does not discount"
-        return ""
+        kl, trpo = ("beta", "kl_estimator", "kl_anchor", "kl_ctrl"), s.surrogate == "trpo"
+        one_step = name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1
+        whole = name == "gamma" and s.returns == "broadcast" and s.reward_stream != "shaping"
+        reasons = (
+            (one_step, "no effect: one optimizer step per batch"),
+            (name in kl and s.kl_placement == "none", "kl_placement=none leaves the KL out"),
+            (trpo and name in ("beta", "kl_ctrl", "max_grad_norm"), "surrogate=trpo is held by max_kl alone"),
+            (trpo and name == "kl_estimator", "the KL that max_kl limits is exact"),
+            (trpo and name == "learning_rate" and s.baseline != "value", "surrogate=trpo takes no step of Adam's"),
+            (whole, "returns=broadcast does not discount"),
+        )
+        return next((text for idle, text in reasons if idle), "")
 
     def _differences(self, base: Settings) -> dict[str, Any]:
         return {name: self.value(name) for name in KNOBS if self.value(name) != getattr(base, name)}

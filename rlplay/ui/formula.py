@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from rlplay.scenario.settings import Settings
-from rlplay.scenario.terms import WORDS, corrected, equation, estimator, in_loss, surrogate, terms
+from rlplay.scenario.terms import WORDS, corrected, equation, estimator, in_loss, kept_small, surrogate, terms
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.pairs import learns_from_answers
 from rlplay.ui.picture import number
@@ -61,6 +61,8 @@ def objective(settings: Mapping[str, Any], numbers: Numbers) -> list[Line]:
         lines.append([(f"Counted: {terms(s)['counts']}.", "note")])
     if in_loss(s):
         lines += _kl_term(s, numbers)
+    elif s.kl_placement == "constraint":
+        lines.append([(f"subject to {kept_small(s)}, mean over all tokens", "note")])
     elif s.kl_placement == "reward" and s.beta:
         lines.append([(f"KL: β·{estimator(s)[0]} with β = {s.beta:g} is taken off each token's reward", "note")])
     return lines + _gradient(s, numbers.dloss_dlogp)
@@ -116,7 +118,7 @@ def _filled(s: Settings, advantage: float, logprob: float, ratio: float) -> Line
     match s.surrogate:
         case "logp":
             written, value = f"({signed(advantage).strip()})·{ell}", advantage * logprob
-        case "ratio":
+        case "ratio" | "trpo":
             written, value = f"{plain(ratio)}·{factor}", ratio * advantage
         case "cispo":
             cap = s.clip_range[1]

@@ -210,7 +210,7 @@ def _surrogate(p: Any, o: Any, a: Any, w: Any, s: dict[str, Any]) -> tuple[Any, 
     match s["surrogate"]:
         case "logp":
             return -a * p, -a, none, none
-        case "ratio":
+        case "ratio" | "trpo":
             return -w * a, none, -a, none
         case "ppo":
             state = np.where((a > 0) & (w > 1 + high), 1, np.where((a < 0) & (w < 1 - low), -1, 0))

@@ -70,7 +70,7 @@ def test_a_run_can_be_stopped_at_any_token_and_goes_on_as_if_it_had_not(start: S
     assert _numbers(records, 1) == _numbers(interrupted, 1)
 
 
-@pytest.mark.parametrize("algorithm", ["grpo", "ppo", "vineppo"])
+@pytest.mark.parametrize("algorithm", ["grpo", "ppo", "vineppo", "trpo"])
 def test_rewinding_repeats_the_same_updates_bit_for_bit(start: Start, algorithm: str) -> None:
     driver, records = start(algorithm=algorithm, vine_samples=2)
     driver.advance("update", 3, never)

@@ -50,7 +50,7 @@ def cases() -> list[Case]:
     for name in FROM_REWARDS:
         preset = PRESETS[name]
         given = [{"algorithm": name}]
-        if preset.axes["kl_placement"] != "reward":
+        if preset.axes["kl_placement"] not in ("reward", "constraint"):
             given.append({"algorithm": name, "kl_placement": "loss", "beta": 0.1})
         found += [
             Case(preset.title, "float64 reference", f"reference {mine}", partial(compare, mine)) for mine in given

@@ -43,6 +43,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"kl_ctrl": "ziegler", "beta": 0.1, "kl_anchor": "old"}, "kl_anchor=ref"),
     ({"num_prompts": 1, "num_minibatches": 9}, "8 completions"),
     ({"returns": "vine"}, "baseline=none"),
+    ({"surrogate": "trpo", "kl_placement": "loss", "beta": 0.1}, "need each other"),
+    ({"kl_placement": "constraint", "kl_anchor": "old"}, "need each other"),
+    ({"algorithm": "trpo", "kl_anchor": "ref"}, "kl_anchor=old"),
+    ({"algorithm": "trpo", "num_iterations": 2}, "one step on the whole batch"),
+    ({"algorithm": "trpo", "num_minibatches": 2}, "one step on the whole batch"),
+    ({"algorithm": "trpo", "importance_sampling_level": "sequence"}, "line search"),
+    ({"algorithm": "trpo", "entropy_coef": 0.01}, "line search"),
+    ({"algorithm": "trpo", "beta": 0.1, "kl_ctrl": "ppo"}, "loss or reward"),
     ({"algorithm": "vineppo", "kl_placement": "reward", "beta": 0.1}, "no KL in the reward"),
     ({"algorithm": "vineppo", "reward_stream": "process"}, "whole answers"),
 ]
@@ -79,6 +87,11 @@ PAIRS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"baseline": "group_mean", "algorithm": "ppo", "returns": "broadcast"}),
     ({"num_generations": 1, "algorithm": "reinforce"}, {"baseline": "group_mean", "num_generations": 4}),
     ({"num_prompts": 1}, {"num_minibatches": 16, "num_prompts": 2}),
+    ({}, {"kl_placement": "constraint", "surrogate": "trpo", "kl_anchor": "old"}),
+    ({"algorithm": "ppo"}, {"surrogate": "trpo", "num_iterations": 1, "num_minibatches": 1}),
+    ({"algorithm": "trpo"}, {"kl_placement": "loss", "beta": 0.1, "surrogate": "ppo", "num_iterations": 2}),
+    ({"algorithm": "ppo"}, {"returns": "vine", "baseline": "none"}),
+    ({"algorithm": "vineppo"}, {"baseline": "value", "returns": "gae"}),
 ]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from rlplay.trace.playhead import at, length, onward
 from rlplay.trace.update import Update
-from tests.recorded import synthetic_sampling, synthetic_update
+from tests.recorded import synthetic_sampling, synthetic_search, synthetic_update
 
 
 @pytest.fixture
@@ -45,6 +45,21 @@ def test_strides(whole):
     assert ends["phase"] == [sampled, sampled + 1, sampled + 2, sampled + 6, sampled + 7]
     assert ends["step"] == list(range(sampled, sampled + 8))
     assert ends["update"] == [length(whole)]
+
+
+def test_a_search_is_stepped_through_before_its_step():
+    update = Update(1)
+    records = synthetic_update(1, steps=1)
+    for record in (*records[:-2], *synthetic_search(1), *records[-2:]):
+        update.add(record)
+    credited = len(synthetic_sampling(1, steps=1)) + 2
+    searched = len(update.searched)
+    assert searched > 3
+    assert [at(update, credited + n).phase for n in (0, 1, searched)] == ["credit", "update", "update"]
+    assert [len(at(update, credited + n).searched) for n in (0, 1, searched)] == [0, 1, searched]
+    assert at(update, credited + searched).steps == []
+    ends = {stride: onward(update, credited, stride) - credited for stride in ("token", "step", "phase")}
+    assert ends == {"token": 1, "step": searched + 1, "phase": searched + 1}
 
 
 def test_an_update_cut_short_ends_where_its_records_do():

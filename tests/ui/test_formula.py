@@ -115,12 +115,19 @@ def test_a_penalty_in_the_reward_is_not_in_the_loss():
     assert "taken off each token's reward" in words(lines)[-1]
 
 
+def test_a_constraint_stands_beside_the_surrogate():
+    how = {"surrogate": "trpo", "kl_placement": "constraint", "max_kl": 0.02}
+    lines = words(told(how, advantage=0.5, ratio=1.0))
+    assert lines[0] == "−w·A"
+    assert lines[-1] == "subject to Σᵥ p_old·log(p_old/p) ≤ 0.02, mean over all tokens"
+
+
 def test_what_is_not_known_yet_is_not_filled_in():
     assert words(told({}))[1:] == ["A comes with phase ③ credit"]
     assert words(told({}, advantage=0.5))[1:] == ["A = +0.50; w comes with phase ④ update"]
 
 
-@pytest.mark.parametrize("surrogate", ["logp", "ratio", "ppo", "cispo", "sapo"])
+@pytest.mark.parametrize("surrogate", ["logp", "ratio", "ppo", "trpo", "cispo", "sapo"])
 @pytest.mark.parametrize("delta", [None, 3.0])
 @pytest.mark.parametrize("advantage", [0.93, -1.08])
 @pytest.mark.parametrize("change", [-0.5, 0.0, 0.3, 1.5])
