@@ -3,6 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
+from rich.style import Style
 from textual.color import Color
 
 from rlplay.trace.lenses import CYCLE, LENSES
@@ -11,6 +12,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.layout import Layout
 from rlplay.ui.order import advantages, order
 from rlplay.ui.theme import STEPS, THEMES, contrast, levels, palette
+from rlplay.ui.widgets.inspector import _folded
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of
 
@@ -195,6 +197,16 @@ async def test_which_optimizer_steps_a_number_speaks_of_is_said():
         await settled(pilot)
         assert "credit, sum of 8 steps" in str(app.tokens.border_title)
         assert "Credit, sum of 4 steps" in all_text(app.inspector), "its half of each pass"
+
+
+def test_a_formula_is_broken_at_blanks_only():
+    bright, dim = Style(bold=True), Style(dim=True)
+    parts = [("= −min(", dim), ("1.00·(−0.35)", bright), (", ", dim), ("1.00·(−0.35)", bright), (")", dim)]
+    for width in range(14, 40):
+        lines = ["".join(segment.text for segment in line) for line in _folded(parts, width)]
+        assert " ".join(line.strip() for line in lines) == "= −min(1.00·(−0.35), 1.00·(−0.35))"
+        assert all(len(line) <= max(width, 20) for line in lines)
+        assert not any(line.strip() == ")" for line in lines)
 
 
 async def test_one_optimizer_step_needs_no_number():

@@ -202,7 +202,7 @@ Below stand all statistics of this token, the ones the colours can show.
             lines.append(
                 [
                     Segment(name, self.palette.muted),
-                    Segment(text.rjust(29 - len(name)), style),
+                    Segment(text.rjust(max(29 - len(name), len(text) + 1)), style),
                     Segment(unit if room else "", self.palette.muted),
                 ]
             )
@@ -235,15 +235,20 @@ def _probability(value: float | None) -> str:
 
 
 def _folded(parts: list[tuple[str, Style]], width: int) -> list[list[Segment]]:
-    """The parts as lines of at most `width` cells, broken at blanks, continued with a small indent."""
+    """The parts as lines of at most `width` cells, broken at blanks only, continued with a small indent."""
+    words: list[list[Segment]] = [[]]
+    for text, style in parts:
+        first, *others = text.split(" ")
+        words[-1].append(Segment(first, style))
+        words += [[Segment(f" {other}", style)] for other in others]
     lines: list[list[Segment]] = [[]]
     used = 0
-    for text, style in parts:
-        for index, word in enumerate(text.split(" ")):
-            piece = (" " if index else "") + word
-            if used + len(piece) > width and used:
-                lines.append([Segment("  ")])
-                piece, used = word, 2
-            lines[-1].append(Segment(piece, style))
-            used += len(piece)
+    for word in words:
+        cells = sum(segment.cell_length for segment in word)
+        if used + cells > width and used:
+            lines.append([Segment("  "), Segment(word[0].text.lstrip(" "), word[0].style), *word[1:]])
+            used = 1 + cells
+        else:
+            lines[-1] += word
+            used += cells
     return lines
