@@ -58,7 +58,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         given = (("above", self.above), ("below", self.below), ("equal to", self.equals))
-        return " and ".join(f"{word} {bound:g}" for word, bound in given if bound is not None)
+        return " and ".join(f"{word} {_written(bound)}" for word, bound in given if bound is not None)
 
 
 Point = int | Literal["first", "last"]
@@ -132,7 +132,7 @@ def check(expect: Expect, history: Series, update: Update | None) -> Outcome:
         return Outcome(expect.text, False, None, f"{error.args[0]}: nothing to compare")
     passed = expect.bounds.hold(value)
     verdict = "holds" if passed else "does not hold"
-    return Outcome(expect.text, passed, value, f"{what} is {value:.4g}; {expect.bounds}: {verdict}")
+    return Outcome(expect.text, passed, value, f"{what} {_written(value)}; {expect.bounds}: {verdict}")
 
 
 def not_reached(expect: Expect) -> Outcome:
@@ -145,13 +145,22 @@ def _metric(quantity: MetricValue, history: Series) -> tuple[str, float]:
     what = f"{quantity.metric} at update {update}"
     if quantity.minus is not None:
         other, base = _point(quantity.metric, quantity.minus, history)
-        return f"{what} minus update {other} ({value:.4g} − {base:.4g})", value - base
+        return f"{_change(quantity.metric, (other, base), (update, value))}, a difference of", value - base
     if quantity.ratio_to is not None:
         other, base = _point(quantity.metric, quantity.ratio_to, history)
         if base == 0:
             raise LookupError(f"{quantity.metric} at update {other} is 0, which has no multiple")
-        return f"{what} over update {other} ({value:.4g} / {base:.4g})", value / base
-    return what, value
+        return f"{_change(quantity.metric, (other, base), (update, value))}, a ratio of", value / base
+    return f"{what} is", value
+
+
+def _change(name: str, before: tuple[int, float], after: tuple[int, float]) -> str:
+    (then, base), (now, value) = before, after
+    return f"{name} from {_written(base)} at update {then} to {_written(value)} at update {now}"
+
+
+def _written(value: float) -> str:
+    return f"{value:.4g}".replace("-", "−")
 
 
 def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
@@ -169,11 +178,11 @@ def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
 
 def _token(quantity: TokenProbability, update: Update | None) -> tuple[str, float]:
     named = {"token": f"P({quantity.probability!r})", "others": f"P(not {quantity.probability!r})", "all": "Σ P"}
-    what = f"{named[quantity.of]} at position {quantity.position}"
+    what = f"{named[quantity.of]}{f' at position {quantity.position}' if quantity.position else ''}"
     if quantity.minus is None:
-        return f"{what} {quantity.at} the update", _mass(quantity, update, after=quantity.at == "after")
+        return f"{what} {quantity.at} the update is", _mass(quantity, update, after=quantity.at == "after")
     after, before = _mass(quantity, update, after=True), _mass(quantity, update, after=False)
-    return f"{what} after minus before the update ({after:.4g} − {before:.4g})", after - before
+    return f"{what} from {_written(before)} to {_written(after)} in the update, a difference of", after - before
 
 
 def _mass(quantity: TokenProbability, update: Update | None, after: bool) -> float:

@@ -54,6 +54,12 @@ def test_metrics(claim: dict[str, Any], value: float, passed: bool) -> None:
 
 def test_the_sentence_says_what_was_seen() -> None:
     assert outcome(metric="reward", above=0.7).sentence == "reward at update 10 is 0.75; above 0.7: holds"
+    assert outcome(metric="reward", at=0, minus=10, below=-0.6).sentence == (
+        "reward from 0.75 at update 10 to 0.25 at update 0, a difference of −0.5; below −0.6: does not hold"
+    )
+    assert outcome(metric="reward", ratio_to=0, above=2).sentence == (
+        "reward from 0.25 at update 0 to 0.75 at update 10, a ratio of 3; above 2: holds"
+    )
 
 
 @pytest.mark.parametrize(
