@@ -34,7 +34,7 @@ class Case:
 
 def _difference(ours: Tensor, theirs: Tensor) -> float:
     assert ours.shape == theirs.shape, f"{tuple(ours.shape)} is not {tuple(theirs.shape)}"
-    assert bool(theirs.isfinite().all())
+    assert bool(ours.isfinite().all() & theirs.isfinite().all())
     return float(((ours - theirs).abs() / theirs.abs().clamp(min=1)).max())
 
 

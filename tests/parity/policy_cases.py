@@ -83,8 +83,10 @@ def beside(kind: str, batch: Fixed, mine: Given, theirs: Given) -> Pairs:
     own, other = ours.run(batch, **mine), trl_policy.run(kind, batch, **theirs)
     other["advantages"] = other["advantages"][:, None] * batch.sampled
     shared = own.keys() & other.keys()
+    always = {"advantages", "loss", "dloss_dlogp"}
+    assert always <= shared
     if "micro_batches" in theirs:
-        shared = {"advantages", "loss", "dloss_dlogp"}  # TRL averages each metric over micro-batches of any size
+        shared = always  # TRL averages each metric over micro-batches of any size
     return {name: (own[name], other[name]) for name in shared}
 
 

@@ -72,7 +72,9 @@ def compare(function: str, mine: Given, theirs: Given, dtype: torch.dtype, seed:
         own["rewards/accuracies"] = (won > lost).to(dtype).mean()
     if "kto/kl" in own:
         own["kl"] = own["kto/kl"]  # TRL's name for it; in rlplay `kl` is the one to the reference, of every loss
-    return {name: (own[name], other[name]) for name in own.keys() & other.keys()}
+    shared = own.keys() & other.keys()
+    assert {"loss", "gradient", "rewards/margins"} <= shared
+    return {name: (own[name], other[name]) for name in shared}
 
 
 def reward_model(margin: bool, center: float | None, dtype: torch.dtype, seed: int) -> case.Pairs:
