@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch
+from rlplay.engine.model import LanguageModel
 from rlplay.engine.optimize import checked_norm, minibatches, ratio_guard
+from rlplay.engine.passes import LOGITS_AT_ONCE
 from rlplay.engine.state import State
 from rlplay.trace.records import Notice, Stepped
+
+Found = TypeVar("Found")
 
 
 @dataclass
@@ -25,6 +30,29 @@ class Learned:
     metrics: dict[str, float]
     values: Tensor | None = None
     margins: Tensor | None = None
+
+
+def backpropagated(
+    rows: Tensor, batch: Batch, lm: LanguageModel, outputs: Callable[[Tensor], Tensor],
+    derivative: Callable[[Tensor], tuple[Tensor, Found]],
+) -> tuple[Tensor, Tensor, Found]:  # fmt: skip
+    """Fill the gradients of a loss of some completions; returns their outputs, its derivative by them, what it found.
+
+    `outputs` [R, L] is a pass over the completions it is given, `derivative` the loss's by those of all of them.
+
+    Where one graph would be too large, `outputs` is computed again piece by piece, now that the derivative is known;
+    the loss itself is never cut up.
+    """
+    pieces = torch.split(rows, max(1, LOGITS_AT_ONCE // (lm.vocabulary * batch.ids.shape[1])))
+    with torch.set_grad_enabled(len(pieces) == 1):
+        whole = torch.cat([outputs(piece) for piece in pieces])
+    pull, found = derivative(whole.detach().clone().requires_grad_())
+    if len(pieces) == 1:
+        whole.backward(pull)  # type: ignore[no-untyped-call]
+    else:
+        for piece, share in zip(pieces, torch.split(pull, len(pieces[0])), strict=True):
+            outputs(piece).backward(share)  # type: ignore[no-untyped-call]
+    return whole.detach(), pull, found
 
 
 def descend(

@@ -20,6 +20,7 @@ from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
+from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.vine import Vining
@@ -116,7 +117,7 @@ class Driver:
         Raises ValueError, one line, if it is not allowed.
         """
         if name == "reward_weights":
-            check_reward_weights(check(name, value), self._state.task.rewards)
+            check_reward_weights(check(name, value), rewards_of(self._state))
         point = next_point(self._point) if self._begun else self._point
         if self._knobs.changes_loss(name, value) and point[1] != "sample":
             point = (point[0] + 1, "sample")

@@ -12,6 +12,7 @@ from rlplay.engine.after import after
 from rlplay.engine.batch import sampled_record
 from rlplay.engine.credit import credit
 from rlplay.engine.evaluate import Evaluating, evaluate
+from rlplay.engine.learn_reward_model import learn_reward_model
 from rlplay.engine.optimize import optimize
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.preference import learn_from_answers
@@ -35,8 +36,13 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
         yield from evaluate(state, plan)
     while True:
         state.batch = None
-        learn = learn_from_rewards if state.settings.loss_type == "policy_gradient" else learn_from_answers
-        finished = yield from learn(state, plan)
+        match state.settings.loss_type:
+            case "policy_gradient":
+                finished = yield from learn_from_rewards(state, plan)
+            case "reward":
+                finished = yield from learn_reward_model(state, plan)
+            case _:
+                finished = yield from learn_from_answers(state, plan)
         if plan.eval_every and state.update % plan.eval_every == 0:
             yield from evaluate(state, plan)
         yield finished

@@ -14,10 +14,10 @@ from torch import Tensor
 from rlplay.engine.after import finished, step_means
 from rlplay.engine.axes import baselines, preference
 from rlplay.engine.batch import Batch, Tokens
-from rlplay.engine.descend import Learned, descend
+from rlplay.engine.descend import Learned, backpropagated, descend
 from rlplay.engine.pair_loss import PER_TOKEN, WITH_REFERENCE, Compared, pair_loss, token_scores
 from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics
-from rlplay.engine.passes import LOGITS_AT_ONCE, score_tokens, token_logprobs
+from rlplay.engine.passes import score_tokens, token_logprobs
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
 from rlplay.scenario.settings import Settings
@@ -42,7 +42,7 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
         batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
     every = torch.arange(len(pairs.chosen), device=lm.device)
     rows = pairs.rows(every)
-    _, pull = _derivative(batch, pairs, every, batch.old_logprobs[rows], state)
+    pull, _ = _derivative(batch, pairs, every, batch.old_logprobs[rows].requires_grad_(), state)
     batch.advantages = torch.zeros_like(batch.old_logprobs)
     batch.advantages[rows] = -pull * mask[rows].sum()
     scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
@@ -66,37 +66,31 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
 def _learn(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Learned:
     """Fill the parameters' gradients with those of the loss of the pairs `part`."""
     lm, rows = state.lm, pairs.rows(part)
-    size = max(1, LOGITS_AT_ONCE // (lm.vocabulary * batch.ids.shape[1]))
-    pieces = torch.split(rows, size)
-    with torch.set_grad_enabled(len(pieces) == 1):
-        passes = [token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature) for piece in pieces]
-    logprobs = torch.cat(passes)
-    compared, pull = _derivative(batch, pairs, part, logprobs.detach(), state)
-    if len(pieces) == 1:
-        logprobs.backward(pull)  # type: ignore[no-untyped-call]
-    else:  # too large for one graph: the derivative by the log-probabilities is known, so piece by piece
-        for piece, share in zip(pieces, torch.split(pull, size), strict=True):
-            token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature).backward(share)  # type: ignore[no-untyped-call]
+    logprobs, pull, compared = backpropagated(
+        rows,
+        batch,
+        lm,
+        lambda piece: token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature),
+        lambda now: _derivative(batch, pairs, part, now, state),
+    )
     metrics = {"loss": compared.loss.item(), **compared.metrics}
-    metrics |= _likelihoods((logprobs.detach() * batch.mask[rows]), batch.lengths[rows], len(part), state.settings)
+    metrics |= _likelihoods(logprobs * batch.mask[rows], batch.lengths[rows], len(part), state.settings)
     margins = None
     if compared.rewards is not None:
         won, lost = compared.rewards[: len(part)], compared.rewards[len(part) :]
         margins = won - lost
         metrics |= _margin_metrics(won, lost)
-    return Learned(rows, logprobs.detach(), pull, metrics, margins=margins)
+    return Learned(rows, logprobs, pull, metrics, margins=margins)
 
 
-def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, state: State) -> tuple[Compared, Tensor]:
-    """The loss of the pairs `part` at `logprobs` [R, L] of their completions, and its derivative by each of them."""
+def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:
+    """The derivative of the loss of the pairs `part` by the log-probabilities [R, L] of their tokens, and the loss."""
     rows, settings = pairs.rows(part), state.settings
-    leaf = logprobs.detach().requires_grad_()
     reference = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
     chosen = torch.arange(len(rows), device=rows.device) < len(part)
     baseline = _kto_baseline(batch, pairs, part, state) if settings.loss_type == "kto" else None
-    compared = pair_loss(leaf, reference, batch.mask[rows], chosen, baseline, settings)
-    (pull,) = torch.autograd.grad(compared.loss, leaf)
-    return compared, pull
+    compared = pair_loss(logprobs, reference, batch.mask[rows], chosen, baseline, settings)
+    return torch.autograd.grad(compared.loss, logprobs)[0], compared
 
 
 def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from rlplay.engine.batch import Batch
 from rlplay.engine.episodes import messages
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own import OwnError, accepted
 from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps, total
@@ -75,14 +76,15 @@ def graded(given: Completions, state: State) -> tuple[dict[str, list[Answer]], d
 
     Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite.
     """
-    weights = weights_of(state)
-    return {name: _call(name, state.task.rewards[name], given) for name in weights}, weights
+    weights, rewards = weights_of(state), rewards_of(state)
+    return {name: _call(name, rewards[name], given) for name in weights}, weights
 
 
 def weights_of(state: State) -> dict[str, float]:
     """The weight of each reward function that counts, by the settings."""
-    wanted = state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)
-    return {name: float(wanted[name]) for name in state.task.rewards if wanted.get(name)}
+    names = rewards_of(state)
+    wanted = state.settings.reward_weights or dict.fromkeys(names, 1.0)
+    return {name: float(wanted[name]) for name in names if wanted.get(name)}
 
 
 def totals(answers: dict[str, list[Answer]]) -> dict[str, Array]:

@@ -9,7 +9,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from rlplay.engine.state import State, new_optimizer
+from rlplay.engine.reward_model import reward_model_of
+from rlplay.engine.state import REWARD, State, new_optimizer
 from rlplay.trace.runfile import RunWriter
 
 BUDGET = 1_000_000_000
@@ -101,6 +102,9 @@ def restore(state: State, path: Path, update: int) -> None:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise ValueError(f"snapshot {path} cannot be read ({error}); rewind to another update") from error
+    state.without_reward_model()
+    if any(name.startswith(REWARD) for name in tensors):
+        reward_model_of(state)
     for name, parameter in state.parameters.items():
         if name not in tensors or tensors[name].shape != parameter.shape:
             raise ValueError(f"snapshot {path} belongs to another model ({name} does not fit); rewind elsewhere")
@@ -124,6 +128,7 @@ def restart(state: State) -> None:
             mine.copy_(original)
         for parameter in state.value_head.parameters():
             parameter.zero_()
+    state.without_reward_model()
     state.optimizer = new_optimizer(state.parameters, state.settings)
     state.update = state.num_tokens = 0
     state.adapted = 0.0, 0.0

@@ -13,6 +13,9 @@ from rlplay.scenario.settings import Settings
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
 
+REWARD = "reward."
+"""What the names of a reward model's parameters begin with."""
+
 
 class Halt(RuntimeError):
     """Training must not go on: one line that says what is wrong. Raised before the weights are touched."""
@@ -45,7 +48,20 @@ class State:
     batch: Batch | None = None  # the one at hand, for questions about it
     look_closely: bool = True  # re-evaluate every completion after an update, not only the shown group's
     parameters: dict[str, Tensor] = field(default_factory=dict)
+    reward_model: nn.Module | None = None  # a `RewardModel`, once one is trained
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
+
+    def adopt(self, model: nn.Module) -> None:
+        """Train a reward model along with the rest, where a loss reaches it."""
+        self.reward_model = model
+        new = {f"{REWARD}{name}": p for name, p in model.named_parameters()}
+        self.parameters |= new
+        self.optimizer.add_param_group({"params": list(new.values())})
+
+    def without_reward_model(self) -> None:
+        """Forget the reward model; the optimizer is the caller's to renew."""
+        self.reward_model = None
+        self.parameters = {name: p for name, p in self.parameters.items() if not name.startswith(REWARD)}
 
     def unlabelled(self, update: int, pairs: int) -> list[int]:
         """The pairs of `update` that the user has not labelled yet."""

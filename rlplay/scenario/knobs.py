@@ -151,11 +151,11 @@ KNOBS: dict[str, Knob] = {
         Knob("cliprange_value", "Value clip", "update", "How far a new value may leave the one at rollout.",
              "Only with a value baseline.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
         Knob("loss_type", "Loss", "preferences", "What is learned from: rewards, or which of two answers is better.",
-             "policy_gradient: rewards, by the settings above. sft: imitates. Others "
+             "policy_gradient: rewards, by the settings above. sft: imitates. reward: trains a reward model. Others "
              "learn from pairs. It changes with the next update."),
         Knob("labeller", "Labels", "preferences", "Who says which of two answers is better.",
              "gold: the hidden score, as far as label_noise lets it. user: you do, with the verb prefer.",
-             needs=("loss_type", (*_COMPARING, "sft"))),
+             needs=("loss_type", (*_COMPARING, "sft", "reward"))),
         Knob("label_noise", "Label noise", "preferences", "Difference in gold score at which a label is right 73 %.",
              "0: the better answer always wins. Larger: labels err more often, near ties first.", 0.0, 10.0, 0.05,
              needs=("labeller", ("gold",))),
@@ -172,5 +172,8 @@ KNOBS: dict[str, Knob] = {
              "More than the other: gains count more than losses.", 0.0, 10.0, 0.1, needs=("loss_type", ("kto",))),
         Knob("undesirable_weight", "Undesirable weight", "preferences", "Weight of rejected answers in KTO.",
              "More than the other: avoids bad answers first.", 0.0, 10.0, 0.1, needs=("loss_type", ("kto",))),
+        Knob("center_rewards_coefficient", "Centring", "preferences", "Pull of a reward model's scores towards 0.",
+             "TRL recommends 0.01. Without it only differences of scores are determined.", 0.0, 1.0, 0.01,
+             needs=("loss_type", ("reward",))),
     )
 }  # fmt: skip

@@ -15,6 +15,7 @@ _SCORES = {
     "simpo": "mean ℓ over the answer",
     "orpo": "log(p/(1 − p)), p = exp(mean ℓ over the answer)",
     "cpo": "Σ of ℓ over the answer",
+    "reward": "score of the answer's last token by the reward model",
 }
 _IMITATION = "mean −ℓ over the chosen answers' tokens"
 
@@ -56,15 +57,19 @@ def _of_a_pair(s: Settings) -> str:
             return f"(Δ − {1 / (2 * s.beta):g})²"
         case "orpo":
             return f"−{_times(s.beta)}log σ(Δ)"
+        case "reward":
+            center = s.center_rewards_coefficient
+            return "−log σ(Δ − margin)" + (f" + {_times(center)}(s of one + s of the other)²" if center else "")
         case "robust":
-            e = s.label_smoothing
-            return f"(−{1 - e:g}·log σ({scaled}) + {e:g}·log σ(−{scaled}))/{1 - 2 * e:g}"
-        case "simpo":
-            scaled = f"{scaled} − {s.simpo_gamma:g}"
-    if s.label_smoothing == 0:
-        return f"−log σ({scaled})"
-    turned = f"−({scaled})" if " " in scaled else f"−{scaled}"
-    return f"(−{1 - s.label_smoothing:g}·log σ({scaled}) − {s.label_smoothing:g}·log σ({turned}))"
+            return f"{_smoothed(s.label_smoothing, scaled, '+')}/{1 - 2 * s.label_smoothing:g}"
+        case _:
+            scaled += f" − {s.simpo_gamma:g}" if s.loss_type == "simpo" else ""
+            return _smoothed(s.label_smoothing, scaled, "−") if s.label_smoothing else f"−log σ({scaled})"
+
+
+def _smoothed(share: float, gap: str, sign: str) -> str:
+    turned = f"−({gap})" if " " in gap else f"−{gap}"
+    return f"(−{1 - share:g}·log σ({gap}) {sign} {share:g}·log σ({turned}))"
 
 
 def _times(value: float) -> str:

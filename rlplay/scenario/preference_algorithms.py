@@ -16,8 +16,13 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
         {"loss_type": "sft"},
     ),
     (
-        "dpo", "DPO", "Rafailov et al. 2023, arXiv:2305.18290", "sft",
-        "Learns which of two answers is better: the log-ratio to the reference is the reward.",
+        "reward-model", "Reward model", "Bradley and Terry 1952, doi:10.1093/biomet/39.3-4.324", None,
+        "Trains a copy of the model to score the preferred answer higher; the policy itself stays as it is.",
+        {"loss_type": "reward"},
+    ),
+    (
+        "dpo", "DPO", "Rafailov et al. 2023, arXiv:2305.18290", "reward-model",
+        "Needs no reward model: the policy is its own, and the log-ratio to the reference is the reward.",
         {"loss_type": "sigmoid", "beta": 0.1},
     ),
     (

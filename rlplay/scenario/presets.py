@@ -171,7 +171,7 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
 
 def _pair_rules(s: Settings) -> Iterator[tuple[bool, str]]:
     yield (
-        s.beta > 0 or s.loss_type in ("sft", "cpo", "orpo"),
+        s.beta > 0 or s.loss_type in ("sft", "reward", "cpo", "orpo"),
         f"loss_type={s.loss_type} needs a beta above 0: β multiplies the gap that it learns from",
     )
     yield (

@@ -20,7 +20,9 @@ Estimator = Literal["k1", "k2", "k3", "full"]
 Anchor = Literal["ref", "old"]
 Controller = Literal["fixed", "ziegler", "ppo"]
 Aggregation = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
-LossType = Literal["policy_gradient", "sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo", "sft"]
+LossType = Literal[
+    "policy_gradient", "sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo", "sft", "reward"
+]
 Labeller = Literal["gold", "user"]
 
 
@@ -86,6 +88,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpo_alpha: float = 1.0
     desirable_weight: float = 1.0
     undesirable_weight: float = 1.0
+    center_rewards_coefficient: float = 0.0
 
     @property
     def clip_range(self) -> tuple[float, float]:

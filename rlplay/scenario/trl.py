@@ -22,6 +22,7 @@ _TRAINERS = {
     "simpo": "CPOTrainer with loss_type=simpo",
     "cpo": "CPOTrainer with loss_type=sigmoid",
     "sft": "SFTTrainer",
+    "reward": "RewardTrainer",
 }
 
 

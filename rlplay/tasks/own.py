@@ -23,6 +23,9 @@ from rlplay.tasks.task import Example, RewardFunction, Task
 
 _HELD_OUT_FROM = 10
 
+REWARD_MODEL = "reward_model"
+"""The name of the reward that is a trained reward model's score."""
+
 
 class OwnError(ValueError):
     """A dataset or reward function that cannot be used: one line with the file, the place and what to do."""
@@ -153,6 +156,8 @@ def _own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
     chosen: dict[str, str] = {}
     for entry in entries:
         name = entry.rpartition(":")[2]
+        if name == REWARD_MODEL:
+            raise OwnError(f"{entry}: {name!r} is the name of a trained reward model's score; rename the function")
         if name in chosen:
             raise OwnError(f"two rewards are called {name!r}: {chosen[name]} and {entry}; rename one of the functions")
         chosen[name] = entry

@@ -126,9 +126,11 @@ LENSES: dict[str, Lens] = {
             _credited("token_rewards"),
         ),
         Lens(
-            "values", "Value", "V", "the value head before the token; returns=vine: sampled where its step began",
+            "values", "Value", "V",
+            "the value head before the token; returns=vine: sampled where its step began; a reward model: after it",
             "reward", "credit", "sequential", 0.0, 1.0,
-            "The reward expected from here on, by the value head or by sampling. Other algorithms have none.",
+            "The reward expected from here on, by the value head or by sampling; from a reward model, the score of the "
+            "answer up to here. Other algorithms have none.",
             _credited("values"),
         ),
         Lens(

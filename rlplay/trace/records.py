@@ -82,7 +82,7 @@ class Credited(Record, frozen=True, kw_only=True):
     returns: Array | None  # float32 [T]
     baseline: Array | None  # float32 [T] what was subtracted
     advantages: Array  # float32 [T] as the objective uses them; of pairs, −∂L/∂ℓ at the start times the tokens in L
-    values: Array | None  # float32 [T] the value head's before each token; sampled, that of its step's beginning
+    values: Array | None  # float32 [T] the value head's before each token; sampled, its step's; a reward model's after
     ref_logprobs: Array | None  # float32 [T] under the frozen reference
     ref_top_logprobs: Array | None  # float32 [T, K] the reference's log-probability of the same candidates
     group_mean: Array  # float32 [G] reward

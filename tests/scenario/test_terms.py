@@ -72,6 +72,7 @@ def test_every_choice_of_an_axis_reads_differently(axis):
         ("desirable_weight", 2.0, {"loss_type": "kto", "beta": 0.1}),
         ("undesirable_weight", 2.0, {"loss_type": "kto", "beta": 0.1}),
         ("labeller", "user", {"loss_type": "sft"}),
+        ("center_rewards_coefficient", 0.1, {"loss_type": "reward"}),
         *((("beta", 0.3, {"loss_type": name, "beta": 0.1})) for name in choices("loss_type") if name not in FIXED),
     ],
 )

@@ -1,0 +1,94 @@
+"""Learning a reward model from which of two answers was preferred: one update, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import torch
+from torch import Tensor
+
+from rlplay.engine.after import finished, step_means
+from rlplay.engine.axes import baselines
+from rlplay.engine.axes.preference import bradley_terry
+from rlplay.engine.batch import Batch
+from rlplay.engine.descend import Learned, backpropagated, descend
+from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics
+from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
+from rlplay.engine.sample import Sampling
+from rlplay.engine.state import Plan, State
+from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
+
+
+def learn_reward_model(state: State, plan: Plan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
+    """One update of the reward model, phase by phase; the policy stays as it is. Raises Halt as `descend` does.
+
+    What the records say of policy and loss is therefore exact: ratios of 1, and a derivative of 0 for every token.
+    """
+    batch = yield from draw_pairs(state, plan)
+    scored, pairs = yield from label(batch, state, plan)
+    model = reward_model_of(state)
+    yield scored
+    yield _credit(batch, scored, model, state)
+    yield from descend(
+        batch, len(pairs.chosen), state, plan.seed, lambda part: _learn(batch, pairs, part, model, state)
+    )
+    return finished(batch, step_means(batch) | label_metrics(scored), state)
+
+
+@torch.no_grad()
+def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> Credited:
+    labels = torch.from_numpy(scored.rewards).to(batch.ids.device)
+    mean, std = baselines.group_statistics(labels, batch.group, len(batch.prompts.ids))
+    return Credited(
+        update=batch.update,
+        token_rewards=None,
+        returns=None,
+        baseline=None,
+        advantages=batch.flat(torch.zeros_like(batch.old_logprobs)),
+        values=batch.flat(prefix_scores(state.lm, model, batch.tokens())),
+        ref_logprobs=None,
+        ref_top_logprobs=None,
+        group_mean=mean.cpu().numpy(),
+        group_std=std.cpu().numpy(),
+    )
+
+
+def _learn(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, state: State) -> Learned:
+    """Fill the reward model's gradients with those of the loss of the pairs `part`."""
+    rows, count = pairs.rows(part), len(part)
+    last = batch.lengths[rows, None] - 1
+    margins = _margins(batch, pairs.chosen[part])
+
+    def derivative(scores: Tensor) -> tuple[Tensor, Tensor]:
+        outcome = scores.gather(1, last).squeeze(1)
+        loss = bradley_terry(
+            outcome[:count], outcome[count:], margins, state.settings.center_rewards_coefficient
+        ).mean()
+        return torch.autograd.grad(loss, scores)[0], loss.detach()
+
+    scores, _, loss = backpropagated(
+        rows, batch, state.lm, lambda piece: prefix_scores(state.lm, model, batch.tokens(piece)), derivative
+    )
+    outcome = scores.gather(1, last).squeeze(1)
+    won, lost = outcome[:count], outcome[count:]
+    logprobs = batch.old_logprobs[rows]
+    metrics = {"loss": loss.item(), **_metrics(won, lost)}
+    return Learned(rows, logprobs, torch.zeros_like(logprobs), metrics, values=scores, margins=won - lost)
+
+
+def _margins(batch: Batch, chosen: Tensor) -> Tensor:
+    """By how much each pair should be told apart: the column `margin` of the user's file, as TRL reads it, else 0."""
+    columns = [batch.prompts.examples[g].columns for g in batch.group[chosen].tolist()]
+    return torch.tensor([float(c.get("margin") or 0) for c in columns], device=chosen.device)
+
+
+def _metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
+    """TRL's names for the scores of the chosen and the rejected completions, [P] each."""
+    both = torch.cat([won, lost])
+    return {
+        "min_reward": both.min().item(),
+        "mean_reward": both.mean().item(),
+        "max_reward": both.max().item(),
+        "accuracy": (won > lost).float().mean().item(),
+        "margin": (won - lost).mean().item(),
+    }

@@ -1,0 +1,74 @@
+"""A reward model: a copy of the language model that scores answers.
+
+Its last hidden state is read by one linear layer, as in transformers' models for sequence classification; an answer's
+score is that of its last token. Once trained (`learn_reward_model.py`) it is a reward like any other.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.model import LanguageModel
+from rlplay.engine.passes import forward, laid_out
+from rlplay.engine.state import State
+from rlplay.tasks.own import REWARD_MODEL
+from rlplay.tasks.task import Example, Message, RewardFunction
+
+
+class RewardModel(nn.Module):
+    """`backbone` begins as a copy of `model`, `head` with zeros: before training every answer scores 0."""
+
+    def __init__(self, model: Any, hidden_size: int) -> None:
+        super().__init__()
+        self.backbone = copy.deepcopy(model).requires_grad_(True)
+        self.head = nn.Linear(hidden_size, 1, bias=False, device=model.device)
+        nn.init.zeros_(self.head.weight)
+
+
+def reward_model_of(state: State) -> RewardModel:
+    """The reward model of a run, a fresh one like the reference if there is none yet."""
+    if state.reward_model is None:
+        state.adopt(RewardModel(state.lm.reference, state.lm.hidden_size))
+    assert isinstance(state.reward_model, RewardModel)
+    return state.reward_model
+
+
+def rewards_of(state: State) -> dict[str, RewardFunction]:
+    """What can be trained on: the task's rewards, and the reward model once there is one."""
+    if state.reward_model is None:
+        return state.task.rewards
+    return state.task.rewards | {REWARD_MODEL: partial(answer_scores, state.lm, reward_model_of(state))}
+
+
+def prefix_scores(lm: LanguageModel, model: RewardModel, tokens: Tokens) -> Tensor:
+    """The score of every beginning of the completions, up to and with each token: [R, L], gradients included."""
+    # The hidden states of a pass stand before each token; one more token, never read, brings the one after the last.
+    more = torch.cat([tokens.ids, tokens.ids[:, -1:]], dim=1)
+    longer = Tokens(tokens.prompts, tokens.group, more, tokens.lengths + 1)
+    parts = []
+    for chunk in forward(lm, model.backbone, longer, hidden=True):
+        assert chunk.hidden is not None
+        parts.append((chunk.rows, model.head(chunk.hidden[:, 1:].float()).squeeze(-1)))
+    return laid_out(parts, tokens.ids.shape[1])
+
+
+@torch.no_grad()
+def answer_scores(
+    lm: LanguageModel, model: RewardModel, prompts: list[str | list[Message]], completion_ids: list[list[int]]
+) -> list[float | None]:
+    """The score of each completion, by TRL's signature of a reward function; equal prompts are computed once."""
+    places: dict[str, int] = {}
+    group = torch.tensor([places.setdefault(repr(prompt), len(places)) for prompt in prompts], device=lm.device)
+    different = {repr(prompt): Example(prompt, {}) for prompt in prompts}
+    width = max(len(ids) for ids in completion_ids)
+    ids = torch.tensor([row + [lm.pad_id] * (width - len(row)) for row in completion_ids], device=lm.device)
+    lengths = torch.tensor([len(row) for row in completion_ids], device=lm.device)
+    tokens = Tokens(Prompts.of(lm, list(different.values())), group, ids, lengths)
+    scores = prefix_scores(lm, model, tokens)
+    return list(scores.gather(1, lengths[:, None] - 1).squeeze(1).tolist())
