@@ -56,7 +56,7 @@ def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> C
 def _learn(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, state: State) -> Learned:
     """Fill the reward model's gradients with those of the loss of the pairs `part`."""
     rows, count = pairs.rows(part), len(part)
-    last = batch.lengths[rows, None] - 1
+    last = batch.last[rows, None]
     margins = _margins(batch, pairs.chosen[part])
 
     def derivative(scores: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
-from rlplay.engine.given import Written, observed, written
+from rlplay.engine.given import observed, written
 from rlplay.engine.sample import Sampling, draw_prompts, sample
 from rlplay.engine.score import score
 from rlplay.engine.state import Halt, Plan, State
@@ -49,17 +49,16 @@ def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, 
     examples = draw_prompts(plan.train, settings.num_prompts, plan.seed, update)
     prompts, keep = Prompts.of(lm, examples), candidates(lm, settings)
     if texts := given_answers(examples, settings.loss_type, _swapped(plan, update, len(examples))):
-        completions = [written(lm, text, settings.max_completion_length) for text in texts]
+        group = torch.arange(len(examples), device=lm.device).repeat_interleave(len(texts) // len(examples))
+        batch = written(lm, prompts, group, texts, settings.max_completion_length, update)
     else:
         # The reference is frozen: what is compared does not depend on what was learned from earlier pairs.
-        sampled = yield from sample(
+        batch = yield from sample(
             replace(lm, policy=lm.reference), prompts, generations=2, length=settings.max_completion_length,
             temperature=settings.temperature, keep=keep, seed=plan.seed, update=update,
+            environment=state.task.environment,
         )  # fmt: skip
-        rows = zip(sampled.ids.tolist(), sampled.lengths.tolist(), sampled.truncated.tolist(), strict=True)
-        completions = [Written(ids[:n], cut) for ids, n, cut in rows]
-    group = torch.arange(len(examples), device=lm.device).repeat_interleave(len(completions) // len(examples))
-    batch = observed(lm, prompts, group, completions, update=update, keep=keep)
+    batch = observed(lm, batch, keep)
     yield sampled_record(lm, batch, True, batch.ids.shape[1])
     return batch
 

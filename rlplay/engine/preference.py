@@ -74,7 +74,7 @@ def _learn(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Learned:
         lambda now: _derivative(batch, pairs, part, now, state),
     )
     metrics = {"loss": compared.loss.item(), **compared.metrics}
-    metrics |= _likelihoods(logprobs * batch.mask[rows], batch.lengths[rows], len(part), state.settings)
+    metrics |= _likelihoods(logprobs, batch.mask[rows], len(part), state.settings)
     margins = None
     if compared.rewards is not None:
         won, lost = compared.rewards[: len(part)], compared.rewards[len(part) :]
@@ -105,10 +105,10 @@ def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Ten
     return preference.kto_baseline(((own - ref) * batch.mask[rows]).sum(-1))
 
 
-def _likelihoods(logprobs: Tensor, lengths: Tensor, pairs: int, settings: Settings) -> dict[str, float]:
+def _likelihoods(logprobs: Tensor, mask: Tensor, pairs: int, settings: Settings) -> dict[str, float]:
     """Mean log-probability of chosen and rejected completions; of their tokens where the loss averages."""
-    whole = logprobs.sum(-1)
-    logps = whole / lengths if settings.loss_type in PER_TOKEN else whole
+    whole = (logprobs * mask).sum(-1)
+    logps = whole / mask.sum(-1) if settings.loss_type in PER_TOKEN else whole
     metrics = {"logps/chosen": logps[:pairs].mean().item()}
     return metrics | ({"logps/rejected": logps[pairs:].mean().item()} if len(logps) > pairs else {})
 

@@ -59,7 +59,7 @@ def state(model: Any) -> Any:
         resolve({"algorithm": "vineppo", "gamma": 0.9, "max_completion_length": LENGTH}), vine_samples=2000
     )
     task = SimpleNamespace(rewards={"uneven": uneven}, gold={}, environment=None)
-    return SimpleNamespace(lm=lm, settings=settings, task=task)
+    return SimpleNamespace(lm=lm, settings=settings, task=task, reward_model=None)
 
 
 def _drained(moments: Any) -> Any:
