@@ -150,7 +150,7 @@ def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -
         done=done,
         position=position,
         temperature=batch.temperature,
-        prompts=[_heading(example) for example in prompts.examples],
+        prompts=[heading(example) for example in prompts.examples],
         prompt_ids=np.concatenate([np.array(row, dtype=np.int32) for row in prompt_rows]),
         prompt_offsets=np.concatenate([[0], np.cumsum([len(row) for row in prompt_rows])]),
         prompt_texts=[text for row in prompt_rows for text in lm.texts(row)],
@@ -169,7 +169,8 @@ def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -
     )
 
 
-def _heading(example: Example) -> str:
+def heading(example: Example) -> str:
+    """What the user asks in a prompt: its last user message, or the plain text."""
     if isinstance(example.prompt, str):
         return example.prompt
     return next((m["content"] for m in reversed(example.prompt) if m.get("role") == "user"), "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,13 @@ from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
+from rlplay.engine.probe import probe
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
-from rlplay.link.messages import Imagined, Until
+from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Until
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
 from rlplay.tasks.own import check_reward_weights
@@ -142,6 +144,13 @@ class Driver:
         Raises ValueError, one line, if they do not fit together or need what was not sampled or computed.
         """
         return what_if(self._state, self._knobs.latest(), changes, self._plan.seed)
+
+    def probe(self, question: AnyProbe, interrupted: Callable[[], bool]) -> Iterator[AnyProbed]:
+        """The answers to a question about a prefix, by the weights as they are and the latest settings; see `probe.py`.
+
+        Nothing changes. Raises ValueError, one line, if it cannot be answered.
+        """
+        return probe(question, replace(self._state, settings=self._knobs.latest()), self._plan.seed, interrupted)
 
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.

@@ -19,12 +19,21 @@ from typing import TYPE_CHECKING, Any, cast
 from rlplay.link.messages import (
     Advance,
     AnyCommand,
+    AnyProbe,
+    AnyProbed,
     Begin,
+    Continue,
+    Continued,
+    EndProbe,
+    Estimate,
+    Estimated,
     Failed,
     Imagined,
     Loading,
     LogLine,
     Pause,
+    Peek,
+    Peeked,
     Recorded,
     Rewind,
     Set,
@@ -41,6 +50,13 @@ if TYPE_CHECKING:
 
 _STATUS_EVERY = 0.1
 """Seconds between two reports of where a running engine stands."""
+
+_REFUSALS: dict[type[AnyProbe], Callable[..., AnyProbed]] = {
+    Peek: Peeked,
+    Continue: Continued,
+    Estimate: Estimated,
+}
+"""What an unanswerable question is answered with."""
 
 _IMPORTED = 0.4
 """Share of the start-up that is over once everything is imported."""
@@ -74,7 +90,9 @@ class Session:
                         self._imagine(command)
                     case Begin():
                         self._link.send(LogLine("warning", "a second job was refused: this engine has one already"))
-                    case Pause():
+                    case Peek() | Continue() | Estimate():
+                        self._probe(command)
+                    case Pause() | EndProbe():
                         pass
             except RunFileError as error:
                 self._link.send(Failed(str(error), traceback.format_exc()))
@@ -108,7 +126,9 @@ class Session:
                 self._change(command)
             elif isinstance(command, WhatIf):
                 self._imagine(command)
-            else:
+            elif isinstance(command, Peek | Continue | Estimate):
+                self._probe(command)
+            elif not isinstance(command, EndProbe):
                 self._held = command
         return True
 
@@ -128,8 +148,16 @@ class Session:
             self._link.send(self._driver.what_if(command.changes))
         except Exception as error:
             # A question must never cost the run, not even its memory.
-            what = str(error).strip().partition("\n")[0] or type(error).__name__
-            self._link.send(Imagined(command.changes, refused=what))
+            self._link.send(Imagined(command.changes, refused=_first_line(error)))
+
+    def _probe(self, question: AnyProbe) -> None:
+        """Answer a question, unless the next command comes first: what was asked for last matters more."""
+        try:
+            for answer in self._driver.probe(question, lambda: not self._link.commands.empty()):
+                self._link.send(answer)
+        except Exception as error:
+            # A question must never cost the run, not even its memory.
+            self._link.send(_REFUSALS[type(question)](question.prefix, refused=_first_line(error)))
 
     def _notice(self, level: str, text: str, detail: str = "") -> None:
         self._driver.note(level, text, detail)
@@ -145,7 +173,7 @@ class Session:
 
 def _explain(error: Exception, update: int, phase: str) -> str:
     """One line: what went wrong, where, and what to do."""
-    what = str(error).strip().partition("\n")[0] or type(error).__name__
+    what = _first_line(error)
     if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate" in str(error):
         return (
             f"Out of memory in update {update + 1} ({phase}); the run is back at the end of update {update}. "
@@ -154,6 +182,10 @@ def _explain(error: Exception, update: int, phase: str) -> str:
     if isinstance(error, (ValueError, RuntimeError)):
         return f"{what} (update {update + 1}, {phase})"
     return f"{type(error).__name__}: {what} (update {update + 1}, {phase})"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def import_driver(progress: Callable[[str, float], None]) -> type[Driver]:

@@ -23,8 +23,9 @@ from rlplay.trace.records import Sampled
 
 _DROP_SHARE = 8
 
-ROLLOUTS, VINES = 1, 3
-"""Streams of random numbers of an update: for the completions it learns from, and for what they are compared with."""
+ROLLOUTS, VINES, TAILS, ESTIMATES = 1, 3, 11, 12
+"""Streams of random numbers of an update: for the completions it learns from, for what they are compared with, and for
+what somebody asks about in between."""
 
 Moment = TypeVar("Moment")
 

@@ -11,6 +11,7 @@ from rlplay.trace.codec import Codec
 from rlplay.trace.records import AnyRecord, Credited, Stepped
 
 Until = Literal["token", "phase", "step", "update", "forever"]
+Writer = Literal["policy", "reference"]
 
 
 class Command(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
@@ -54,6 +55,52 @@ class WhatIf(Command, frozen=True):
     """What would the changed settings make of the same completions? Answered by `Imagined`; changes nothing."""
 
     changes: dict[str, Any]
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """A prompt and the tokens that an answer to it begins with.
+
+    `prompt` is what the user says. One of the run's own prompts is found by it, and comes with its columns and system
+    message; with other `columns`, or none of the run's, it stands alone and goes through the chat template unless
+    `plain`.
+    """
+
+    prompt: str
+    answer: list[int] = []
+    columns: dict[str, Any] | None = None
+    plain: bool = False
+
+
+class Peek(Command, frozen=True):
+    """What could come next? Answered by `Peeked`. Probing changes nothing and is never recorded."""
+
+    prefix: Prefix
+
+
+class Continue(Command, frozen=True):
+    """Go on from a prefix `count` times; `draw` counts further requests, which get other random numbers.
+
+    Answered by `Continued`. The `writer`s policy and reference get the same random numbers. `greedy`: the likeliest
+    token each time, once.
+    """
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    count: int = 1
+    greedy: bool = False
+    draw: int = 0
+
+
+class Estimate(Command, frozen=True):
+    """What is a prefix worth? Answered by `Estimated` again and again until `count` samples, or the next command."""
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    count: int = 256
+
+
+class EndProbe(Command, frozen=True):
+    """Do not go on with the `Continue` or `Estimate` under way."""
 
 
 class Stop(Command, frozen=True):
@@ -105,6 +152,70 @@ class Imagined(Event, frozen=True):
     losses: tuple[float, float] | None = None  # before and after: mean over the steps, no entropy bonus, no value loss
 
 
+class Peeked(Event, frozen=True):
+    """The answer to a `Peek`: the next-token distributions of policy and frozen reference after `update` updates.
+
+    Probabilities are those at `temperature`, entropies and `kl` (policy ‖ reference) of this one position, in nats.
+    """
+
+    prefix: Prefix
+    update: int = 0
+    refused: str = ""  # why there is no answer, in one line; then the rest is empty
+    unrewarded: str = ""  # why an answer to this prompt earns no reward; empty if it does
+    temperature: float = 1.0
+    prompt_texts: list[str] = []  # one string per token, the template's included
+    texts: list[str] = []  # of the answer's tokens
+    pieces: dict[int, str] = {}  # text of every id below and in the answer, alone
+    probabilities: list[float] = []  # of the answer's own tokens, each after those before it
+    ref_probabilities: list[float] = []
+    top_ids: list[int] = []  # candidates: the likeliest under either, in the order of the policy
+    top: list[float] = []
+    ref_top: list[float] = []
+    entropy: float = 0.0
+    ref_entropy: float = 0.0
+    kl: float = 0.0
+    ended: bool = False  # the last token ends the answer: nothing comes next
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """How an answer goes on after a prefix."""
+
+    token_ids: list[int]
+    texts: list[str]  # joined they are the text
+    truncated: bool  # ran into the longest length
+    reward: float | None  # of the whole answer; None if it earns none
+
+
+class Continued(Event, frozen=True):
+    """The answer to a `Continue`. Interrupted, it has no tails."""
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    greedy: bool = False
+    refused: str = ""
+    tails: list[Tail] = []
+    pieces: dict[int, str] = {}
+
+
+class Estimated(Event, frozen=True):
+    """The answer to an `Estimate`: the mean reward of `count` answers that go on from the prefix.
+
+    `interval` names what `low` and `high` are (95 %); empty if there is none yet.
+    """
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    update: int = 0
+    refused: str = ""
+    count: int = 0
+    unscored: int = 0  # sampled beside those, and no reward function answered
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval: Literal["", "Wilson", "Student t"] = ""
+    done: bool = False
+
+
 class LogLine(Event, frozen=True):
     """One line for the log panel."""
 
@@ -119,8 +230,10 @@ class Failed(Event, frozen=True):
     detail: str = ""
 
 
-AnyCommand = Begin | Advance | Pause | Set | Rewind | WhatIf | Stop
-AnyEvent = Loading | Recorded | Status | Imagined | LogLine | Failed
+AnyProbe = Peek | Continue | Estimate
+AnyProbed = Peeked | Continued | Estimated
+AnyCommand = Begin | Advance | Pause | Set | Rewind | WhatIf | AnyProbe | EndProbe | Stop
+AnyEvent = Loading | Recorded | Status | Imagined | AnyProbed | LogLine | Failed
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)
 EVENTS: Codec[AnyEvent] = Codec(AnyEvent)

@@ -7,12 +7,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rlplay.engine.main import main
 from rlplay.link import framing
-from rlplay.link.messages import Imagined
+from rlplay.link.messages import AnyProbe, AnyProbed, Estimate, Estimated, Imagined, Peeked
 from rlplay.scenario.schema import Job
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
@@ -67,6 +67,19 @@ class FakeDriver:
             raise ValueError("this update has no credit yet")
         _, _, credited, *steps, _ = synthetic_update(self.done)
         return Imagined(changes, self.done, credited=credited, before=steps, after=steps, losses=(0.1, 0.2))
+
+    def probe(self, question: AnyProbe, interrupted: Callable[[], bool]) -> Iterator[AnyProbed]:
+        if question.prefix.prompt == "":
+            raise ValueError("the prompt is empty")
+        if isinstance(question, Estimate):
+            count = 0
+            while not interrupted():
+                count += 1
+                yield Estimated(question.prefix, update=self.done, count=count, mean=0.5)
+                time.sleep(0.001)
+            yield Estimated(question.prefix, update=self.done, count=count, mean=0.5, done=True)
+        else:
+            yield Peeked(question.prefix, update=self.done)
 
     def rewind(self, update: int) -> None:
         if update > self.done:

@@ -17,10 +17,16 @@ from rlplay.link.client import EngineProcess
 from rlplay.link.messages import (
     Advance,
     AnyEvent,
+    EndProbe,
+    Estimate,
+    Estimated,
     Failed,
     Loading,
     LogLine,
     Pause,
+    Peek,
+    Peeked,
+    Prefix,
     Recorded,
     Rewind,
     Set,
@@ -238,3 +244,30 @@ async def test_an_engine_that_cannot_be_started() -> None:
     assert isinstance(failed, Failed)
     assert "/nowhere/python" in failed.text
     await screen.engine.close()
+
+
+async def test_a_question_is_answered_while_the_engine_runs_and_it_runs_on(screen: Screen) -> None:
+    await screen.engine.send(Advance("forever"))
+    await screen.until(running)
+    await screen.engine.send(Peek(Prefix("What?", [1, 2])))
+    answer = await screen.until(lambda event: isinstance(event, Peeked))
+    assert answer.prefix == Prefix("What?", [1, 2])
+    await screen.until(lambda event: isinstance(event, Recorded))
+    assert all(event.running for event in screen.seen[screen.seen.index(answer) :] if isinstance(event, Status))
+
+
+async def test_an_estimate_grows_until_the_next_command_and_ends_with_what_it_has(screen: Screen) -> None:
+    await screen.engine.send(Estimate(Prefix("What?"), count=10**9))
+    await screen.until(lambda event: isinstance(event, Estimated) and event.count > 5)
+    await screen.engine.send(EndProbe())
+    last = await screen.until(lambda event: isinstance(event, Estimated) and event.done)
+    assert last.count > 5
+    await screen.engine.send(Peek(Prefix("And now?")))
+    await screen.until(lambda event: isinstance(event, Peeked))
+
+
+async def test_a_question_that_cannot_be_answered_says_why_and_records_nothing(screen: Screen) -> None:
+    await screen.engine.send(Peek(Prefix("")))
+    answer = await screen.until(lambda event: isinstance(event, Peeked))
+    assert answer.refused == "the prompt is empty"
+    assert not screen.records(Notice)
