@@ -66,6 +66,8 @@ VERBS: dict[str, Verb] = {
              "Other panels: answers, token, curves; on a wide screen the curves large. tab moves the focus.", "", True),
         Verb("knobs", "knobs", ("k",), "panels", "screen", "Every setting of the run: see and change it.",
              "setting to go to, or nothing", True),
+        Verb("timeline", "timeline", ("g",), "panels", "screen",
+             "All updates: look at one while the engine goes on, or go back to it.", "", True),
         Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings."),
         Verb("help", "help", ("question_mark", "f1"), "panels", "screen",
              "What the focused panel shows, with its formula.", "", True),

@@ -222,11 +222,15 @@ class RunReader:
         """The settings that held in the optimizer steps of update `number`."""
         return settings_at(self.started.settings, self.changes(), number)
 
-    def last_snapshot(self) -> Snapshot | None:
-        """The newest snapshot of the live branch that is still on disk; None if there is none."""
+    def snapshots(self) -> list[Snapshot]:
+        """The snapshots of the live branch that are still on disk, by update."""
         with explained(self.path, "read"):
             known = _snapshots(self._db, self.path)
-        return next((snapshot for snapshot in reversed(known) if snapshot.path.exists()), None)
+        return [snapshot for snapshot in known if snapshot.path.exists()]
+
+    def last_snapshot(self) -> Snapshot | None:
+        """The newest of them; None if there is none."""
+        return next(reversed(self.snapshots()), None)
 
     def last_id(self) -> int:
         """The id of the newest record, for `follow`."""

@@ -204,6 +204,10 @@ async def _knobs(app: RlplayApp, argument: Any) -> None:
     app.open_knobs(argument)
 
 
+async def _timeline(app: RlplayApp, _argument: Any) -> None:
+    app.open_timeline()
+
+
 async def _log(app: RlplayApp, _argument: Any) -> None:
     app.open_log()
 
@@ -247,6 +251,7 @@ ACTIONS: dict[str, Action] = {
     "sort": _sort,
     "panel": _panel,
     "knobs": _knobs,
+    "timeline": _timeline,
     "log": _log,
     "help": _help,
     "words": _words,

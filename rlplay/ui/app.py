@@ -292,6 +292,12 @@ class RlplayApp(App[int]):
         for name, value in changes or ():
             await self.perform("set", {name: value})
 
+    def open_timeline(self) -> None:
+        """All updates of the run."""
+        from rlplay.ui.screens.timeline import TimelineScreen
+
+        self.push_screen(TimelineScreen(self.session))
+
     def open_log(self) -> None:
         """What the engine said."""
         from rlplay.ui.screens.log import LogScreen

@@ -68,6 +68,9 @@ class Source(Protocol):
     def recorded(self) -> list[int]:
         """The updates `load` finds, ascending. RunFileError if the run file is damaged."""
 
+    def snapshots(self) -> list[int]:
+        """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""
+
 
 class Session:
     """The state of one run as the screen knows it.

@@ -92,6 +92,11 @@ class LiveSource:
         reader = self._open()
         return [] if reader is None else reader.detailed()
 
+    def snapshots(self) -> list[int]:
+        """The updates that the engine goes back to at once."""
+        reader = self._open()
+        return [] if reader is None else [snapshot.update for snapshot in reader.snapshots()]
+
     def _open(self) -> RunReader | None:
         if self._reader is None:
             try:
@@ -175,6 +180,10 @@ class ReplaySource:
     def recorded(self) -> list[int]:
         """The updates whose tokens were kept."""
         return self._reader.detailed()
+
+    def snapshots(self) -> list[int]:
+        """The updates that a branch can begin from at once."""
+        return [snapshot.update for snapshot in self._reader.snapshots()]
 
     def _put(self, event: AnyEvent | Moved | Restored) -> None:
         self._queue.put_nowait(event)

@@ -68,6 +68,9 @@ class Fed:
     def recorded(self) -> list[int]:
         return sorted(self.kept)
 
+    def snapshots(self) -> list[int]:
+        return sorted(self.kept)[-2:]
+
 
 def playground(script: list[dict[str, Any]] | None = None, **started: Any) -> tuple[RlplayApp, Fed]:
     """An app and the source it is fed from; the engine is there and waits. `started` are fields of its first record."""

@@ -20,7 +20,7 @@ KEY_NAMES = {
     "f1": "F1",
 }
 NARROW = 110
-FIRST_TO_GO = ("step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
+FIRST_TO_GO = ("timeline", "step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
 """Who makes room where the line is short, first to last; below `NARROW` columns "panel" stays, it is the way around."""
 
 

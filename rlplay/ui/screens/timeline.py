@@ -1,0 +1,173 @@
+"""The timeline: every update of the run, to look at, to go back to, while the engine goes on."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.text import visible
+from rlplay.ui.messages import Perform, UpdatePicked
+from rlplay.ui.session import Session
+from rlplay.ui.timeline import Timeline
+from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.updates import Updates
+
+_LOOK_AGAIN = 0.25
+
+
+class TimelineScreen(ModalScreen[None]):
+    """Follows the run while it is open; the cursor stays where it is."""
+
+    DEFAULT_CSS = """
+    TimelineScreen { align: center middle; background: $background 70%; }
+    TimelineScreen > Vertical {
+        width: 130; max-width: 100%; height: 90%; padding: 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    TimelineScreen Static { height: 1; }
+    TimelineScreen #columns { color: $text-muted; text-style: bold; }
+    TimelineScreen #told { height: auto; min-height: 3; max-height: 5; border-top: solid $border; }
+    TimelineScreen Updates { height: 1fr; padding: 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("z", "rewind", "go back to it"),
+        Binding("v", "live", "back to live"),
+        Binding("y", "copy", "copy"),
+        Binding("escape,g,q", "dismiss", "close"),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+        self._asked: int | None = None  # the update that a second press goes back to
+        self._known: object = None
+        self._on_disk: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "Timeline"
+            panel.border_subtitle = keyed("`enter` look · `z` go back · `v` live · `esc` close")
+            yield Static(id="state")
+            yield Static(id="columns")
+            yield Updates()
+            yield Static(id="told")
+
+    def on_mount(self) -> None:
+        updates = self.query_one(Updates)
+        updates.focus()
+        self._follow()
+        self.call_after_refresh(updates.put, self._session.looking)
+        self.set_interval(_LOOK_AGAIN, self._follow)
+
+    def on_resize(self) -> None:
+        """Other columns have room."""
+        self.call_after_refresh(self._label)
+
+    @property
+    def cursor(self) -> int | None:
+        """The update under the cursor; None on the line of what is going on now."""
+        return self.query_one(Updates).cursor
+
+    def _follow(self) -> None:
+        """Take what has happened since."""
+        session = self._session
+        reached = _reached(session)
+        known = reached, len(session.history.marks), session.looking, session.history.latest("eval_reward")
+        if known != self._known:
+            self._known = known
+            updates = self.query_one(Updates)
+            try:
+                self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
+            except RunFileError as error:
+                self.notify(visible(str(error)), severity="error", markup=False)
+            updates.show(Timeline(session.history, reached, *self._on_disk), session.looking, session.source.live)
+        self._label()
+
+    def _label(self) -> None:
+        self.query_one("#state", Static).update(state(self._session))
+        self.query_one("#columns", Static).update(self.query_one(Updates).head)
+        self.query_one("#told", Static).update(self._told())
+
+    def _told(self) -> Content:
+        row = self.query_one(Updates).row
+        if row is None:
+            return keyed("What the engine is doing now. `↑` goes back in time; the engine goes on meanwhile.")
+        if self._asked == row.number:
+            after = f"Updates {row.number + 1} to {_reached(self._session)} are given up; their curves stay, grey."
+            return keyed(f"Go back to {_called(row.number)}? {after}\n`z` again goes back, any move keeps everything.")
+        tokens = "Its answers were not kept, only its numbers." if row.number and not row.tokens else ""
+        repeats = self._session.source.live and not row.snapshot
+        state = "No snapshot: going back repeats the updates since the last ● before it." if repeats else ""
+        words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, " · ".join(row.events)]
+        legend = "● snapshot on disk   · answers kept   ◆ looked at, or changed there"
+        return Content("\n").join([Content(visible(" ".join(filter(None, words)))), keyed(legend, "$text-muted")])
+
+    @on(Updates.Moved)
+    def _moved(self) -> None:
+        self._asked = None
+        self._label()
+
+    @on(Updates.Chosen)
+    def _chosen(self) -> None:
+        row = self.query_one(Updates).row
+        if row is None:
+            self.action_live()
+        elif row.tokens:
+            self.post_message(UpdatePicked(row.number))
+            self.dismiss()
+        else:
+            self.notify("Nothing was kept of its answers; the nearest with ● or · can be looked at.")
+
+    def action_rewind(self) -> None:
+        """Go back to the update under the cursor; asks once where that gives something up."""
+        row = self.query_one(Updates).row
+        if row is None:
+            self.notify("This is now: there is nothing to go back to. Move up first.")
+        elif self._session.source.live and self._asked != row.number:
+            self._asked = row.number
+            self._label()
+        else:
+            self.post_message(Perform("rewind", row.number))
+            self.dismiss()
+
+    def action_live(self) -> None:
+        """Look at what the engine is doing."""
+        self.post_message(Perform("live"))
+        self.dismiss()
+
+    def action_copy(self) -> None:
+        """Copy the table."""
+        what, text = self.query_one(Updates).clipping()
+        self.app.copy_to_clipboard(text)
+        self.notify(f"Copied {what}.")
+
+
+def state(session: Session) -> Content:
+    """What the main screen shows: the engine as it goes on, or an update looked at."""
+    if session.looking is not None:
+        back = "back to live" if session.source.live else "back"
+        return Content.assemble((f"◆ looking at update {session.looking}", "bold $warning"), keyed(f" · `v` {back}"))
+    if session.source.live:
+        running = session.status is not None and session.status.running
+        return Content.assemble(("● live", "bold $success"), " · running" if running else " · paused")
+    shown = session.shown
+    return Content(f"■ replay · update {0 if shown is None else shown.number}")
+
+
+def _reached(session: Session) -> int:
+    """The last finished update there are numbers of."""
+    timeline = Timeline(session.history, 0)
+    return max(session.history.series(timeline.score)[0], default=0)
+
+
+def _called(number: int) -> str:
+    return f"update {number}" if number else "the start of the run"

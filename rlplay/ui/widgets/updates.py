@@ -1,0 +1,165 @@
+"""The list of updates: one line each, the last one for what the engine is doing now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.cells import set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from rlplay.trace.history import History
+from rlplay.trace.text import visible
+from rlplay.ui.numbers import plain, signed
+from rlplay.ui.timeline import DISTANCES, Row, Timeline, heading
+from rlplay.ui.widgets.lines import Lines
+
+_BAR = 16
+_NARROW = 100
+"""Below so many columns the bars give way to what was changed."""
+
+
+class Updates(Lines):
+    """All updates of a run. The cursor is an update's number, or None for the engine's own."""
+
+    EMPTY = "Updates are listed here once the first is finished."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "one up", show=False),
+        Binding("down,j", "move(1)", "one down", show=False),
+        Binding("pageup", "leaf(-1)", "page up", show=False),
+        Binding("pagedown", "leaf(1)", "page down", show=False),
+        Binding("home", "put(0)", "the start", show=False),
+        Binding("end", "put(-1)", "now", show=False),
+        Binding("enter", "choose", "look at it", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+    class Chosen(Message):
+        """The update under the cursor is wanted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.timeline = Timeline(History(), 0)
+        self.cursor: int | None = None
+        self.looking: int | None = None
+        self.live = True
+
+    @property
+    def row(self) -> Row | None:
+        """What the cursor is on; None for the line of what is going on now."""
+        return None if self.cursor is None else self.timeline.rows[self.cursor]
+
+    def show(self, timeline: Timeline, looking: int | None, live: bool) -> None:
+        """Take what is known now. The cursor stays on its update, and on the last line if it was there."""
+        self.timeline, self.looking, self.live = timeline, looking, live
+        if self.cursor is not None and self.cursor > timeline.reached:
+            self.cursor = None
+        self.rebuild()
+        if self.cursor is None:
+            self.reveal(self.count() - 1)
+
+    def count(self) -> int:
+        """The updates, the start, and now."""
+        return self.timeline.reached + 2
+
+    def put(self, cursor: int | None) -> None:
+        """Put the cursor on an update and show it."""
+        before, self.cursor = self._place, cursor
+        self.redraw(before, self._place)
+        self.reveal(self._place)
+        self.post_message(self.Moved())
+
+    @property
+    def _place(self) -> int:
+        return self.count() - 1 if self.cursor is None else self.cursor
+
+    def action_move(self, step: int) -> None:
+        """One line up or down."""
+        self.action_put(min(max(self._place + step, 0), self.count() - 1))
+
+    def action_leaf(self, step: int) -> None:
+        """A screenful up or down."""
+        self.action_move(step * max(self.scrollable_content_region.height - 1, 1))
+
+    def action_put(self, line: int) -> None:
+        """To a line, −1 being the last."""
+        self.put(None if line in (-1, self.count() - 1) else line)
+
+    def action_choose(self) -> None:
+        """Ask for the update under the cursor."""
+        self.post_message(self.Chosen())
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor where the mouse is; a second click chooses."""
+        offset = event.get_content_offset(self)
+        line = -1 if offset is None else offset.y + self.scroll_offset.y
+        if not 0 <= line < self.count():
+            return
+        self.action_put(line)
+        if event.chain > 1:
+            self.action_choose()
+
+    def clipping(self) -> tuple[str, str]:
+        """What copying takes: the table as it stands."""
+        lines = ("".join(segment.text for segment in self.line(row)).rstrip() for row in range(self.count()))
+        return "the timeline", "\n".join([self.head, *lines])
+
+    @property
+    def head(self) -> str:
+        """The names of the columns."""
+        score, kl = heading(self.timeline.score), DISTANCES[self.timeline.kl]
+        return f"{'update':>8}   {score:>8.8}{self._gap}{'held out':>9}{kl:>11}  changed there"
+
+    @property
+    def _gap(self) -> str:
+        return " " * (_BAR + 2 if self.size.width >= _NARROW else 0)
+
+    def line(self, row: int) -> Iterable[Segment]:
+        """One update: what is on disk of it, its numbers, what was turned."""
+        here = row == self._place
+        yield Segment("▸" if here else " ", self.palette.key)
+        if row > self.timeline.reached:
+            now = " now ● live" if self.live else " ■ where the replay stands"
+            ink = self.palette.cursor if here else self.palette.good if self.looking is None else self.palette.text
+            yield Segment(f"{now} ", ink)
+            yield Segment(f"  {_listed(self.timeline.coming)}", self.palette.warning)
+            return
+        shown = self.timeline.rows[row]
+        name = "start" if row == 0 else str(row)
+        looked_at = row == self.looking
+        ink = self.palette.cursor if here else self.palette.warning if looked_at else self.palette.text
+        yield Segment(f"{name:>7} ", ink if row == 0 or shown.tokens or here else self.palette.muted)
+        yield Segment("◆" if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
+                      self.palette.warning if looked_at else self.palette.muted)  # fmt: skip
+        yield Segment(f" {_written(shown.score, 3):>8}", self.palette.strong if here else self.palette.text)
+        if self._gap:
+            yield from self._bar(shown.score)
+        yield Segment(f"{_written(shown.held_out, 3):>9}", self.palette.text)
+        yield Segment(f"{_written(shown.kl, 4):>11}", self.palette.muted)
+        yield Segment(f"  {_listed(shown.events)}", self.palette.warning)
+
+    def _bar(self, value: float | None) -> Iterable[Segment]:
+        low, high = self.timeline.limits
+        share = 0.0 if value is None or not math.isfinite(value) or high <= low else (value - low) / (high - low)
+        halves = round(share * _BAR * 2)
+        bar = "━" * (halves // 2) + "╸" * (halves % 2)
+        yield Segment(" ")
+        yield Segment(set_cell_size(bar, _BAR), self.palette.accent)
+        yield Segment(" ", Style())
+
+
+def _written(value: float | None, digits: int) -> str:
+    if value is None:
+        return ""
+    return signed(value, digits) if value < 0 else plain(value, digits)
+
+
+def _listed(events: tuple[str, ...]) -> str:
+    return visible(f"◆ {' · '.join(events)}") if events else ""

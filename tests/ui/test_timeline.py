@@ -1,0 +1,163 @@
+"""The timeline: every update with its numbers, to look at or go back to while the engine goes on."""
+
+from textual.widgets import Static
+
+from rlplay.link.messages import Rewind
+from rlplay.trace.records import Changed, Rewound
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.timeline import TimelineScreen
+from rlplay.ui.sources import ReplaySource
+from rlplay.ui.widgets.updates import Updates
+from tests.recorded import synthetic_run, synthetic_update
+from tests.ui.stage import all_text, playground, settled
+
+SIZE = (120, 35)
+
+
+def kept(source, tmp_path, updates):
+    """Let `updates` happen, and be on disk."""
+    reader = RunReader(synthetic_run(tmp_path / "kept.rlplay", updates))
+    for number in range(1, updates + 1):
+        source.update(number)
+        source.kept[number] = reader.load(number)
+
+
+def told(app):
+    return str(app.screen.query_one("#told", Static).render())
+
+
+async def opened(pilot):
+    await settled(pilot)
+    await pilot.press("g")
+    await settled(pilot)
+    assert isinstance(pilot.app.screen, TimelineScreen)
+    return pilot.app.screen.query_one(Updates)
+
+
+async def test_every_update_stands_with_its_numbers_and_what_was_turned_there(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        kept(source, tmp_path, 3)
+        source.records([Changed(update=4, phase="sample", name="epsilon", value=0.1, previous=0.2)])
+        updates = await opened(pilot)
+        lines = all_text(updates).split("\n")
+        rewards = dict(zip(*app.session.history.series("reward"), strict=True))
+        assert [line.split()[:1] for line in lines[:4]] == [["start"], ["1"], ["2"], ["3"]]
+        assert f"{rewards[2]:.3f}" in lines[2]
+        assert "●" in lines[3], "its snapshot is there"
+        assert "●" not in lines[1]
+        assert "live" in lines[-1]
+        assert "epsilon 0.2 → 0.1" in lines[-1]
+
+
+async def test_an_update_is_looked_at_and_stands_still_while_the_engine_goes_on(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        kept(source, tmp_path, 4)
+        await opened(pilot)
+        await pilot.press("up", "up", "up", "enter")
+        await settled(pilot)
+        assert app.session.looking == 2
+        assert "looking at update 2 · v back to live" in str(app.header.render())
+        app.point(1, 3)
+        before, scroll = all_text(app.tokens), app.tokens.scroll_y
+        for number in range(5, 20):  # more than are held in memory
+            source.update(number)
+        await settled(pilot)
+        assert app.session.newest.number == 19
+        assert (all_text(app.tokens), app.tokens.scroll_y, app.tokens.cursor) == (before, scroll, (1, 3))
+        assert "reward" in app.inspector.clipping()[1]
+        await pilot.press("escape")
+        await settled(pilot)
+        assert app.session.looking is None
+        assert app.session.shown.number == 19
+
+
+async def test_the_cursor_stays_on_its_update_while_more_come(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        kept(source, tmp_path, 30)
+        updates = await opened(pilot)
+        await pilot.press("pageup", "up")
+        at, top = updates.cursor, updates.scroll_offset.y
+        for number in range(31, 36):
+            source.update(number)
+        await settled(pilot)
+        app.screen._follow()
+        assert updates.count() == 37
+        assert (updates.cursor, updates.scroll_offset.y) == (at, top)
+
+
+async def test_going_back_asks_once(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        kept(source, tmp_path, 4)
+        await opened(pilot)
+        await pilot.press("up", "up", "z")
+        assert source.commands == []
+        assert "Go back to update 3? Updates 4 to 4" in told(app)
+        await pilot.press("up", "z")
+        assert source.commands == [], "a move takes the question back"
+        await pilot.press("z")
+        await settled(pilot)
+        assert source.commands == [Rewind(2)]
+        assert app.screen is app.main
+
+
+async def test_what_was_given_up_is_named_where_the_run_went_back(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        kept(source, tmp_path, 4)
+        source.records([Rewound(update=2, abandoned=4)])
+        source.status(2)
+        updates = await opened(pilot)
+        assert updates.count() == 4
+        assert "rewound from 4" in all_text(updates).split("\n")[2]
+
+
+async def test_an_update_without_its_answers_is_listed_and_said_to_be_so(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        kept(source, tmp_path, 4)
+        del source.kept[2]
+        await opened(pilot)
+        await pilot.press("home", "down", "down")
+        assert "answers were not kept" in told(app)
+        await pilot.press("enter")
+        assert isinstance(app.screen, TimelineScreen)
+        assert app.session.looking is None
+
+
+async def test_of_a_recording_too(tmp_path):
+    app = RlplayApp(ReplaySource(synthetic_run(tmp_path / "a.rlplay", updates=4)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        await opened(pilot)
+        await pilot.press("home", "down", "z")
+        await settled(pilot)
+        assert app.session.shown.number == 1, "nothing is lost, so nothing is asked"
+
+
+async def test_a_snapshot_that_is_gone_is_not_promised(tmp_path):
+    path = synthetic_run(tmp_path / "a.rlplay", updates=2)
+    writer = RunWriter.reopen(path)
+    (tmp_path / "here.safetensors").write_bytes(b"")
+    writer.add_snapshot(1, tmp_path / "here.safetensors", 1)
+    writer.add_snapshot(2, tmp_path / "gone.safetensors", 1)
+    writer.close()
+    source = ReplaySource(path)
+    assert source.snapshots() == [1]
+    await source.close()
+
+
+async def test_the_columns_fit_and_nothing_is_cut_at_80_columns(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        for number in (1, 2):
+            source.records(synthetic_update(number))
+        source.status(2)
+        updates = await opened(pilot)
+        width = updates.scrollable_content_region.width
+        assert all(len(line.rstrip()) <= width for line in all_text(updates).split("\n"))
+        assert len(updates.head) <= width
