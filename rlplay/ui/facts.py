@@ -10,9 +10,12 @@ import numpy as np
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
-from rlplay.ui.formula import Numbers
+from rlplay.ui.formula.pair import score
+from rlplay.ui.formula.parts import Numbers, Pair
 
-_STEPPED = ("logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp")
+_STEPPED = (
+    "logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp", "dkl_dlogp", "weights", "left_out",
+)  # fmt: skip
 
 
 class Steps(NamedTuple):
@@ -81,19 +84,68 @@ class Facts:
     def _last_step(self) -> dict[str, Array | None]:
         return {name: self.update.latest_step(name) for name in _STEPPED}
 
-    def numbers(self, token: int) -> Numbers:
+    def numbers(self, token: int, loss_type: str = "policy_gradient") -> Numbers:
         """What the objective's formula needs of one token, as of the last optimizer step that saw it."""
+        assert self.update.sampled is not None
         last = {name: value_at(values, token) for name, values in self._last_step.items()}
-        clip = last["clip_state"]
+        clip, left_out, credited = last["clip_state"], last["left_out"], self.update.credited
+        completion = int(np.searchsorted(self.update.sampled.offsets, token, side="right")) - 1
         return Numbers(
             logprob=last["logprobs"],
             advantage=value_at(self.lenses["advantages"], token),
             ratio=last["importance_ratio"],
             clip_state=None if clip is None else int(clip),
             kl=last["kl"],
-            beta=self.update.steps[-1].metrics.get("kl_coef") if self.update.steps else None,
+            beta=self._metric("kl_coef"),
             dloss_dlogp=last["dloss_dlogp"],
+            dkl_dlogp=last["dkl_dlogp"],
+            weight=last["weights"],
+            left_out=None if left_out is None else int(left_out),
+            change=None if last["logprobs"] is None else self._change(completion),
+            reward=value_at(self.lenses["token_rewards"], token),
+            returned=value_at(self.lenses["returns"], token),
+            baseline=value_at(None if credited is None else credited.baseline, token),
+            pair=None if loss_type == "policy_gradient" else self._pair(completion, loss_type),
         )
+
+    def _metric(self, name: str) -> float | None:
+        return self.update.steps[-1].metrics.get(name) if self.update.steps else None
+
+    def _own(self, completion: int) -> slice:
+        assert self.update.sampled is not None
+        start, end = self.update.sampled.offsets[completion : completion + 2]
+        return slice(int(start), int(end))
+
+    def _change(self, completion: int) -> float | None:
+        """Σ of ℓ − ℓ_old over a completion's sampled tokens, by its last optimizer step."""
+        sampled, now, own = self.update.sampled, self._last_step["logprobs"], self._own(completion)
+        if sampled is None or now is None:
+            return None
+        return float(((now[own] - sampled.old_logprobs[own]) * sampled.mask[own]).sum())
+
+    def _pair(self, completion: int, loss_type: str) -> Pair | None:
+        """How the completion's label and scores stand; None without a label."""
+        sampled, scored = self.update.sampled, self.update.scored
+        if sampled is None or scored is None or not scored.roles or not scored.roles[completion]:
+            return None
+        role = scored.roles[completion]
+        others = [
+            i
+            for i in np.flatnonzero(sampled.group == sampled.group[completion])
+            if scored.roles[i] and scored.roles[i] != role
+        ]
+        return Pair(
+            role == "chosen",
+            self._score(completion, loss_type),
+            self._score(int(others[0]), loss_type) if others else None,
+            self._metric("kto/kl"),
+        )
+
+    def _score(self, completion: int, loss_type: str) -> float | None:
+        sampled, now, own = self.update.sampled, self._last_step["logprobs"], self._own(completion)
+        assert sampled is not None
+        logprobs = sampled.old_logprobs[own] if now is None or np.isnan(now[own]).any() else now[own]
+        return score(loss_type, logprobs, None if self.ref is None else self.ref[own])
 
 
 def value_at(values: Array | None, token: int) -> float | None:

@@ -7,7 +7,7 @@ from textual.content import Content
 
 from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.bars import Look, histogram
-from rlplay.ui.formula import bounds
+from rlplay.ui.formula.parts import bounds
 from rlplay.ui.numbers import percent
 from rlplay.ui.picture import Picture, Size
 from rlplay.ui.views import FIRST, Source

@@ -10,12 +10,16 @@ from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
+from rlplay.scenario.settings import Settings
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.facts import Facts, Steps, value_at
-from rlplay.ui.formula import objective, why_clipped
+from rlplay.ui.formula.credit import credit
+from rlplay.ui.formula.loss import objective
+from rlplay.ui.formula.parts import Line, Numbers, settled
+from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.numbers import plain, short, signed
 from rlplay.ui.picture import number
@@ -87,19 +91,20 @@ Below stand all statistics of this token, the ones the colours can show.
             start, end = (int(x) for x in sampled.offsets[cursor[0] : cursor[0] + 2])
             if start < end:
                 token = start + min(cursor[1], end - start - 1)
+                s = settled(settings)
+                numbers = self._facts.numbers(token, s.loss_type)
                 self._lines = [
-                    *self._head(update, sampled, cursor[0], token, settings),
+                    *self._head(update, sampled, cursor[0], token, why_clipped(s, numbers)[:1]),
                     [],
                     *self._candidates(self._facts, sampled, token),
                     [],
-                    *self._loss(self._facts, token, settings),
-                    [],
+                    *(self._formulas(s, numbers, self._facts.steps(token)) if settings else []),
                     *self._statistics(self._facts, token),
                 ]
         self.rebuild()
 
     def _head(
-        self, update: Update, sampled: Sampled, completion: int, token: int, settings: Mapping[str, Any]
+        self, update: Update, sampled: Sampled, completion: int, token: int, clipped: list[str]
     ) -> list[list[Segment]]:
         piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
@@ -112,9 +117,7 @@ Below stand all statistics of this token, the ones the colours can show.
         ]
         if not sampled.mask[token]:
             lines.append([Segment("written by the environment, not trained", self.palette.muted)])
-        numbers = self._facts.numbers(token) if self._facts is not None else None
-        if settings and numbers is not None and (clipped := why_clipped(settings, numbers)):
-            lines.append([Segment(clipped[0], self.palette.warning)])
+        lines += [[Segment(why, self.palette.warning)] for why in clipped]
         scored = update.scored
         if scored is not None:
             parts = [
@@ -165,20 +168,21 @@ Below stand all statistics of this token, the ones the colours can show.
             return otherwise
         return self.palette.up_text if new > old else self.palette.down_text
 
-    def _loss(self, facts: Facts, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
-        if not settings:
-            return []
-        styles = {
-            "plain": self.palette.text,
-            "won": self.palette.key,
-            "lost": self.palette.muted,
-            "note": self.palette.muted,
-        }
-        seen = facts.steps(token)
+    def _formulas(self, s: Settings, numbers: Numbers, seen: Steps | None) -> list[list[Segment]]:
+        lines = []
+        if s.loss_type == "policy_gradient":
+            lines += [[Segment("credit of this token", self.palette.muted)], *self._written(credit(s, numbers)), []]
         which = "" if seen is None else f" in {_of(seen)}"
-        lines = [[Segment(f"loss of this token{which}", self.palette.muted)]]
-        for line in objective(settings, facts.numbers(token)):
-            lines += _folded([(text, styles[kind]) for text, kind in line], self.scrollable_content_region.width)
+        lines.append([Segment(f"loss of this token{which}", self.palette.muted)])
+        return [*lines, *self._written(objective(s, numbers)), []]
+
+    def _written(self, formula: Iterable[Line]) -> list[list[Segment]]:
+        """Formulas folded to the width of the panel."""
+        styles = {"plain": self.palette.text, "won": self.palette.key}
+        lines = []
+        for line in formula:
+            parts = [(text, styles.get(kind, self.palette.muted)) for text, kind in line]
+            lines += _folded(parts, self.scrollable_content_region.width)
         return lines
 
     def _statistics(self, facts: Facts, token: int) -> list[list[Segment]]:

@@ -1,0 +1,46 @@
+"""How a token's advantage came about: stream, return, baseline and scale, with its numbers."""
+
+from __future__ import annotations
+
+from rlplay.scenario.settings import Settings
+from rlplay.scenario.terms import terms
+from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
+from rlplay.ui.numbers import plain
+
+_NOTHING = 1e-6
+"""An advantage no larger is 0, and does not tell what it was divided by."""
+
+
+def credit(s: Settings, numbers: Numbers) -> list[Line]:
+    """The equations from reward to advantage, each with what it comes to for this token, as far as that is known."""
+    told = terms(s)
+    filled = {"r": numbers.reward, "G": numbers.returned, "b": numbers.baseline}
+    lines = [_equation(left, told[left], filled[left]) for left in filled if told[left] != "0"]
+    lines.append([(f"A = {told['A'].partition(',')[0]}", "plain")])
+    if numbers.advantage is None:
+        return [*lines, note("comes with phase ③ credit")]
+    return [*lines, _advantage(s, numbers, numbers.advantage)]
+
+
+def _equation(left: str, right: str, value: float | None) -> Line:
+    line: Line = [(f"{left} = {right}", "plain")]
+    if value is None:
+        return line
+    return [*line, (": here " if left == "r" else ": ", "note"), (stripped(value), "won")]
+
+
+def _advantage(s: Settings, numbers: Numbers, advantage: float) -> Line:
+    """ "= (1.00 − 0.38)/0.52 = +1.19": what it was divided by is the quotient of the recorded numbers."""
+    value: Line = [(stripped(advantage), "won")]
+    if numbers.returned is None:
+        return [("= ", "plain"), *value]
+    baseline = numbers.baseline or 0.0
+    gap, written = numbers.returned - baseline, f"{plain(numbers.returned)} − {bracketed(baseline)}"
+    match s.scale_rewards:
+        case "none":
+            return [(f"= {written} = ", "plain"), *value]
+        case "whiten":
+            return [(f"= ({written} − μ)/σ = ", "plain"), *value]
+        case _:
+            divided = plain(gap / advantage) if abs(advantage) > _NOTHING else "σ"
+            return [(f"= ({written})/{divided} = ", "plain"), *value]

@@ -1,0 +1,91 @@
+"""The loss of one token: its surrogate, its KL term, what both count for in the sum, and how hard they pull."""
+
+from __future__ import annotations
+
+from rlplay.scenario.settings import Settings
+from rlplay.scenario.terms import equation, in_loss, terms
+from rlplay.scenario.trl import trainer
+from rlplay.trace.records import LEFT_OUT
+from rlplay.ui.formula import surrogate
+from rlplay.ui.formula.pair import pair
+from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, stripped
+from rlplay.ui.numbers import plain
+from rlplay.ui.picture import number
+
+_COUNTS = {
+    "seq_mean_token_mean": "1/(N·n)",
+    "token_mean": "1/Σn",
+    "constant": "1/(N·{longest})",
+    "seq_mean_token_sum": "1/N",
+}
+
+
+def objective(s: Settings, numbers: Numbers) -> list[Line]:
+    """The loss of one token: each equation in symbols, then filled in as far as its numbers are known."""
+    lines = pair(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
+    lines += _gradient(s, numbers)
+    called = trainer(s)
+    return [*lines, note(f"in TRL: {called}")] if called else lines
+
+
+def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
+    told = terms(s)
+    lines = [_ratio(s, left, told[left], numbers) for left in ("w", "W") if left in told]
+    lines.append([(f"S = {told['S']}", "plain")])
+    lines += surrogate.filled(s, numbers)
+    if in_loss(s):
+        lines.append(_divergence(told["K"], numbers))
+    lines += _weighted(s, numbers)
+    return [*lines, note(equation("limit", told["limit"]))] if "limit" in told else lines
+
+
+def _ratio(s: Settings, left: str, right: str, numbers: Numbers) -> Line:
+    line: Line = [(f"{left} = {right}", "plain")]
+    if numbers.ratio is None or numbers.change is None:
+        return line
+    if left == "W":
+        return [*line, (f", log W = {stripped(numbers.change)}", "note")]
+    return [*line, (" = ", "plain"), (plain(numbers.ratio, digits(s)), "won")]
+
+
+def _divergence(right: str, numbers: Numbers) -> Line:
+    line: Line = [(f"K = {right}", "plain")]
+    return line if numbers.kl is None else [*line, (" = ", "plain"), (plain(numbers.kl, 3), "won")]
+
+
+def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
+    """What the token adds to L, and why nothing if its surrogate was left out."""
+    inner, filled, total = "S", "", surrogate.value(s, numbers)
+    beta = s.beta if numbers.beta is None else numbers.beta
+    if total is not None:
+        filled = bracketed(total)
+        if numbers.left_out:
+            filled, total = "0", 0.0
+    if in_loss(s):
+        inner = f"(S + {beta:.3g}·K)"
+        if total is not None and numbers.kl is not None:
+            filled = f"({stripped(total) if total else '0'} + {beta:.3g}·{bracketed(numbers.kl, 3)})"
+            total += beta * numbers.kl
+    lines = [note(f"S is left out of the loss: {LEFT_OUT[numbers.left_out]}")] if numbers.left_out else []
+    counts = _COUNTS[s.aggregation].format(longest=s.max_completion_length)
+    lines.append([(f"adds {counts}·{inner} to L", "plain")])
+    if total is not None and numbers.weight is not None:
+        weighted = number(numbers.weight * total)
+        lines.append([(f"= {number(numbers.weight)}·{filled} = ", "plain"), (weighted, "won")])
+    return lines
+
+
+def _gradient(s: Settings, numbers: Numbers) -> list[Line]:
+    """What the optimizer step really did with the token, whatever the terms above make one expect."""
+    derivative, of_kl = numbers.dloss_dlogp, numbers.dkl_dlogp
+    if derivative is None:
+        return []
+    effect = "leaves it alone" if derivative == 0 else "pulls it up" if derivative < 0 else "pushes it down"
+    lines: list[Line] = [[(f"∂L/∂ℓ = {number(derivative)}: {effect}", "plain")]]
+    if of_kl is not None and s.kl_estimator == "full":
+        lines.append(note("The exact KL pulls on all candidates, beside this."))
+    elif of_kl is not None:
+        lines.append(note(f"of it {number(derivative - of_kl)} by S, {number(of_kl)} by K"))
+    if s.entropy_coef:
+        lines.append(note("The entropy bonus acts on all candidates, beside this."))
+    return lines

@@ -1,0 +1,88 @@
+"""What formulas are made of: lines of styled text, and the numbers of one token."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from rlplay.scenario.settings import Settings
+from rlplay.ui.numbers import plain, signed
+
+Kind = Literal["plain", "won", "lost", "note", "old", "new"]
+Line = list[tuple[str, Kind]]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What the records hold about one token; None where nothing was computed yet."""
+
+    logprob: float | None = None
+    advantage: float | None = None
+    ratio: float | None = None
+    """At the level of the settings: the token's own, or its answer's."""
+    clip_state: int | None = None
+    kl: float | None = None
+    """The KL term as trained: already times w where the settings correct its bias."""
+    beta: float | None = None
+    """The KL's weight in that step, where it adapts."""
+    dloss_dlogp: float | None = None
+    dkl_dlogp: float | None = None
+    weight: float | None = None
+    """What the token's loss is multiplied with in the sum."""
+    left_out: int | None = None
+    """An index of `LEFT_OUT`."""
+    change: float | None = None
+    """Σ of ℓ − ℓ_old over the token's answer."""
+    reward: float | None = None
+    returned: float | None = None
+    baseline: float | None = None
+    pair: Pair | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Where a token's answer is compared: whether it is the chosen one, the scores s of both answers, and KTO's z.
+
+    None for what the loss does not have.
+    """
+
+    chosen: bool
+    own: float | None = None
+    other: float | None = None
+    baseline: float | None = None
+
+
+def settled(settings: Mapping[str, Any]) -> Settings:
+    """Recorded settings as such; those that this version does not know are passed over."""
+    return msgspec.convert({name: settings[name] for name in Settings.__struct_fields__ if name in settings}, Settings)
+
+
+def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
+    """The band [1 − ε, 1 + ε_high] of the ratio."""
+    low, high = settled(settings).clip_range
+    return 1 - low, 1 + high
+
+
+def digits(s: Settings) -> int:
+    """Digits after the point that tell a ratio at the edge of its band from 1: 2, and more where the band is narrow."""
+    narrow = min((side for side in s.clip_range if side > 0), default=1.0)
+    return min(max(2, 1 - math.floor(math.log10(narrow))), 6)
+
+
+def bracketed(value: float, places: int = 2) -> str:
+    """A factor within a product: "0.93", "(−1.08)"."""
+    return f"({stripped(value, places)})" if value < 0 else plain(value, places)
+
+
+def stripped(value: float, places: int = 2) -> str:
+    """With its sign, without the blank that a zero keeps for it."""
+    return signed(value, places).strip()
+
+
+def note(text: str) -> Line:
+    """A line that explains."""
+    return [(text, "note")]
