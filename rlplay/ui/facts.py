@@ -10,8 +10,8 @@ import numpy as np
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
-from rlplay.ui.formula.pair import score
-from rlplay.ui.formula.parts import Numbers, Pair
+from rlplay.ui.formula.pair import paired
+from rlplay.ui.formula.parts import Numbers
 
 _STEPPED = (
     "logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp", "dkl_dlogp", "weights", "left_out",
@@ -105,7 +105,7 @@ class Facts:
             reward=value_at(self.lenses["token_rewards"], token),
             returned=value_at(self.lenses["returns"], token),
             baseline=value_at(None if credited is None else credited.baseline, token),
-            pair=None if loss_type == "policy_gradient" else self._pair(completion, loss_type),
+            pair=paired(self.update, completion, loss_type),
         )
 
     def _metric(self, name: str) -> float | None:
@@ -122,30 +122,6 @@ class Facts:
         if sampled is None or now is None:
             return None
         return float(((now[own] - sampled.old_logprobs[own]) * sampled.mask[own]).sum())
-
-    def _pair(self, completion: int, loss_type: str) -> Pair | None:
-        """How the completion's label and scores stand; None without a label."""
-        sampled, scored = self.update.sampled, self.update.scored
-        if sampled is None or scored is None or not scored.roles or not scored.roles[completion]:
-            return None
-        role = scored.roles[completion]
-        others = [
-            i
-            for i in np.flatnonzero(sampled.group == sampled.group[completion])
-            if scored.roles[i] and scored.roles[i] != role
-        ]
-        return Pair(
-            role == "chosen",
-            self._score(completion, loss_type),
-            self._score(int(others[0]), loss_type) if others else None,
-            self._metric("kto/kl"),
-        )
-
-    def _score(self, completion: int, loss_type: str) -> float | None:
-        sampled, now, own = self.update.sampled, self._last_step["logprobs"], self._own(completion)
-        assert sampled is not None
-        logprobs = sampled.old_logprobs[own] if now is None or np.isnan(now[own]).any() else now[own]
-        return score(loss_type, logprobs, None if self.ref is None else self.ref[own])
 
 
 def value_at(values: Array | None, token: int) -> float | None:

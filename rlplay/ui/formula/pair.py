@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from rlplay.scenario.settings import Settings
 from rlplay.scenario.terms import equation, terms
 from rlplay.trace.records import Array
+from rlplay.trace.update import Update
 from rlplay.ui.formula.parts import Line, Numbers, Pair, note, stripped
+
+_CERTAIN = 1e-9
+"""A mean log-probability nearer to 0 has odds without end."""
 
 
 def pair(s: Settings, numbers: Numbers) -> list[Line]:
@@ -22,6 +28,45 @@ def pair(s: Settings, numbers: Numbers) -> list[Line]:
     return [*lines, note(f"this is the {'chosen' if of.chosen else 'rejected'} answer")]
 
 
+def paired(update: Update, completion: int, loss_type: str) -> Pair | None:
+    """A completion's label and scores as of its last optimizer step; None without pairs or without a label."""
+    sampled, scored = update.sampled, update.scored
+    if loss_type == "policy_gradient" or sampled is None or scored is None or not scored.roles:
+        return None
+    role, group = scored.roles[completion], int(sampled.group[completion])
+    siblings = (int(i) for i in np.flatnonzero(sampled.group == group))
+    other = next((i for i in siblings if scored.roles[i] not in ("", role)), None)
+    if not role:
+        return None
+    return Pair(
+        role == "chosen",
+        _score(update, completion, loss_type),
+        None if other is None else _score(update, other, loss_type),
+        update.steps[-1].metrics.get("kto/kl") if update.steps else None,
+        float(sampled.columns[group].get("margin") or 0),
+    )
+
+
+def _score(update: Update, completion: int, loss_type: str) -> float | None:
+    sampled, credited = update.sampled, update.credited
+    assert sampled is not None
+    start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
+    tokens = start + np.flatnonzero(sampled.mask[start:end])
+    if loss_type == "reward":
+        values = _latest(update, "values", None if credited is None else credited.values)
+        return None if values is None else float(values[tokens[-1]])
+    logprobs = _latest(update, "logprobs", sampled.old_logprobs)
+    reference = None if credited is None else credited.ref_logprobs
+    assert logprobs is not None
+    return score(loss_type, logprobs[tokens], None if reference is None else reference[tokens])
+
+
+def _latest(update: Update, field: str, before: Array | None) -> Array | None:
+    """What the optimizer steps recorded, and what there was `before` where none has seen a token."""
+    latest = update.latest_step(field)
+    return before if latest is None or before is None else np.where(np.isnan(latest), before, latest)
+
+
 def score(loss_type: str, logprobs: Array, ref_logprobs: Array | None) -> float | None:
     """s, what the loss takes an answer of these tokens' log-probabilities for; None where it scores none."""
     mean = float(logprobs.mean())
@@ -33,7 +78,7 @@ def score(loss_type: str, logprobs: Array, ref_logprobs: Array | None) -> float 
         case "simpo":
             return mean
         case "orpo":
-            return mean - math.log(-math.expm1(mean))
+            return mean - math.log(-math.expm1(min(mean, -_CERTAIN)))
     if ref_logprobs is None:
         return None
     gaps = logprobs - ref_logprobs
@@ -55,6 +100,10 @@ def value(s: Settings, of: Pair) -> float | None:
             loss = (gap - 1 / (2 * s.beta)) ** 2
         case "orpo":
             loss = s.beta * _nll(gap)
+        case "reward":
+            assert of.own is not None
+            assert of.other is not None
+            loss = _nll(gap - of.margin) + s.center_rewards_coefficient * (of.own + of.other) ** 2
         case "robust":
             loss = ((1 - smoothing) * _nll(scaled) - smoothing * _nll(-scaled)) / (1 - 2 * smoothing)
         case _:

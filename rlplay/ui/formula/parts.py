@@ -45,15 +45,16 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Pair:
-    """Where a token's answer is compared: whether it is the chosen one, the scores s of both answers, and KTO's z.
+    """Where a token's answer is compared: whether it is the chosen one, and the scores s of both answers.
 
-    None for what the loss does not have.
+    `baseline` is KTO's z, `margin` by how much a reward model should tell them apart. None for what the loss has not.
     """
 
     chosen: bool
     own: float | None = None
     other: float | None = None
     baseline: float | None = None
+    margin: float = 0.0
 
 
 def settled(settings: Mapping[str, Any]) -> Settings:
