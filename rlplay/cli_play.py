@@ -118,9 +118,9 @@ def _needs_a_terminal(instead: str) -> None:
 
 
 def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
-    job = _new_job(scenario, device, None, changes)
-    _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
-    with curtain(job.scenario.title):
+    with curtain(scenario or FLAGSHIP):
+        job = _new_job(scenario, device, None, changes)
+        _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.app import play as open_playground
     return open_playground(job, demo)
 
@@ -177,9 +177,9 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
 @click.option("--device", default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto.")
 def resume(recorded: Path, device: str) -> int:
     """Go on with a recorded run in the playground, from its last snapshot."""
-    job = _job_going_on(recorded, device)
-    _needs_a_terminal(f"rlplay run --resume {recorded}")
-    with curtain(job.scenario.title):
+    with curtain(recorded.stem):
+        job = _job_going_on(recorded, device)
+        _needs_a_terminal(f"rlplay run --resume {recorded}")
         from rlplay.ui.app import play as open_playground
     return open_playground(job)
 

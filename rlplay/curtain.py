@@ -14,8 +14,12 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[2J", "\x1b[?25h\x1b[?1049l"
 def curtain(title: str) -> Iterator[None]:
     """A title in the middle of the alternate screen, which the program that follows takes over.
 
-    The normal screen comes back only if the block raises; otherwise whoever took over leaves the alternate one.
+    The normal screen comes back only if the block raises; otherwise whoever took over leaves the alternate one. Where
+    there is no terminal, nothing is written.
     """
+    if not sys.stdout.isatty():
+        yield
+        return
     columns, lines = shutil.get_terminal_size()
     text = f"rlplay · {title}"[:columns]
     place = f"\x1b[{lines // 2};{(columns - len(text)) // 2 + 1}H"

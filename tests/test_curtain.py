@@ -7,6 +7,11 @@ import pytest
 from rlplay.curtain import curtain
 
 
+@pytest.fixture(autouse=True)
+def terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+
+
 def test_the_title_stays_for_whoever_takes_over(capsys: pytest.CaptureFixture[str]) -> None:
     with curtain("Learn to think"):
         pass
@@ -20,3 +25,10 @@ def test_the_shell_comes_back_if_nobody_takes_over(capsys: pytest.CaptureFixture
     with pytest.raises(ImportError), curtain("x" * 500):
         raise ImportError
     assert capsys.readouterr().out.endswith("\x1b[?25h\x1b[?1049l")
+
+
+def test_a_pipe_gets_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
+    with curtain("Learn to think"):
+        pass
+    assert capsys.readouterr().out == ""

@@ -43,7 +43,7 @@ def start_seconds(env: dict[str, str]) -> tuple[float, float, float]:
     for _ in range(5):
         terminal = Terminal(rlplay(), env=env)
         try:
-            terminal.wait_for("Learn to think")
+            terminal.wait_for("rlplay")
             titles.append(time.monotonic() - terminal.started)
             terminal.wait_for("Rollouts")
             frames.append(time.monotonic() - terminal.started)
