@@ -76,17 +76,18 @@ class Driver:
             with closing(RunReader(path)) as reader:
                 started, changes = reader.started, reader.changes()
                 self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
-                reached = max(reader.updates(), default=0)
+                reached, branched = max(reader.updates(), default=0), reader.branched
             self._writer = RunWriter.reopen(path)
             self._knobs = Knobs(msgspec.convert(started.settings, Settings), changes)
         else:
-            reached = 0
+            reached = branched = 0
             self._writer = RunWriter.create(path, started)
             self._knobs = Knobs(self._state.settings, [])
         self._store = SnapshotStore(self._writer, path)
         self._sink(started)
         if self._job.resume:
-            self._go_to(self._store.nearest(reached))
+            # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
+            self._go_to(max(self._store.nearest(reached), min(branched, reached)))
             self._knobs.forget_after(self._state.update)
             self._emit(Rewound(update=self._state.update, abandoned=reached))
         self._moments: Iterator[Moment] = train(self._state, self._plan)

@@ -12,6 +12,7 @@ from torch import Tensor
 from rlplay.engine.reward_model import reward_model_of
 from rlplay.engine.state import REWARD, State, new_optimizer
 from rlplay.trace.runfile import RunWriter
+from rlplay.trace.runfile_format import snapshots_folder
 
 BUDGET = 1_000_000_000
 """Bytes of disk that the snapshots of a run may take, unless a single one is larger."""
@@ -30,7 +31,7 @@ class SnapshotStore:
 
     def __init__(self, writer: RunWriter, run: Path) -> None:
         self._writer = writer
-        self._folder = run.with_name(run.name.removesuffix(".rlplay") + ".snapshots")
+        self._folder = snapshots_folder(run)
         for unfinished in self._folder.glob("*.partial"):
             unfinished.unlink(missing_ok=True)
 

@@ -15,6 +15,7 @@ from typing import Any
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Labelled, Rewound, Sampled, Started, Stepped
 from rlplay.trace.runfile_format import (
+    BRANCHED,
     DETAIL,
     SCHEMA,
     RunFileError,
@@ -170,6 +171,12 @@ class RunReader:
         if first is None or not isinstance(first[1], Started):
             raise RunFileError(f"{path} has no beginning; restore it from a copy")
         self.started: Started = first[1]
+
+    @property
+    def branched(self) -> int:
+        """The update up to which this run was copied from another; 0 for a run of its own."""
+        rows = self._rows("SELECT value FROM meta WHERE key = ?", BRANCHED)
+        return int(rows[0][0]) if rows else 0
 
     def updates(self) -> list[int]:
         """The finished updates of the live branch, rising."""

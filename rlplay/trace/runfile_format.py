@@ -21,6 +21,7 @@ from rlplay.trace.records import AnyRecord, Finished
 
 FORMAT = 1
 APPLICATION = 0x524C7079  # "RLpy", what `file` and SQLite's application_id tell run files by
+BRANCHED = "branched"  # meta: the update up to which a run was copied from another
 DETAIL = ("sampled", "scored", "credited", "searched", "stepped")  # the kinds of records that thinning removes
 
 SCHEMA = f"""
@@ -67,6 +68,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     update: int
     path: Path
     bytes: int
+
+
+def snapshots_folder(run: Path) -> Path:
+    """Where the snapshots of the run file `run` are."""
+    return run.with_name(run.name.removesuffix(".rlplay") + ".snapshots")
 
 
 def pack(record: AnyRecord) -> bytes:

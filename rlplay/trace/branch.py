@@ -1,0 +1,77 @@
+"""A run that begins as another one did: everything up to an update in a file of its own, with the state to go on from.
+
+What is copied is a complete run. It is replayed, resumed and exported like any other, also once its parent is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.runfile_format import BRANCHED, RunFileError, Snapshot, connect, explained, snapshots_folder
+
+_UNTIL = "branch = 0 AND number <= :update"
+# A knob turned at the end of the update is part of the state it left; that the run once went back there is not.
+_RECORDS = f"""kind != 'started' AND NOT (kind = 'rewound' AND number = :update) AND ({_UNTIL}
+    OR branch = 0 AND kind = 'changed' AND phase = 'sample' AND number = :update + 1)"""
+_TABLES = (
+    ("records", "number, kind, step, phase, data", f"{_RECORDS} ORDER BY id"),
+    ("metrics", "number, name, value", _UNTIL),
+)
+
+
+def branch(parent: Path, update: int, path: Path) -> None:
+    """Write the run `parent` up to the end of `update` to the new file `path`; the parent may still be growing.
+
+    Raises RunFileError if it has not finished that update, or if a file cannot be read or written.
+    """
+    with closing(RunReader(parent)) as reader:
+        finished = reader.updates()
+        if update and update not in finished:
+            have = f"it has reached update {finished[-1]}" if finished else "it has no finished update yet"
+            raise RunFileError(f"{parent} cannot be branched at update {update}; {have}")
+        started = msgspec.structs.replace(reader.started, run_id=uuid.uuid4().hex)
+        with closing(RunWriter.create(path, started)) as writer:
+            _copy(parent, update, path)
+            for snapshot in reversed([each for each in reader.snapshots() if each.update <= update]):
+                if _take(snapshot, writer):
+                    break
+
+
+def _copy(parent: Path, update: int, path: Path) -> None:
+    with (
+        closing(connect(parent, reading=True)) as old,
+        closing(connect(path)) as new,
+        explained(path, "written"),
+        new,
+    ):
+        old.execute("BEGIN")  # all tables as of one moment
+        new.execute("BEGIN IMMEDIATE")
+        for table, columns, which in _TABLES:
+            rows = old.execute(f"SELECT {columns} FROM {table} WHERE {which}", {"update": update})
+            places = ", ".join("?" for _ in columns.split(","))
+            new.executemany(f"INSERT INTO {table} ({columns}) VALUES ({places})", rows)
+        new.execute("INSERT INTO meta VALUES (?, ?)", (BRANCHED, str(update)))
+
+
+def _take(snapshot: Snapshot, writer: RunWriter) -> bool:
+    """Have the snapshot beside the new run too; False if its owner has deleted it in the meantime."""
+    copy = snapshots_folder(writer.path) / snapshot.path.name
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        try:
+            os.link(snapshot.path, copy)  # a snapshot is never written to again: both runs can own the same bytes
+        except FileNotFoundError:
+            return False
+        except OSError:
+            shutil.copyfile(snapshot.path, copy)
+    except OSError as error:
+        raise RunFileError(f"{copy} cannot be written ({error}); free some disk space") from error
+    writer.add_snapshot(snapshot.update, copy, snapshot.bytes)
+    return True
