@@ -240,4 +240,18 @@ def replay(recorded: Path) -> int:
     return open_replay(path)
 
 
-COMMANDS = (play, demo, run, resume, replay)
+@click.command()
+@click.argument("one", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("other", metavar="RUN", type=click.Path(path_type=Path))
+def compare(one: Path, other: Path) -> int:
+    """Open two recorded runs side by side: curves in one plot, the same prompts next to each other."""
+    from rlplay import paths
+
+    found = paths.find_run(one), paths.find_run(other)
+    _needs_a_terminal(f"rlplay export {shlex.quote(str(one))} --format jsonl --out PATH, and so for the other")
+    from rlplay.ui.app import compare as open_comparison
+
+    return open_comparison(*found)
+
+
+COMMANDS = (play, demo, run, resume, replay, compare)

@@ -208,6 +208,17 @@ async def _timeline(app: RlplayApp, _argument: Any) -> None:
     app.open_timeline()
 
 
+async def _branch(app: RlplayApp, argument: Any) -> None:
+    app.open_branch(argument)
+
+
+async def _compare(app: RlplayApp, _argument: Any) -> None:
+    if app.beside.session is None:
+        app.open_branch(None)
+    else:
+        app.open_comparison()
+
+
 async def _log(app: RlplayApp, _argument: Any) -> None:
     app.open_log()
 
@@ -252,6 +263,8 @@ ACTIONS: dict[str, Action] = {
     "panel": _panel,
     "knobs": _knobs,
     "timeline": _timeline,
+    "branch": _branch,
+    "compare": _compare,
     "log": _log,
     "help": _help,
     "words": _words,

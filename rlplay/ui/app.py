@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.theme import Theme
 
-from rlplay.link.messages import Failed, Status
+from rlplay.link.messages import Status
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
@@ -24,6 +23,8 @@ from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.actions import ACTIONS
+from rlplay.ui.beside import Beside
+from rlplay.ui.follow import follow
 from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
 from rlplay.ui.narrate import narrate, narrate_problem, narrate_run, narrate_start
 from rlplay.ui.order import SORTS, Sort, order
@@ -54,6 +55,11 @@ def replay(path: str | Path) -> int:
     return RlplayApp(ReplaySource(Path(path))).run() or 0
 
 
+def compare(one: str | Path, other: str | Path) -> int:
+    """Open two recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
+    return RlplayApp(ReplaySource(Path(one)), beside=ReplaySource(Path(other))).run() or 0
+
+
 class RlplayApp(App[int]):
     """The playground."""
 
@@ -72,11 +78,13 @@ class RlplayApp(App[int]):
         Binding("escape", "verb('live')", "back to live", show=False),
     ]
 
-    def __init__(self, source: Source, demo: bool = False) -> None:
+    def __init__(self, source: Source, demo: bool = False, beside: Source | None = None) -> None:
+        """On `source`, with its lesson played hands-free in a `demo`, or compared with the source `beside` it."""
         super().__init__()
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
         self.session = Session(source)
+        self.beside = Beside(self, beside)
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
         self.lens_choice: str | None = None
@@ -116,6 +124,9 @@ class RlplayApp(App[int]):
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
+        if self.beside.session is not None:
+            self.beside.listen()
+            self.open_comparison()
         # What start-up made stays for good: a collector that looks through it again and again holds up key presses.
         gc.freeze()
 
@@ -134,30 +145,9 @@ class RlplayApp(App[int]):
 
     def listen(self) -> None:
         """Start the source and take its events from now on."""
-        self.run_worker(self._listen(), group="source", exclusive=True, exit_on_error=False)
+        self.run_worker(follow(self.session, self._heard), group="source", exclusive=True, exit_on_error=False)
 
-    async def _listen(self) -> None:
-        source = self.session.source
-        try:
-            await source.start()
-            async for event in source.events():
-                self.session.apply(event)
-                if isinstance(event, Status):
-                    self._heard(event)
-                # A source that always has something ready would never let a key press in.
-                await asyncio.sleep(0)
-        except OSError as error:
-            self.session.apply(Failed(f"The engine could not be started: {error}"))
-            return
-        except Exception as error:
-            # Whatever a damaged record or a broken pipe raises, the screen must not wait for ever.
-            what = "The engine cannot be followed" if source.live else "The run cannot be read"
-            self.session.apply(Failed(f"{what}: {error or type(error).__name__}", traceback.format_exc()))
-            return
-        if self.session.failed is None:
-            self.session.apply(Failed("The engine ended unexpectedly; what it had recorded is safe on disk."))
-
-    def _heard(self, status: Status) -> None:
+    async def _heard(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
         self.lesson.heard(status)
         if first and self.lesson.hands_free:
@@ -166,7 +156,7 @@ class RlplayApp(App[int]):
             self.narrator.say(self.session.source.question, hint="`t` plays the lesson · `space` runs freely")
 
     async def on_unmount(self) -> None:
-        await self.session.source.close()
+        await asyncio.gather(self.session.source.close(), self.beside.close())
 
     # Screen out
 
@@ -297,6 +287,29 @@ class RlplayApp(App[int]):
         from rlplay.ui.screens.timeline import TimelineScreen
 
         self.push_screen(TimelineScreen(self.session))
+
+    def open_branch(self, number: int | None) -> None:
+        """Ask what should be different in a branch from the end of update `number`, None being the last finished."""
+        started = self.session.started
+        if started is None:
+            self.notify("There is nothing to branch from yet: the engine is still starting.")
+            return
+        from rlplay.ui.screens.branch import BranchScreen
+
+        at = self.session.finished if number is None else number
+
+        def begin(changes: list[tuple[str, Any]] | None) -> None:
+            if changes is not None:
+                self.run_worker(self.beside.branch_off(at, changes), group="branch", exclusive=True)
+
+        self.push_screen(BranchScreen(self.session, started, at), begin)
+
+    def open_comparison(self) -> None:
+        """This run and the one beside it."""
+        from rlplay.ui.screens.compare import CompareScreen
+
+        if self.beside.session is not None:
+            self.push_screen(CompareScreen(self.session, self.beside.session))
 
     def open_log(self) -> None:
         """What the engine said."""

@@ -37,6 +37,13 @@ class Layout:
         """Nothing to show."""
         self.rows, self._first = [], {}
 
+    def replace(self, rows: list[Row]) -> None:
+        """Have these lines instead, with the same completions in the same order."""
+        self.rows, self._first = rows, {}
+        for at, row in enumerate(rows):
+            if row.completion >= 0:
+                self._first.setdefault(row.completion, at)
+
     def arrange(self, sampled: Sampled, clips: Array | None, order: list[int], width: int, signs: bool) -> None:
         """Lay out the completions in this `order`; `signs`: blanks visible and a line for numbers under each."""
         if (width, signs) != self._wrapped_for:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -43,6 +44,8 @@ class Source(Protocol):
     """Where events come from: a live engine or a run file."""
 
     live: bool
+    path: Path
+    """The run file; a live engine makes it when it starts."""
     title: str
     """What the scenario is called, known before anything else."""
     question: str
@@ -150,6 +153,16 @@ class Session:
         if update is None or self.started is None:
             return self.settings
         return settings_at(self.started.settings, self._changes, update.number, phase)
+
+    def settings_after(self, number: int) -> dict[str, Any]:
+        """The settings that the update after `number` began with, on top of which a branch is changed."""
+        begun = {} if self.started is None else self.started.settings
+        return settings_at(begun, self._changes, number + 1, "sample")
+
+    @property
+    def finished(self) -> int:
+        """The last update there are numbers of; 0 before the first."""
+        return max(self.history.series("num_tokens")[0], default=0)
 
     def apply(self, event: Happening) -> None:
         """Take one event."""

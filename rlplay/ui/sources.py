@@ -42,6 +42,7 @@ class LiveSource:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self.path = Path(job.run)
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, job.scenario.script
         self._engine: EngineProcess | None = None
         self._reader: RunReader | None = None
@@ -52,7 +53,7 @@ class LiveSource:
         from rlplay.link.client import EngineProcess
 
         # An engine that died before it made the run file left nothing to resume.
-        resume = self._job.resume or (self._engine is not None and Path(self._job.run).exists())
+        resume = self._job.resume or (self._engine is not None and self.path.exists())
         reader = self._open() if self._engine is None and resume else None
         self._past = None if reader is None else Restored(reader.history(), reader.changes())
         if self._engine is not None:
@@ -100,7 +101,7 @@ class LiveSource:
     def _open(self) -> RunReader | None:
         if self._reader is None:
             try:
-                self._reader = RunReader(Path(self._job.run))
+                self._reader = RunReader(self.path)
             except RunFileError:
                 return None
         return self._reader
@@ -113,6 +114,7 @@ class ReplaySource:
 
     def __init__(self, path: Path) -> None:
         """Open the run; RunFileError if it cannot be read."""
+        self.path = path
         self._reader = RunReader(path)
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
         self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ class Fed:
     live = True
     title = "Word problems"
     question = "Does it learn?"
+    path = Path("nowhere.rlplay")
 
     def __init__(self, script: list[dict[str, Any]] | None = None) -> None:
         self.script = script or []

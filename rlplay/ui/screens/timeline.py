@@ -1,4 +1,4 @@
-"""The timeline: every update of the run, to look at, to go back to, while the engine goes on."""
+"""The timeline: every update of the run, to look at, to go back to, to branch from, while the engine goes on."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class TimelineScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "rewind", "go back to it"),
+        Binding("b", "branch", "branch from it"),
         Binding("v", "live", "back to live"),
         Binding("y", "copy", "copy"),
         Binding("escape,g,q", "dismiss", "close"),
@@ -55,7 +56,7 @@ class TimelineScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Timeline"
-            panel.border_subtitle = keyed("`enter` look · `z` go back · `v` live · `esc` close")
+            panel.border_subtitle = keyed("`enter` look · `z` go back · `b` branch · `v` live · `esc` close")
             yield Static(id="state")
             yield Static(id="columns")
             yield Updates()
@@ -80,7 +81,7 @@ class TimelineScreen(ModalScreen[None]):
     def _follow(self) -> None:
         """Take what has happened since."""
         session = self._session
-        reached = _reached(session)
+        reached = session.finished
         known = reached, len(session.history.marks), session.looking, session.history.latest("eval_reward")
         if known != self._known:
             self._known = known
@@ -102,7 +103,7 @@ class TimelineScreen(ModalScreen[None]):
         if row is None:
             return keyed("What the engine is doing now. `↑` goes back in time; the engine goes on meanwhile.")
         if self._asked == row.number:
-            after = f"Updates {row.number + 1} to {_reached(self._session)} are given up; their curves stay, grey."
+            after = f"Updates {row.number + 1} to {self._session.finished} are given up; their curves stay, grey."
             return keyed(f"Go back to {_called(row.number)}? {after}\n`z` again goes back, any move keeps everything.")
         tokens = "Its answers were not kept, only its numbers." if row.number and not row.tokens else ""
         repeats = self._session.source.live and not row.snapshot
@@ -139,6 +140,11 @@ class TimelineScreen(ModalScreen[None]):
             self.post_message(Perform("rewind", row.number))
             self.dismiss()
 
+    def action_branch(self) -> None:
+        """Begin a second run with the update under the cursor behind it."""
+        self.post_message(Perform("branch", self.cursor))
+        self.dismiss()
+
     def action_live(self) -> None:
         """Look at what the engine is doing."""
         self.post_message(Perform("live"))
@@ -161,12 +167,6 @@ def state(session: Session) -> Content:
         return Content.assemble(("● live", "bold $success"), " · running" if running else " · paused")
     shown = session.shown
     return Content(f"■ replay · update {0 if shown is None else shown.number}")
-
-
-def _reached(session: Session) -> int:
-    """The last finished update there are numbers of."""
-    timeline = Timeline(session.history, 0)
-    return max(session.history.series(timeline.score)[0], default=0)
 
 
 def _called(number: int) -> str:

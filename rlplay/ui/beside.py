@@ -1,0 +1,79 @@
+"""The run beside the one on the screen: a branch with an engine of its own, or a second recording."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlplay import paths
+from rlplay.link.messages import Advance, Set, Status
+from rlplay.scenario.schema import Job
+from rlplay.trace.branch import branch
+from rlplay.trace.records import Started
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.text import visible
+from rlplay.ui.command import scenario_of
+from rlplay.ui.follow import follow
+from rlplay.ui.session import Session, Source
+from rlplay.ui.sources import LiveSource
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+Changes = Sequence[tuple[str, Any]]
+
+
+class Beside:
+    """At most one second session, followed like the first."""
+
+    def __init__(self, app: RlplayApp, source: Source | None) -> None:
+        self._app = app
+        self.session = None if source is None else Session(source)
+
+    def listen(self, changes: Changes | None = None) -> None:
+        """Start its source and take its events. A branch first has its `changes` set and then plays one update."""
+        assert self.session is not None
+        session, waiting = self.session, changes
+
+        async def heard(_status: Status) -> None:
+            nonlocal waiting
+            told, waiting = waiting, None
+            if told is not None:
+                for name, value in told:
+                    await session.source.send(Set(name, value))
+                await session.source.send(Advance("update"))
+
+        self._app.run_worker(follow(session, heard), group="beside", exclusive=True, exit_on_error=False)
+
+    async def branch_off(self, number: int, changes: Changes) -> None:
+        """Copy the run up to update `number`, start an engine on the copy and compare the two.
+
+        It takes the place of an earlier branch, whose engine ends; its run file stays.
+        """
+        one = self._app.session
+        assert one.started is not None
+        path = paths.new_run(f"{one.started.scenario}-from-{number}")
+        try:
+            await asyncio.to_thread(branch, one.source.path, number, path)
+        except RunFileError as error:
+            self._app.notify(visible(str(error)), severity="error", markup=False)
+            return
+        await self.close()
+        self.session = Session(LiveSource(_job(one.started, path)))
+        self.listen(changes)
+        self._app.open_comparison()
+
+    async def close(self) -> None:
+        """End what is followed."""
+        if self.session is not None:
+            await self.session.source.close()
+
+
+def _job(started: Started, path: Path) -> Job:
+    """What goes on with a copy of the run that began so: on the same device, with as many threads."""
+    scenario = msgspec.structs.replace(scenario_of(started), script=[])
+    return Job(scenario, str(path), started.device, started.threads, resume=True)

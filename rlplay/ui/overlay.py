@@ -1,0 +1,76 @@
+"""One metric of two runs in one plot: the first as a line, the second dotted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from rlplay.trace.history import History, Series
+from rlplay.trace.text import visible
+from rlplay.ui.picture import Picture, Size
+from rlplay.ui.plot import Curve, curves
+from rlplay.ui.timeline import heading
+from rlplay.ui.views import FIRST, SECOND, Source, exact
+
+LINE, DOTTED = "━", "┅"
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """The first of `names` that is recorded, in the source's run and in the `other`."""
+
+    names: tuple[str, ...]
+    other: Callable[[], History]
+
+    @property
+    def title(self) -> str:
+        """What it shows before anything is known."""
+        return heading(self.names[0])
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All that it may show."""
+        return self.names
+
+    def state(self, source: Source) -> object:
+        """Equal where the same is drawn."""
+        return self._pair(source), source.history.marks, self.other().marks
+
+    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+        """Both curves; one that has no points yet is left out."""
+        looks = (FIRST, "line"), (SECOND, "dotted")
+        series = [
+            Curve(updates, values, style, "dotted" if kind == "dotted" and len(updates) > 1 else "line")
+            for (updates, values), (style, kind) in zip(self._pair(source), looks, strict=True)
+            if updates
+        ]
+        marks = sorted({update for history in (source.history, self.other()) for update, _ in history.marks})
+        return curves(series, marks, size, log) if series else "not computed in either run"
+
+    def titles(self, source: Source, cursor: int | None, log: bool) -> tuple[Content, Content]:
+        """Above the metric, below both runs' values: at the cursor, else the latest."""
+        when = ("" if cursor is None else f" at {cursor}") + (" · log" if log else "")
+        values = [_value(series, cursor) for series in self._pair(source)]
+        below = Content.assemble(
+            (f"{LINE} A ", FIRST), (values[0], "bold $foreground"),
+            (f"  {DOTTED} B ", SECOND), (values[1], "bold $foreground"),
+        )  # fmt: skip
+        return Content.assemble(visible(heading(self._metric(source))), when), below
+
+    def _metric(self, source: Source) -> str:
+        known = (name for name in self.names if source.history.series(name)[0] or self.other().series(name)[0])
+        return next(known, self.names[0])
+
+    def _pair(self, source: Source) -> tuple[Series, Series]:
+        name = self._metric(source)
+        return source.history.series(name), self.other().series(name)
+
+
+def _value(series: Series, cursor: int | None) -> str:
+    updates, values = series
+    if not updates:
+        return "–"
+    value = values[-1] if cursor is None else dict(zip(updates, values, strict=True)).get(cursor)
+    return "–" if value is None else exact(value)

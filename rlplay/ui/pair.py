@@ -1,0 +1,95 @@
+"""Two runs to compare: where they stand, what is different about them, and how the one behind catches up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlplay.link.messages import Advance, AnyCommand, Pause
+from rlplay.scenario.knobs import KNOBS
+from rlplay.trace.text import visible
+from rlplay.trace.update import Update
+from rlplay.ui.draft import written
+from rlplay.ui.session import Session
+
+_BEGUN = ("scenario", "model", "seed", "device", "dtype")
+_KEPT = 8
+"""Updates held in memory, of both together."""
+
+
+class Pair:
+    """The run that was there first and the one beside it, A and B, and the update at which they are compared."""
+
+    def __init__(self, one: Session, other: Session) -> None:
+        self.both = one, other
+        self.picked: int | None = None  # chosen by hand; else the newest that both have finished
+        self._loaded: dict[tuple[int, int], Update | None] = {}
+
+    @property
+    def number(self) -> int:
+        """The update that is compared."""
+        return min(session.finished for session in self.both) if self.picked is None else self.picked
+
+    def updates(self) -> tuple[Update | None, Update | None]:
+        """That update of each run; None where nothing was kept of its answers."""
+        one, other = (self._update(side) for side in (0, 1))
+        return one, other
+
+    def _update(self, side: int) -> Update | None:
+        session, number = self.both[side], self.number
+        if not 0 < number <= session.finished:
+            return None
+        if (side, number) not in self._loaded:
+            while len(self._loaded) >= _KEPT:
+                self._loaded.pop(next(iter(self._loaded)))
+            self._loaded[side, number] = session.find(number)
+        return self._loaded[side, number]
+
+    def forget(self) -> None:
+        """One of the runs went back: what was loaded may have been done again."""
+        self._loaded.clear()
+        if self.picked is not None and self.picked > min(session.finished for session in self.both):
+            self.picked = None
+
+    def move(self, step: int) -> bool:
+        """To the update before or after that both have on record; False if there is none. RunFileError if damaged."""
+        common = sorted(set(self.both[0].source.recorded()) & set(self.both[1].source.recorded()))
+        beyond = [number for number in common if (number - self.number) * step > 0]
+        if beyond:
+            self.picked = min(beyond) if step > 0 else max(beyond)
+        return bool(beyond)
+
+    def differences(self) -> list[str]:
+        """What is different about B, at the update that is compared: "beta 0 → 0.1"."""
+        begun = [session.started for session in self.both]
+        if begun[0] is None or begun[1] is None:
+            return []
+        told = [(name, getattr(begun[0], name), getattr(begun[1], name)) for name in _BEGUN]
+        one, other = (session.settings_of(Update(max(self.number, 1))) for session in self.both)
+        told += [(name, one.get(name), other.get(name)) for name in KNOBS]
+        return [visible(f"{name} {written(a)} → {written(b)}") for name, a, b in told if a != b]
+
+    def onward(self, count: int | None) -> list[tuple[Session, AnyCommand]]:
+        """Who is told what so that the run behind plays `count` updates, None being all that it lacks.
+
+        Where both stand at the same update, both are told to; where something runs, it is told to pause instead.
+        """
+        running = [each for each in self.both if each.status is not None and each.status.running]
+        if running and count is None:
+            return [(session, Pause()) for session in running]
+        live = [each for each in self.both if each.source.live and each.failed is None and each not in running]
+        ahead = max(session.finished for session in self.both)
+        behind = [session for session in live if session.finished < ahead]
+        if behind:
+            return [(session, Advance("update", count or ahead - session.finished)) for session in behind]
+        return [(session, Advance("update", count)) for session in live] if count else []
+
+
+def place(session: Session) -> str:
+    """Where a run stands, in a few words."""
+    if session.failed is not None:
+        return f"ended: {session.failed.text}"
+    if session.loading is not None and session.status is None:
+        return f"{session.loading.what} {session.loading.fraction:.0%}"
+    status: Any = session.status
+    doing = "" if not session.source.live else " · running" if status and status.running else " · paused"
+    return f"update {session.finished}{doing}"

@@ -1,0 +1,273 @@
+"""Two runs side by side: the same update, the same prompts, one cursor, both curves; and the way to a second run."""
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+from textual.widgets import Static
+
+from rlplay.link.messages import Advance, Pause, Set
+from rlplay.trace.history import History
+from rlplay.trace.records import Changed, Finished
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.ui import beside
+from rlplay.ui.abreast import counterpart, level, parting
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.layout import Layout
+from rlplay.ui.overlay import Overlay
+from rlplay.ui.pair import Pair
+from rlplay.ui.picture import Size
+from rlplay.ui.screens.branch import BranchScreen
+from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.session import Session
+from rlplay.ui.sources import ReplaySource
+from rlplay.ui.views import FIRST, SECOND, Source
+from tests.recorded import synthetic_run, synthetic_started, synthetic_update
+from tests.ui.stage import Fed, all_text, playground, settled
+
+SIZE = (160, 45)
+
+
+def compared(tmp_path, updates=(4, 3), seeds=(0, 0)):
+    runs = [
+        synthetic_run(tmp_path / f"{name}.rlplay", *shape) for name, *shape in zip("ab", updates, seeds, strict=True)
+    ]
+    return RlplayApp(ReplaySource(runs[0]), beside=ReplaySource(runs[1]))
+
+
+async def opened(pilot):
+    await settled(pilot)
+    await settled(pilot)
+    screen = pilot.app.screen
+    assert isinstance(screen, CompareScreen)
+    screen.follow()
+    await settled(pilot)
+    return screen
+
+
+def head(screen):
+    return str(screen.query_one("#runs", Static).render())
+
+
+async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
+    app = compared(tmp_path, seeds=(0, 1))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        assert screen.pair.number == 3
+        assert "A  a  update 4" in head(screen)
+        assert "B  b  update 3" in head(screen)
+        assert "different about B: seed 0 → 1" in head(screen)
+        for tokens, seed in zip(screen.tokens, (0, 1), strict=True):
+            assert synthetic_update(3, seed)[0].prompts[0].split()[0] in all_text(tokens)
+        await pilot.press("escape")
+        assert app.screen is app.main
+        await pilot.press("b")
+        await settled(pilot)
+        assert isinstance(app.screen, CompareScreen)
+
+
+async def test_one_cursor_moves_in_both_and_the_frame_says_what_can_be_compared(tmp_path):
+    app = compared(tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await pilot.press("down", "right", "right")
+        await settled(pilot)
+        assert screen.tokens[0].cursor == screen.tokens[1].cursor != (0, 0)
+        assert screen.inspectors[0].clipping() == screen.inspectors[1].clipping(), "the same run twice"
+        assert "the same words before it" in str(screen.inspectors[1].border_subtitle)
+    app = compared(tmp_path / "other", seeds=(0, 1))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        assert "not the same prompt" in str(screen.inspectors[0].border_subtitle)
+
+
+async def test_what_is_compared_stays_while_the_runs_go_on(tmp_path):
+    app = compared(tmp_path, updates=(4, 4))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await pilot.press("left_square_bracket", "left_square_bracket", "down", "right")
+        await settled(pilot)
+        assert screen.pair.number == 2
+        before = all_text(screen.tokens[0]), screen.tokens[0].cursor
+        for session in screen.pair.both:
+            for number in range(5, 20):
+                for record in synthetic_update(number):
+                    session.history.add(record)
+        screen.follow()
+        assert (all_text(screen.tokens[0]), screen.tokens[0].cursor) == before
+        await pilot.press("v")
+        assert screen.pair.number == 19
+
+
+@pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+async def test_it_fits_and_the_panel_key_goes_around(tmp_path, size):
+    app = compared(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(pilot)
+        keys = screen.query_one("#keys", Static)
+        assert len(str(keys.render())) <= keys.content_size.width
+        for _ in range(3):
+            seen = [
+                w for w in (*screen.tokens, *screen.inspectors, *screen.curves.panels) if w.size.height and w.display
+            ]
+            assert any(w.has_focus for w in seen)
+            await pilot.press("p")
+            await settled(pilot)
+
+
+def test_two_layouts_stand_at_the_same_height_whatever_their_lines():
+    ours, theirs = synthetic_update(3)[0], synthetic_update(3, seed=4, generations=3)[0]
+    for width in (20, 34, 71):
+        one, other = Layout(), Layout()
+        one.arrange(ours, None, list(range(len(ours.group))), width, False)
+        other.arrange(theirs, None, list(range(len(theirs.group))), width + 5, True)
+        level(one, other)
+        for completion in range(len(ours.group)):
+            place = counterpart(completion, ours, theirs)
+            if place is None:
+                assert completion % 4 == 3, "only three answers each there"
+            else:
+                assert one.rows_of(completion) == other.rows_of(place)
+                assert one.begins(one.rows_of(completion).start)
+
+
+def test_where_two_answers_part():
+    one = synthetic_update(2)[0]
+    assert parting((one, 1), (one, 1)) is None
+    assert parting((one, 1), (one, 2)) == 0 or one.texts[one.offsets[1]] == one.texts[one.offsets[2]]
+    assert parting((one, 1), (one, 5)) == -1, "of another prompt"
+    changed = one.token_ids.copy()
+    changed[one.offsets[1] + 2] += 1
+    assert parting((one, 1), (msgspec.structs.replace(one, token_ids=changed), 1)) == 2
+
+
+def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
+    histories = History(), History()
+    for seed, history in enumerate(histories):
+        for number in range(1, 6):
+            history.add(synthetic_update(number, seed)[-1])
+    view = Overlay(("none", "reward"), lambda: histories[1])
+    picture = view.draw(Source(histories[0]), Size(60, 10), False)
+    assert {FIRST, SECOND} <= {str(span.style) for span in picture.content.spans}
+    above, below = view.titles(Source(histories[0]), 5, False)
+    last = [history.series("reward")[1][-1] for history in histories]
+    assert "Reward at 5" in above.plain
+    assert below.plain.startswith(f"━ A {last[0]:.5g}")
+    assert f"┅ B {last[1]:.5g}" in below.plain
+    before = view.state(Source(histories[0]))
+    histories[1].add(synthetic_update(6, 1)[-1])
+    assert view.state(Source(histories[0])) != before, "a new point of B is drawn too"
+
+
+def a_session(updates, live=True, running=False):
+    source = Fed()
+    source.live = live
+    session = Session(source)
+    for number in range(1, updates + 1):
+        (finished,) = (r for r in synthetic_update(number) if isinstance(r, Finished))
+        session.history.add(finished)
+    source.status(updates, running=running)
+    session.apply(source._queue.get_nowait())
+    return session
+
+
+def told(pair, count=None):
+    return [("AB"[pair.both.index(session)], command) for session, command in pair.onward(count)]
+
+
+def test_the_run_behind_catches_up_and_level_ones_go_together():
+    assert told(Pair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
+    assert told(Pair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
+    assert told(Pair(a_session(4), a_session(4))) == []
+    assert told(Pair(a_session(4), a_session(4)), 1) == [("A", Advance("update", 1)), ("B", Advance("update", 1))]
+    assert told(Pair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
+    assert told(Pair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
+    assert told(Pair(a_session(2, live=False), a_session(4, live=False)), 1) == [], "recordings are what they are"
+
+
+def test_differences_are_those_of_the_update_compared():
+    one, other = a_session(4), a_session(4)
+    for session in (one, other):
+        session.started = synthetic_started()
+    other._changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
+    pair = Pair(one, other)
+    assert pair.differences() == ["beta 0.05 → 0.1"]
+    pair.picked = 2
+    assert pair.differences() == []
+
+
+async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+    second = Fed()
+    jobs = []
+    monkeypatch.setattr(beside, "LiveSource", lambda job: jobs.append(job) or second)
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        source.path = synthetic_run(tmp_path / "a.rlplay", 4)
+        for number in range(1, 5):
+            source.update(number)
+            source.kept[number] = RunReader(source.path).load(number)
+        await settled(pilot)
+        await pilot.press("g", "up", "up", "b")
+        await settled(pilot)
+        assert isinstance(app.screen, BranchScreen)
+        assert "Branch from update 3" in app.screen.query_one("Vertical").border_title
+        app.screen.draft.put("beta", 0.2)
+        await pilot.press("a")
+        second.records([synthetic_started()])
+        second.status(3)
+        for _ in range(40):
+            await settled(pilot)
+            if second.commands:
+                break
+        (job,) = jobs
+        with RunReader(job.run) as reader:
+            assert reader.updates() == [1, 2, 3]
+        assert (job.resume, job.device, job.threads) == (True, "cpu", 1)
+        assert second.commands == [Set("beta", 0.2), Advance("update")]
+        assert source.commands == [], "the run on the screen stays as it is"
+        assert isinstance(app.screen, CompareScreen)
+        second.status(4)
+        await settled(pilot)
+        assert len(second.commands) == 2
+    assert second.closed == 1
+
+
+async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        source.path = tmp_path / "gone.rlplay"
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("b")
+        await settled(pilot)
+        await pilot.press("a")
+        for _ in range(10):
+            await settled(pilot)
+        assert app.beside.session is None
+        assert any("no run file at" in notice.message for notice in app._notifications)
+
+
+def test_the_comparison_needs_no_torch():
+    code = (
+        "import sys, rlplay.ui.beside, rlplay.ui.screens.compare, rlplay.ui.screens.branch;"
+        "print(*(m for m in ('torch', 'rlplay.engine') if m in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_a_branch_of_thinned_updates_keeps_their_numbers(tmp_path):
+    from rlplay.trace.branch import branch
+
+    path = synthetic_run(tmp_path / "a.rlplay", 3)
+    writer = RunWriter.reopen(path)
+    writer._db.execute("DELETE FROM records WHERE number = 2 AND kind = 'sampled'")
+    writer.close()
+    branch(path, 2, tmp_path / "b.rlplay")
+    with RunReader(tmp_path / "b.rlplay") as reader:
+        assert reader.updates() == [1, 2]
+        assert reader.detailed() == [1]
+        assert reader.history().series("reward")[0] == [1, 2]
+        assert reader.started.run_id != "synthetic-1"
