@@ -17,7 +17,7 @@ def curtain(title: str) -> Iterator[None]:
     The normal screen comes back only if the block raises; otherwise whoever took over leaves the alternate one. Where
     there is no terminal, nothing is written.
     """
-    if not sys.stdout.isatty():
+    if not _on_a_terminal():
         yield
         return
     columns, lines = shutil.get_terminal_size()
@@ -31,3 +31,7 @@ def curtain(title: str) -> Iterator[None]:
         sys.stdout.write(_LEAVE)
         sys.stdout.flush()
         raise
+
+
+def _on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
