@@ -14,8 +14,11 @@ HERE = Path(__file__).parent
 
 
 def learn_to_think(t: Terminal) -> None:
-    """After eight updates, the cursor on the first token of an answer."""
-    _updates(t, 8)
+    """After four updates, coloured by credit, the cursor on the token that got the most."""
+    _updates(t, 4)
+    t.press("c")
+    t.press("x")
+    t.settle()
 
 
 def clipped(t: Terminal) -> None:

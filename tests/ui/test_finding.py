@@ -35,6 +35,23 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
         assert app.inspector._shown[1] == app.rollouts.cursor == app.tokens.cursor
 
 
+async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
+    app, source = playground()
+    async with app.run_test(size=(160, 30)) as pilot:
+        source.update(1, prompts=12)
+        await settled(pilot)
+        app.point(24, 0)
+        await settled(pilot)
+        row, _ = app.tokens._layout.place(24, 0)
+        height = app.tokens.scrollable_content_region.height
+        assert app.tokens.scroll_y + 2 <= row <= app.tokens.scroll_y + height - 3
+        assert app.rollouts.scroll_y == app.tokens.scroll_y
+        top = app.tokens.scroll_y
+        await pilot.press("down")
+        await settled(pilot)
+        assert app.tokens.scroll_y == top, "a step scrolls no more than it has to"
+
+
 async def test_where_nothing_is_pulled_up_x_finds_what_is_pushed_down_most():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:

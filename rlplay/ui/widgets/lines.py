@@ -20,6 +20,8 @@ from rlplay.ui.theme import Palette, palette
 
 CORNERS = 6
 """Cells of a border's line that its words cannot take."""
+_NEAR = 4
+"""Lines out of sight that count as the next ones."""
 COLOURS = {None: 2, "standard": 16, "windows": 16, "256": 256, "truecolor": 1 << 24}
 
 
@@ -102,9 +104,13 @@ class Lines(ScrollView, can_focus=True):
             self.refresh_line(row)
 
     def reveal(self, first: int, last: int | None = None) -> None:
-        """Scroll as little as it takes to show the lines from `first` to `last`, the first above all."""
+        """Show the lines from `first` to `last`, the first above all: near ones by scrolling as little as it takes,
+        far ones with some of what stands around them.
+        """
         height, top = self.scrollable_content_region.height, self.scroll_offset.y
         last = first if last is None else last
+        if last >= top + height + _NEAR or first < top - _NEAR:
+            top = max(min(first - height // 3, self.count() - height), 0)
         if last >= top + height:
             top = last - height + 1
         top = min(top, first)
