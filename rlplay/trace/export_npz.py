@@ -12,6 +12,7 @@ the longest prompt, C of the longest completion, R completions in a step. What w
     step_I/rows            [R]     the completions of optimizer step I
     step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/dkl_dlogp, …/weights, …/left_out, …/kl,
     …/values               [R, C]
+    search                 JSON string, the records of the search for a step (TRPO)
     step_I/metrics, metrics, settings, reward_weights  JSON strings
 """
 
@@ -64,6 +65,8 @@ def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
         values = getattr(update.credited, name)
         if values is not None:
             out[name] = _padded(values, lengths)
+    if update.searched:
+        out["search"] = _json(update.searched)
     for step in update.steps:
         out |= {f"step_{step.step}/{name}": array for name, array in _step(step, lengths).items()}
     new = update.new_logprobs()

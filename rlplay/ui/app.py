@@ -164,7 +164,9 @@ class RlplayApp(App[int]):
     def lens(self) -> Lens:
         """The statistic that colours the tokens: the user's choice, or the one that fits the phase."""
         shown = self.session.shown
-        return LENSES[self.lens_choice or AUTOMATIC["sample" if shown is None else shown.phase]]
+        # While a step is still being searched for, nothing has been pulled: credit's colours stay.
+        phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
+        return LENSES[self.lens_choice or AUTOMATIC[phase]]
 
     def paint(self) -> None:
         """Bring the panels up to date with what has changed in the session."""
@@ -210,7 +212,8 @@ class RlplayApp(App[int]):
 
     def _curves_are_due(self, changes: set[str]) -> bool:
         shown = self.session.shown
-        return "history" in changes or self.session.looking is not None or (shown is not None and bool(shown.steps))
+        moved = shown is not None and bool(shown.steps or shown.searched)
+        return "history" in changes or self.session.looking is not None or moved
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel."""

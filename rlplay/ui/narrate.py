@@ -16,7 +16,7 @@ from rlplay.trace.history import History
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui import pairs
+from rlplay.ui import pairs, search
 from rlplay.ui.diagnose import BY_KNOB, warning
 from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
@@ -191,6 +191,8 @@ def _credit(update: Update, _history: History, _settings: dict[str, Any]) -> tup
 
 
 def _update(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    if settings.get("surrogate") == "trpo":
+        return search.told(update, settings)
     step = update.steps[-1]
     ratio = step.importance_ratio
     count = step.epochs * step.minibatches

@@ -19,6 +19,7 @@ class Ratios:
     """A view of one optimizer step, not of the run: it has no cursor of its own."""
 
     title = "Ratio · clip"
+    of_run = False
     metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
 
     def state(self, source: Source) -> object:

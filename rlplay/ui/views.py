@@ -43,6 +43,10 @@ class View(Protocol):
     def metrics(self) -> tuple[str, ...]:
         """Names of the metrics it shows, for help and for the cursor."""
 
+    @property
+    def of_run(self) -> bool:
+        """Whether it is drawn over the updates of the run, so that a cursor on one of them has a place in it."""
+
     def state(self, source: Source) -> object:
         """Equal for sources of which the same is drawn."""
 
@@ -72,6 +76,10 @@ class Lines:
 
     title: str
     traces: tuple[Trace, ...]
+
+    @property
+    def of_run(self) -> bool:
+        return True
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -139,6 +147,13 @@ KL = Lines(
     (
         Trace("kl", "to reference", estimator_of="kl_estimator"),
         Trace("kl_old", "to old policy", "dotted", estimator="k3"),
+    ),
+)
+STEP_KL = Lines(
+    "KL",
+    (
+        Trace("kl", "to reference", estimator_of="kl_estimator"),
+        Trace("kl_old_exact", "of a step", "dotted", estimator="exact"),
     ),
 )
 LENGTH = Lines(

@@ -19,13 +19,15 @@ from rlplay.ui.pairs import learns_from_answers
 from rlplay.ui.picture import CURSOR, Picture, Size
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
-from rlplay.ui.views import KL, LENGTH, NOTHING_YET, PAIRS, REWARD, Source, View, single
+from rlplay.ui.search import Search
+from rlplay.ui.views import KL, LENGTH, NOTHING_YET, PAIRS, REWARD, STEP_KL, Source, View, single
 from rlplay.ui.views import Lines as Curves
 from rlplay.ui.widgets.lines import CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words import KL as KL_WORDS
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
+TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 _TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 
@@ -50,6 +52,10 @@ one standard deviation to each side. While an older update is on the screen, its
 logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
 below it, the surrogate's gradient exactly zero (a KL term in the loss still pulls). Tokens outside on the other side
 still pull. Clipping does not bound the ratio.
+
+**Trust region** takes its place where surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
+gradient, as high as what is left to solve (logarithmic, three orders of magnitude). Below stand the steps that were
+tried, as shares of the way to the KL limit: the exact KL of each, what the surrogate gained, and whether it was taken.
 
 {KL_WORDS}"""
     DEFAULT_CSS = """
@@ -123,7 +129,7 @@ still pull. Clipping does not bound the ratio.
             return keyed(drawn)
         content = drawn.content
         at = self.standing if self.cursor is None else self.cursor
-        if at is not None and self.source is not None and not isinstance(self.view, Ratios):
+        if at is not None and self.source is not None and self.view.of_run:
             notes = [visible(text) for update, text in self.source.history.marks if update == self.cursor]
             content = drawn.with_cursor(at, " · ".join(notes))
         return _without_tints(content) if self.app.native_ansi_color else content
@@ -171,7 +177,7 @@ still pull. Clipping does not bound the ratio.
         updates = self._updates()
         drawn = self._drawn[1] if self._drawn is not None else None
         offset = event.get_content_offset(self)
-        if offset is not None and updates and isinstance(drawn, Picture) and not isinstance(self.view, Ratios):
+        if offset is not None and updates and isinstance(drawn, Picture) and self.view.of_run:
             x = drawn.frame.x(offset.x)
             self.post_message(self.Moved(min(updates, key=lambda update: abs(update - x))))
 
@@ -187,7 +193,7 @@ still pull. Clipping does not bound the ratio.
     def _updates(self) -> list[int]:
         if self.source is None:
             return []
-        names = ("reward",) if isinstance(self.view, Ratios) else self.view.metrics
+        names = self.view.metrics if self.view.of_run else ("reward",)
         return sorted({update for name in names for update in self.source.history.series(name)[0]})
 
     def _draw(self, size: Size) -> Picture | str:
@@ -219,6 +225,13 @@ def _fitting(words: Content, room: int) -> Content:
     return words
 
 
+def _overview(settings: dict[str, Any]) -> tuple[View, ...]:
+    """What there is to see of an algorithm."""
+    if learns_from_answers(settings):
+        return PAIRS
+    return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
+
+
 def _without_tints(content: Content) -> Content:
     """For terminals with 16 colours, where a tint would cover what it lies under."""
     instead = {BAND: "", CURSOR: "reverse"}
@@ -247,9 +260,11 @@ class CurvePanels(Widget):
 
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Draw the run so far and the update looked at, in which `settings` held."""
-        if live is not None and (live.steps or (self._stepped is not None and live.number < self._stepped.number)):
+        if live is not None and (
+            live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
+        ):
             self._stepped, self._settings = live, settings
-        self._take(PAIRS if learns_from_answers(settings) else OVERVIEW)
+        self._take(_overview(settings))
         # The ratios of the update before stay until this one has some.
         source = Source(history, self._stepped, settings if self._stepped is None else self._settings)
         with self.app.batch_update():

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
+from rlplay.ui import search
 from rlplay.ui.numbers import tenths
 from rlplay.ui.session import Session
 
@@ -143,6 +144,8 @@ def _loading(what: str, fraction: float) -> Content:
 def _detail(update: Update) -> str:
     if update.phase == "sample" and update.sampled is not None and not update.sampled.done:
         return f"token {update.sampled.position}"
+    if update.searched and not update.steps:
+        return search.detail(update)
     if update.steps and update.finished is None:
         step = update.steps[-1]
         return f"epoch {step.epoch + 1}/{step.epochs} · minibatch {step.minibatch + 1}/{step.minibatches}"
