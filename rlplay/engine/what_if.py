@@ -54,6 +54,7 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
     return Imagined(
         changes=dict(changes),
         update=batch.update,
+        settings=msgspec.structs.asdict(new),
         held=[name for name in held if getattr(wanted, name) != getattr(settings, name)],
         credited=credited(other, given),
         before=before,

@@ -145,6 +145,7 @@ class Imagined(Event, frozen=True):
     changes: dict[str, Any]
     update: int = 0
     refused: str = ""  # why it cannot be told, in one line; then the rest is empty
+    settings: dict[str, Any] = {}  # all that it is told by
     held: list[str] = []  # settings whose change shows only with new samples or steps, and was left out
     credited: Credited | None = None  # as it would be; the candidates' probabilities, which stay, are left out
     before: list[Stepped] = []

@@ -6,7 +6,7 @@ import asyncio
 import gc
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
 from textual.app import App, ComposeResult, SystemCommand
@@ -15,7 +15,7 @@ from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.theme import Theme
 
-from rlplay.link.messages import Status
+from rlplay.link.messages import Imagined, Status
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
@@ -25,10 +25,11 @@ from rlplay.trace.update import Phase
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.beside import Beside
 from rlplay.ui.follow import follow
-from rlplay.ui.messages import Answered, CursorMoved, Perform, UpdatePicked
+from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
 from rlplay.ui.narrate import narrate, narrate_problem, narrate_run, narrate_start
 from rlplay.ui.order import SORTS, Sort, order
 from rlplay.ui.player import Player
+from rlplay.ui.preview import Preview
 from rlplay.ui.session import Session, Source
 from rlplay.ui.sources import LiveSource, ReplaySource
 from rlplay.ui.stage import AppStage
@@ -41,6 +42,9 @@ from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
 from rlplay.ui.widgets.tokens import VACANT, Tokens
+
+if TYPE_CHECKING:
+    from rlplay.ui.screens.knobs import KnobsScreen
 
 FRAMES = 15
 
@@ -87,6 +91,8 @@ class RlplayApp(App[int]):
         self.beside = Beside(self, beside)
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
+        self.preview = Preview(self.session, source.send)
+        self.knobs: KnobsScreen | None = None
         self.lens_choice: str | None = None
         self.signs = False
         self.sort: Sort = SORTS[0]
@@ -147,7 +153,14 @@ class RlplayApp(App[int]):
         """Start the source and take its events from now on."""
         self.run_worker(follow(self.session, self._heard), group="source", exclusive=True, exit_on_error=False)
 
-    async def _heard(self, status: Status) -> None:
+    async def _heard(self, event: Status | Imagined) -> None:
+        if isinstance(event, Imagined):
+            await self.preview.heard(event)
+            self._show_preview()
+        else:
+            self._greet(event)
+
+    def _greet(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
         self.lesson.heard(status)
         if first and self.lesson.hands_free:
@@ -164,6 +177,8 @@ class RlplayApp(App[int]):
     def lens(self) -> Lens:
         """The statistic that colours the tokens: the user's choice, or the one that fits the phase."""
         shown = self.session.shown
+        if self.preview.shown is not None:
+            return self.preview.lens(self.lens_choice)
         # While a step is still being searched for, nothing has been pulled: credit's colours stay.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         return LENSES[self.lens_choice or AUTOMATIC[phase]]
@@ -182,12 +197,16 @@ class RlplayApp(App[int]):
             listed = order(session.shown, self.sort)
             lens = self.lens
             self.tokens.words = visible_lines(session.problem) or VACANT[session.place]
-            self.tokens.show(session.shown, listed, lens, self.lens_choice is None, self.signs)
+            preview = self.preview
+            self.tokens.show(
+                preview.shown or session.shown, listed, lens, self.lens_choice is None, self.signs,
+                preview.turned, preview.version,
+            )  # fmt: skip
             if "update" in changes:
                 abreast = () if self.main.has_class("-narrow") else self.tokens.rows
                 self.rollouts.show(session.shown, listed, self.sort, abreast)
         if changes & {"update", "status", "history"}:
-            self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
+            self._inspect()
             if session.loading is not None and session.status is None:
                 self.narrator.narrate(narrate_start(session.source.question, session.source.live))
             elif session.problem:
@@ -219,7 +238,14 @@ class RlplayApp(App[int]):
         """Put the cursor on a token, in every panel."""
         self.tokens.point(completion, token)
         self.rollouts.point(*self.tokens.cursor)
-        self.inspector.show(self.session.shown, self.tokens.cursor, self.session.settings_of(self.session.shown))
+        self._inspect()
+
+    def _inspect(self) -> None:
+        session, preview = self.session, self.preview
+        if preview.shown is None:
+            self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
+        else:
+            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.supposed)
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
@@ -277,10 +303,40 @@ class RlplayApp(App[int]):
         from rlplay.ui.command import scenario_of
         from rlplay.ui.screens.knobs import KnobsScreen
 
-        panel = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
-        self.push_screen(panel, self._turned)
+        self.knobs = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
+        # Answers and the token stay in sight, so that they show what a change would do.
+        self.main.add_class("-knobs")
+        self.push_screen(self.knobs, self._turned)
+        self.call_after_refresh(self._show_preview)
+
+    @on(Drafted)
+    async def _drafted(self, event: Drafted) -> None:
+        await self.preview.draft(event.changes)
+        self._show_preview()
+
+    @on(Compared)
+    def _compared(self) -> None:
+        self.preview.as_trained = not self.preview.as_trained
+        self._show_preview()
+
+    @on(Wandered)
+    def _wandered(self, event: Wandered) -> None:
+        if event.along:
+            self.tokens.action_along(event.along)
+        else:
+            self.tokens.action_across(event.across)
+
+    def _show_preview(self) -> None:
+        self.session.changed.add("update")
+        self.paint()
+        if self.knobs is not None:
+            self.knobs.tell(self.preview.words)
 
     async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
+        self.knobs = None
+        self.main.remove_class("-knobs")
+        self.preview.clear()
+        self.call_after_refresh(self._show_preview)  # not before there is room again
         # One at a time: the order matters, and a setting may come twice on the way.
         for name, value in changes or ():
             await self.perform("set", {name: value})

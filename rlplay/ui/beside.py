@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlplay import paths
-from rlplay.link.messages import Advance, Set, Status
+from rlplay.link.messages import Advance, Imagined, Set, Status
 from rlplay.scenario.schema import Job
 from rlplay.trace.branch import branch
 from rlplay.trace.records import Started
@@ -39,7 +39,7 @@ class Beside:
         assert self.session is not None
         session, waiting = self.session, changes
 
-        async def heard(_status: Status) -> None:
+        async def heard(_event: Status | Imagined) -> None:
             nonlocal waiting
             told, waiting = waiting, None
             if told is not None:

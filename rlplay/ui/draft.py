@@ -24,6 +24,15 @@ class Draft:
         """All of them, as they would be."""
         return self._settings
 
+    @property
+    def now(self) -> Settings:
+        """All of them, as they are."""
+        return self._original
+
+    def differing(self) -> dict[str, Any]:
+        """Those that would change, with the values they would have."""
+        return {name: self.value(name) for name in KNOBS if self.changed(name)}
+
     def value(self, name: str) -> Any:
         """What the setting would be."""
         return getattr(self._settings, name)

@@ -6,18 +6,18 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
 
-from rlplay.link.messages import Failed, Status
+from rlplay.link.messages import Failed, Imagined, Status
 from rlplay.ui.session import Session
 
 
-async def follow(session: Session, heard: Callable[[Status], Awaitable[None]]) -> None:
-    """Start the session's source and fill the session from it; `heard` is told of every status, once it is taken."""
+async def follow(session: Session, heard: Callable[[Status | Imagined], Awaitable[None]]) -> None:
+    """Start the session's source and fill the session from it; `heard` is told of every status and every answer."""
     source = session.source
     try:
         await source.start()
         async for event in source.events():
             session.apply(event)
-            if isinstance(event, Status):
+            if isinstance(event, (Status, Imagined)):
                 await heard(event)
             # A source that always has something ready would never let a key press in.
             await asyncio.sleep(0)

@@ -10,7 +10,9 @@ from rlplay.ui.text import token_text
 from rlplay.ui.wrap import Cell, wrap
 
 GUTTER = 2
-CLIPPED = {1: "▲", 2: "▲", -1: "▼"}
+TURNED = 3
+"""Beside the clip states: a token that changed settings would pull the other way."""
+MARKS = {1: "▲", 2: "▲", -1: "▼", TURNED: "±"}
 VALUE_WIDTH = 5
 
 
@@ -79,7 +81,7 @@ class Layout:
             piece = sampled.pieces.get(int(sampled.token_ids[token]), "")
             text = token_text(sampled.texts[token], piece, signs)
             breaks.append(sampled.texts[token].endswith("\n"))
-            mark = None if clips is None else CLIPPED.get(int(clips[token]))
+            mark = None if clips is None else MARKS.get(int(clips[token]))
             if mark is not None:
                 text = mark + text.removeprefix(" ").removeprefix("·")
             texts.append(text.ljust(VALUE_WIDTH) + " " if signs else text)

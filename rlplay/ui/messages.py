@@ -33,6 +33,27 @@ class Perform(Message):
         self.argument = argument
 
 
+class Drafted(Message):
+    """Settings were changed in the knobs and not applied yet: the `changes` so far."""
+
+    def __init__(self, changes: dict[str, Any]) -> None:
+        super().__init__()
+        self.changes = changes
+
+
+class Compared(Message):
+    """The user wants to see the update as trained in place of as it would be, or the reverse."""
+
+
+class Wandered(Message):
+    """The cursor should go on among the tokens while something else has the focus."""
+
+    def __init__(self, along: int = 0, across: int = 0) -> None:
+        super().__init__()
+        self.along = along
+        self.across = across
+
+
 class Answered(Message):
     """The user predicted choice `choice` (from 0) of the question on the screen."""
 

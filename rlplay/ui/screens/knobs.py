@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
@@ -20,12 +20,21 @@ from rlplay.scenario.settings import choices
 from rlplay.trace.text import visible
 from rlplay.ui.command import Recipe
 from rlplay.ui.draft import Draft, written
+from rlplay.ui.formula.difference import differing
+from rlplay.ui.formula.parts import Kind
+from rlplay.ui.messages import Compared, Drafted, Wandered
 from rlplay.ui.widgets.narrator import keyed
 
-LIVE_KEYS = "`← →` change · `enter` type · `r` reset · `a` apply · `y` copy command · `esc` cancel"
-REPLAY_KEYS = "`← →` change · `enter` type · `r` reset · `y` copy command · `esc` close"
+TITLES = {True: "Knobs · `a` apply · `esc` cancel", False: "Knobs of a recorded run · `esc` close"}
+KEYS = {
+    True: "`← →` change · `enter` type · `r` reset · `v` compare · `y` copy",
+    False: "`← →` change · `enter` type · `r` reset · `y` copy command",
+}
+"""By whether an engine is there that changes can be applied to."""
 
 Changes = list[tuple[str, Any]]
+
+_INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
 class KnobList(OptionList):
@@ -41,12 +50,14 @@ class KnobsScreen(ModalScreen[Changes | None]):
     """Dismisses with the changes in the order in which to set them, or None."""
 
     DEFAULT_CSS = """
-    KnobsScreen { align: center middle; background: $background 70%; }
+    KnobsScreen { align: left top; background: transparent; }
     KnobsScreen > Vertical {
-        width: 128; max-width: 100%; height: 42; max-height: 100%; padding: 0 1;
+        width: 76; height: 1fr; margin: 2 0 0 0; padding: 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
+    KnobsScreen.-medium > Vertical { width: 62; }
+    KnobsScreen.-narrow > Vertical { width: 1fr; dock: bottom; height: 17; margin: 0; }
     KnobsScreen KnobList {
         height: 1fr; background: $background; padding: 0; scrollbar-size-vertical: 1;
         text-wrap: nowrap; text-overflow: ellipsis;
@@ -59,7 +70,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
         }
         & > .option-list--option-hover { background: $foreground 8%; }
     }
-    KnobsScreen Static { height: auto; min-height: 5; max-height: 9; padding: 0 1; border-top: solid $border; }
+    KnobsScreen VerticalScroll { height: auto; max-height: 60%; border-top: solid $border; scrollbar-size-vertical: 1; }
+    KnobsScreen.-narrow VerticalScroll { max-height: 9; }
+    KnobsScreen Static { height: auto; min-height: 4; padding: 0 1; }
     KnobsScreen Input {
         display: none;
         &, &:focus { height: 1; border: none; padding: 0 1; background: $surface; }
@@ -70,6 +83,11 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("a", "apply", "apply"),
         Binding("r", "reset", "reset"),
         Binding("y", "copy", "copy the command"),
+        Binding("v", "compare", "compare with what was trained"),
+        Binding("shift+left", "wander(-1, 0)", "token left", show=False),
+        Binding("shift+right", "wander(1, 0)", "token right", show=False),
+        Binding("shift+up", "wander(0, -1)", "line up", show=False),
+        Binding("shift+down", "wander(0, 1)", "line down", show=False),
         Binding("escape", "cancel", "cancel"),
     ]
 
@@ -83,14 +101,16 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self.recipe = Recipe(scenario)
         self.live, self.at = live, at
         self.refused = self.done = ""
+        self.foreseen: list[str] = []
+        self._announced: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = "Knobs" if self.live else "Knobs of a recorded run"
-            panel.border_subtitle = keyed(LIVE_KEYS if self.live else REPLAY_KEYS)
+            panel.border_title, panel.border_subtitle = keyed(TITLES[self.live]), keyed(KEYS[self.live])
             yield KnobList(*self._options(self.at))
             yield Input(select_on_focus=True)
-            yield Static(self._detail("algorithm"))
+            with VerticalScroll(can_focus=False):
+                yield Static(self._detail("algorithm"))
 
     def on_mount(self) -> None:
         knobs = self.query_one(KnobList)
@@ -132,6 +152,19 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self.refused, self.done = "", "Copied: paste it into a shell."
         self._refresh()
 
+    def action_compare(self) -> None:
+        """Show the update as it was trained, or as it would be again."""
+        self.post_message(Compared())
+
+    def action_wander(self, along: int, across: int) -> None:
+        """Move the cursor among the tokens."""
+        self.post_message(Wandered(along, across))
+
+    def tell(self, foreseen: list[str]) -> None:
+        """What the changes would do to the update on the screen, in a few lines."""
+        self.foreseen = foreseen
+        self._describe()
+
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
         entry = self.query_one(Input)
@@ -147,7 +180,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @on(OptionList.OptionHighlighted)
     def _moved(self) -> None:
         self.refused = self.done = ""
-        self.query_one(Static).update(self._detail(self.name_under_cursor))
+        self._describe()
 
     def _attempt(self, change: Any) -> bool:
         self.refused = self.done = ""
@@ -175,7 +208,14 @@ class KnobsScreen(ModalScreen[Changes | None]):
                 same = isinstance(row, Content) and isinstance(before, Content) and row.is_same(before)
                 if option.id is not None and not same:
                     listed.replace_option_prompt(option.id, row)
-        self.query_one(Static).update(self._detail(here))
+        self._describe()
+        differing = {} if self.draft.problem else self.draft.differing()
+        if differing != self._announced:
+            self._announced = differing
+            self.post_message(Drafted(differing))
+
+    def _describe(self) -> None:
+        self.query_one(Static).update(self._detail(self.name_under_cursor))
 
     def _options(self, at: str | None) -> list[Option]:
         """A line for each setting; those of other algorithms come with them, unless changed or under the cursor."""
@@ -213,15 +253,20 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def _detail(self, name: str) -> Content:
         knob = KNOBS[name]
-        trouble = self.refused or self.draft.problem
-        told = Content.styled(f"▲ {visible(trouble)}", "$error") if trouble else Content.styled(self.done, "$success")
         lines = [
             Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
             Content(self._effect(knob)),
-            told,
-            Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),
         ]
-        return Content("\n").join(lines)
+        if trouble := self.refused or self.draft.problem:
+            told = [Content.styled(f"▲ {visible(trouble)}", "$error")]
+        else:
+            told = [Content.styled(visible(line), "$warning") for line in self.foreseen]
+        terms = differing(self.draft.now, self.draft.settings)
+        told += [Content.styled(text, _INK[kind]) for line in terms for text, kind in line]
+        # Where there is little room, what a change would do comes before what the setting is.
+        lines = [*told, *lines] if self.has_class("-narrow") else [*lines, *told]
+        command = Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent"))
+        return Content("\n").join([*lines, Content.styled(self.done, "$success") if self.done else command])
 
     def _command(self) -> str:
         return self.recipe.command(self.draft.settings)
@@ -231,7 +276,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         if knob.name != "algorithm":
             return knob.effect
         preset = PRESETS[self.draft.value("algorithm")]
-        return f"{preset.title}: {preset.changes}"
+        return f"{preset.title} ({preset.paper}): {preset.changes}"
 
 
 def _refuse() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,11 @@ from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Line, Numbers, settled
 from rlplay.ui.formula.surrogate import why_clipped
+from rlplay.ui.layout import MARKS
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.numbers import plain, short, signed
 from rlplay.ui.picture import number
+from rlplay.ui.supposed import Supposed
 from rlplay.ui.text import quoted
 from rlplay.ui.widgets.lines import Lines
 
@@ -59,7 +61,7 @@ Below stand all statistics of this token, the ones the colours can show.
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
         self._facts: Facts | None = None
-        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any]] | None = None
+        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], Supposed | None] | None = None
 
     def on_resize(self) -> None:
         """A new width folds the lines elsewhere."""
@@ -80,9 +82,12 @@ Below stand all statistics of this token, the ones the colours can show.
         lines = ("".join(segment.text for segment in line).rstrip() for line in self._lines)
         return "all about the token", "\n".join(lines)
 
-    def show(self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any]) -> None:
-        """Show the token at `cursor`, if there is one."""
-        self._shown = update, cursor, settings
+    def show(
+        self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any],
+        supposed: Supposed | None = None,
+    ) -> None:  # fmt: skip
+        """Show the token at `cursor`, if there is one; if the update is `supposed`, beside what was trained."""
+        self._shown = update, cursor, settings, supposed
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
@@ -96,6 +101,7 @@ Below stand all statistics of this token, the ones the colours can show.
                 self._lines = [
                     *self._head(update, sampled, cursor[0], token, why_clipped(s, numbers)[:1]),
                     [],
+                    *([] if supposed is None else self._compared(supposed, token)),
                     *self._candidates(self._facts, sampled, token),
                     [],
                     *(self._formulas(s, numbers, self._facts.steps(token)) if settings else []),
@@ -130,6 +136,19 @@ Below stand all statistics of this token, the ones the colours can show.
                 told.append((" = " + " + ".join(parts), self.palette.muted))
             lines += _folded(told, self.scrollable_content_region.width)
         return lines
+
+    def _compared(self, supposed: Supposed, token: int) -> list[list[Segment]]:
+        """What changed settings would change of the token, beside what was trained."""
+        old, new = (Facts(update).numbers(token) for update in (supposed.before, supposed.after))
+        lines = [[Segment(f"{'':<10}{'as trained':>12}{'would be':>12}", self.palette.muted)]]
+        for name, field, written in _COMPARED:
+            was, will = (getattr(numbers, field) for numbers in (old, new))
+            if was is None and will is None:
+                continue
+            style = self.palette.key if was != will else self.palette.text
+            was, will = ("–" if value is None else written(value) for value in (was, will))
+            lines.append([Segment(f"{name:<10}{was:>12}", self.palette.text), Segment(f"{will:>12}", style)])
+        return [*lines, []]
 
     def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
         most = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
@@ -211,6 +230,19 @@ Below stand all statistics of this token, the ones the colours can show.
                 ]
             )
         return lines
+
+
+_COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+    ("return G", "returned", signed),
+    ("baseline", "baseline", signed),
+    ("A", "advantage", signed),
+    ("w", "ratio", lambda value: number(value, 4)),
+    ("clip", "clip_state", lambda state: MARKS.get(int(state), "no")),
+    ("KL", "kl", lambda value: plain(value, 4)),
+    ("weight", "weight", number),
+    ("∂L/∂ℓ", "dloss_dlogp", number),
+)
+"""What a preview compares of a token: name, field of its numbers, and how it is written."""
 
 
 def _of(seen: Steps) -> str:

@@ -17,7 +17,7 @@ from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Update
-from rlplay.ui.layout import Layout, Row
+from rlplay.ui.layout import TURNED, Layout, Row
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.narrate import Place
@@ -75,18 +75,25 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._means: Array | None = None
         self._signs = False
         self._steps = 0
+        self._supposed = False
         self._layout = Layout()
         self.cursor = (0, 0)
 
-    def show(self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool) -> None:
+    def show(
+        self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool,
+        turned: Array | None = None, version: str = "",
+    ) -> None:  # fmt: skip
         """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
 
-        `automatic` says that nobody chose the lens.
+        `automatic` says that nobody chose the lens. Of an update that is supposed, `turned` (bool [T]) marks the
+        tokens that would be pulled the other way, and `version` says which one it is.
         """
         sampled = None if update is None else update.sampled
         steps = 0 if update is None else len(update.steps)
         stands = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
+        stands = stands and turned is None and not self._supposed
         self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
+        self._supposed = turned is not None
         self._sampled = sampled
         self._values = self._levels = self._means = None
         if update is not None and sampled is not None:
@@ -96,6 +103,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             if not stands:
                 clips = update.latest_step("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
+                if self._clips is not None and turned is not None:
+                    self._clips = np.where(turned, TURNED, self._clips)
             completion, token = self.cursor
             if completion >= len(sampled.group):
                 self.cursor = (0, 0)
@@ -106,6 +115,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         else:
             self._lay_out()
         named = title(lens, automatic, update, self.outer_size.width - CORNERS)
+        if version:
+            named = Content.assemble(
+                "Tokens", (f" · {version}", "$warning"), (f" · {lens.title.lower()}", "$text-muted")
+            )
         self.caption(named, legend(lens, self.palette, self._values is not None))
 
     def point(self, completion: int, token: int) -> None:

@@ -1,0 +1,198 @@
+"""While the knobs are open, the answers and the token show what the drafted changes would do to them."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from rlplay.link.messages import Advance, Imagined, WhatIf
+from rlplay.scenario.loader import load
+from rlplay.trace.records import Credited, Stepped
+from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.preview import NEEDS_ENGINE, NEEDS_PAUSE, Preview
+from rlplay.ui.screens.knobs import KnobList
+from rlplay.ui.session import Session
+from rlplay.ui.sources import ReplaySource
+from rlplay.ui.supposed import suppose
+from tests.recorded import synthetic_run, synthetic_update
+from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled
+
+SCENARIO = msgspec.yaml.encode(load("two-plus-two")).decode()
+
+
+def known(number: int = 1) -> Update:
+    update = Update(number)
+    for record in synthetic_update(number):
+        update.add(record)
+    return update
+
+
+def imagined(changes, flip=(), update: int = 1, **given) -> Imagined:
+    """An answer in which the tokens `flip` (by place in the update) would be pulled the other way, and none clipped."""
+    records = synthetic_update(update)
+    credited = next(record for record in records if isinstance(record, Credited))
+    steps = [msgspec.structs.replace(r, minibatch=0, minibatches=1) for r in records if isinstance(r, Stepped)]
+    whole = known(update)
+    turned = np.zeros(whole.tokens, dtype=bool)
+    turned[list(flip)] = True
+    after = []
+    for step in steps:
+        index = np.concatenate([np.arange(*whole.sampled.offsets[row : row + 2]) for row in step.rows])
+        pull = np.where(turned[index], -step.dloss_dlogp, step.dloss_dlogp)
+        after.append(msgspec.structs.replace(step, dloss_dlogp=pull, clip_state=step.clip_state * 0))
+    settings = {**CHOSEN, **changes}
+    return Imagined(
+        changes, update, settings=settings, credited=credited, before=steps, after=after, losses=(0.5, 0.25), **given
+    )
+
+
+def pulling(update: Update) -> list[int]:
+    """Places of tokens that are pulled and not clipped."""
+    pull, clips = update.latest_step("dloss_dlogp"), update.latest_step("clip_state")
+    return np.flatnonzero((np.abs(pull) > 1e-4) & (clips == 0)).tolist()
+
+
+def test_the_difference_is_counted_token_by_token():
+    update = known()
+    chosen = pulling(update)[:3]
+    clipped = int((update.latest_step("clip_state") != 0).sum())
+    supposed = suppose(update, imagined({"epsilon": 0.5}, chosen, held=["temperature"]))
+    assert np.flatnonzero(supposed.turned).tolist() == chosen
+    head, strength, held = supposed.words
+    assert head.startswith(f"Of these {update.tokens} tokens 3 would be pulled the other way (±)")
+    assert clipped > 0
+    assert f"{clipped} no longer clipped" in head
+    assert strength.endswith("L 0.5 → 0.25")
+    assert held == "Shows only with the next update: temperature."
+
+
+def test_nothing_is_claimed_where_nothing_differs():
+    answer = imagined({})
+    same = msgspec.structs.replace(answer, after=answer.before)
+    assert suppose(known(), same).words[0].endswith("tokens none would be pulled otherwise.")
+
+
+def test_the_update_as_it_would_be_keeps_what_does_not_change():
+    update = known()
+    supposed = suppose(update, imagined({}))
+    assert supposed.after.sampled is update.sampled
+    assert supposed.after.credited.ref_logprobs is update.credited.ref_logprobs
+    assert supposed.before.credited is update.credited
+    assert supposed.after.finished is None
+
+
+class Asked:
+    """A session with one update, and the questions put to its engine."""
+
+    def __init__(self) -> None:
+        self.session = Session(Fed())
+        self.questions: list[WhatIf] = []
+        source = self.session.source
+        source.records(synthetic_update(1))
+        source.status(1)
+
+    async def preview(self) -> Preview:
+        async def send(command) -> None:
+            self.questions.append(command)
+
+        self.session.source.put(None)
+        async for event in self.session.source.events():
+            self.session.apply(event)
+        return Preview(self.session, send)
+
+
+async def test_one_question_at_a_time_and_then_the_newest():
+    asked = Asked()
+    preview = await asked.preview()
+    for epsilon in (0.25, 0.3, 0.35):
+        await preview.draft({"epsilon": epsilon})
+    assert [question.changes for question in asked.questions] == [{"epsilon": 0.25}]
+    await preview.heard(imagined({"epsilon": 0.25}))
+    assert preview.shown is None, "an answer to an older draft is not shown"
+    assert asked.questions[-1].changes == {"epsilon": 0.35}
+    await preview.heard(imagined({"epsilon": 0.35}))
+    assert preview.shown is not None
+    assert preview.settings["epsilon"] == 0.35
+    preview.as_trained = True
+    assert preview.settings["epsilon"] == 0.2
+    await preview.draft({})
+    assert preview.shown is None
+
+
+async def test_a_refusal_is_told_and_nothing_is_shown():
+    preview = await Asked().preview()
+    await preview.draft({"baseline": "value"})
+    await preview.heard(Imagined({"baseline": "value"}, refused="baseline=value needs the value head's predictions"))
+    assert preview.shown is None
+    assert preview.words == ["Not to be seen on these answers: baseline=value needs the value head's predictions."]
+
+
+async def test_a_running_engine_is_not_asked():
+    asked = Asked()
+    asked.session.source.status(1, running=True)
+    preview = await asked.preview()
+    await preview.draft({"epsilon": 0.3})
+    assert asked.questions == []
+    assert preview.words == [NEEDS_PAUSE]
+
+
+def last_question(source: Fed) -> WhatIf:
+    return next(command for command in reversed(source.commands) if isinstance(command, WhatIf))
+
+
+@pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+async def test_the_map_and_the_token_show_what_would_be_and_go_back_when_the_knobs_close(size):
+    app, source = playground(scenario_text=SCENARIO)
+    async with app.run_test(size=size) as pilot:
+        source.update(1)
+        await settled(pilot)
+        before = str(app.tokens.border_title)
+        await pilot.press("k")
+        app.knobs.query_one(KnobList).highlighted = app.knobs.query_one(KnobList).get_option_index("epsilon")
+        await pilot.press("right")
+        await settled(pilot)
+        question = last_question(source)
+        assert question.changes == {"epsilon": 0.25}
+        place = pulling(app.session.shown)[0]
+        source.put(imagined(question.changes, [place]))
+        await settled(pilot)
+        assert "as it would be" in str(app.tokens.border_title)
+        shown = "\n".join("".join(s.text for s in app.tokens.line(row)) for row in range(app.tokens.count()))
+        assert "±" in shown
+        assert app.tokens.region.height >= 5
+        assert app.knobs.query_one("Vertical").region.intersection(app.tokens.region).area == 0, "side by side"
+        if size[0] > 80:
+            assert "as trained    would be" in all_text(app.inspector)
+            assert "clip(w, 0.75, 1.25)" in all_text(app.inspector)
+        detail = str(app.knobs.query_one("Static").render())
+        assert "1 would be pulled the other way" in detail
+        assert "+ S = −min(w·A, clip(w, 0.75, 1.25)·A)" in detail
+        await pilot.press("v")
+        assert "as trained" in str(app.tokens.border_title)
+        assert size[0] == 80 or "clip(w, 0.8, 1.2)" in all_text(app.inspector)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert str(app.tokens.border_title) == before
+        assert "would be" not in all_text(app.inspector)
+        assert not app.main.has_class("-knobs")
+
+
+async def test_the_cursor_moves_among_the_tokens_while_the_knobs_are_open():
+    app, source = playground(scenario_text=SCENARIO)
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("k", "shift+right", "shift+right")
+        assert app.tokens.cursor == (0, 2)
+        assert "token 3 of" in all_text(app.inspector)
+        await pilot.press("escape", "u")
+        assert isinstance(source.commands[-1], Advance)
+
+
+async def test_a_recording_says_that_it_takes_an_engine(tmp_path):
+    app = RlplayApp(ReplaySource(synthetic_run(tmp_path / "run.rlplay", updates=2)))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("k", "right")
+        await settled(pilot)
+        assert NEEDS_ENGINE in str(app.knobs.query_one("Static").render())
