@@ -152,6 +152,9 @@ class Session:
 
     def _probe(self, question: AnyProbe) -> None:
         """Answer a question, unless the next command comes first: what was asked for last matters more."""
+        waiting = self._link.commands.queue
+        if isinstance(question, Peek) and waiting and isinstance(waiting[0], Peek):
+            return  # a cursor that is moved on: only where it stops is worth a look
         try:
             for answer in self._driver.probe(question, lambda: not self._link.commands.empty()):
                 self._link.send(answer)

@@ -16,7 +16,7 @@ from rlplay.engine.batch import Batch, Prompts, candidates, heading
 from rlplay.engine.interval import confidence
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.sample import ESTIMATES, TAILS, sample
-from rlplay.engine.score import Completions, graded, totals, weighted
+from rlplay.engine.score import Completions, graded, totals, weighted, weights_of
 from rlplay.engine.state import State
 from rlplay.link.messages import (
     AnyProbe,
@@ -105,7 +105,7 @@ def _example(prefix: Prefix, state: State) -> tuple[Example, bool]:
 def _why_unrewarded(state: State, known: bool) -> str:
     if state.task.environment is not None:
         return "answers here are episodes with an environment, which cannot be gone on with from their middle"
-    if not any((state.settings.reward_weights or dict.fromkeys(state.task.rewards, 1.0)).values()):
+    if not weights_of(state):
         return "this run has no reward function"
     return "" if known else "a prompt of your own has no columns for a reward to compare with; = gives it some"
 

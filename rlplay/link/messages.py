@@ -72,7 +72,7 @@ class Prefix(msgspec.Struct, frozen=True):
 
 
 class Peek(Command, frozen=True):
-    """What could come next? Answered by `Peeked`. Probing changes nothing and is never recorded."""
+    """What could come next? Answered by `Peeked`, the last of several in a row. Probing is never recorded."""
 
     prefix: Prefix
 

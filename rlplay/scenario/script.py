@@ -12,6 +12,7 @@ script:
   - set: {beta: 0.1, temperature: 0.8}
   - undo:                                       # the same as rewinding by one update
   - rewind: 0                                   # to the state after that update
+  - probe: {prompt: "What is 2+2?", then: value}   # ask the model: also samples, greedy; or completion and token
   - lens: credit                                # the look: lens, focus: {completion: 0, token: 2}, older, live …
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
 ```
@@ -167,9 +168,35 @@ def _look(verb: str, argument: Any) -> Look:
     elif verb == "knobs" and argument is not None:
         if str(argument) not in KNOBS:
             raise ValueError(f"unknown setting {str(argument)!r}{closest(str(argument), list(KNOBS))}")
+    elif verb == "probe":
+        _check_probe(argument)
     elif verb != "lens":
         _refuse(verb, argument)
     return Look(verb, argument)
+
+
+_ASKED_OF_A_PROBE: dict[str, type] = {
+    "prompt": str,
+    "columns": dict,
+    "plain": bool,
+    "completion": int,
+    "token": int,
+    "then": str,
+}
+
+
+def _check_probe(argument: Any) -> None:
+    if argument is None:
+        return
+    if not isinstance(argument, dict):
+        raise ValueError(f"probe takes a mapping with some of {', '.join(_ASKED_OF_A_PROBE)}, and got {argument!r}")
+    for name, value in argument.items():
+        if name not in _ASKED_OF_A_PROBE:
+            raise ValueError(f"probe takes no {name!r}{closest(str(name), list(_ASKED_OF_A_PROBE))}")
+        if type(value) is not _ASKED_OF_A_PROBE[name]:
+            raise ValueError(f"{name} of probe must be of type {_ASKED_OF_A_PROBE[name].__name__}, and got {value!r}")
+    if argument.get("then", "value") not in (known := ("samples", "value", "greedy")):
+        raise ValueError(f"then of probe is one of {', '.join(known)}, and got {argument['then']!r}")
 
 
 _READERS: dict[str, Callable[[str, Any], Step]] = {

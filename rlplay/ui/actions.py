@@ -219,6 +219,10 @@ async def _compare(app: RlplayApp, _argument: Any) -> None:
         app.open_comparison()
 
 
+async def _probe(app: RlplayApp, argument: Any) -> None:
+    app.open_probe(argument if isinstance(argument, dict) else {})
+
+
 async def _log(app: RlplayApp, _argument: Any) -> None:
     app.open_log()
 
@@ -265,6 +269,7 @@ ACTIONS: dict[str, Action] = {
     "timeline": _timeline,
     "branch": _branch,
     "compare": _compare,
+    "probe": _probe,
     "log": _log,
     "help": _help,
     "words": _words,

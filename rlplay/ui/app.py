@@ -370,6 +370,19 @@ class RlplayApp(App[int]):
         if self.beside.session is not None:
             self.push_screen(CompareScreen(self.session, self.beside.session))
 
+    def open_probe(self, at: dict[str, Any]) -> None:
+        """Ask the model about the token under the cursor, or about what a script names; see `Verb` probe."""
+        from rlplay.ui.screens.probe import ProbeScreen
+
+        session, probing = self.session, self.session.probing
+        if "prompt" in at:
+            probing.type(at["prompt"], at.get("columns"), at.get("plain", False))
+        else:
+            if "completion" in at or "token" in at:
+                self.point(at.get("completion", 0), at.get("token", 0))
+            probing.open(None if session.shown is None else session.shown.sampled, self.tokens.cursor)
+        self.push_screen(ProbeScreen(session, at.get("then", "")))
+
     def open_log(self) -> None:
         """What the engine said."""
         from rlplay.ui.screens.log import LogScreen

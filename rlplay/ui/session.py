@@ -10,13 +10,25 @@ from typing import Any, Protocol
 
 import msgspec
 
-from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, Status
+from rlplay.link.messages import (
+    AnyCommand,
+    AnyEvent,
+    Continued,
+    Estimated,
+    Failed,
+    Loading,
+    LogLine,
+    Peeked,
+    Recorded,
+    Status,
+)
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import changes_until, settings_at
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.narrate import Place
+from rlplay.ui.probing import Probing
 
 KEPT = 12
 """Updates held in memory; older ones are read from the run file again."""
@@ -92,6 +104,7 @@ class Session:
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
         self.notices: list[Notice] = []
         self.turned: list[Changed] = []  # settings changed since the screen last looked
+        self.probing = Probing()
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
         self.asked: str = ""
@@ -179,6 +192,8 @@ class Session:
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
                 self.changed |= {"status", "log"}
+            case Peeked() | Continued() | Estimated():
+                self.probing.take(event)
             case LogLine():
                 self._note(event)
                 self.changed.add("log")

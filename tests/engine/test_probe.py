@@ -117,6 +117,16 @@ def test_tails_repeat_and_others_can_be_drawn(start: Start) -> None:
     assert len(ask(driver, Continue(prefix, count=1000)).tails) == 12, "as many as the run samples at once"
 
 
+def test_tails_begin_as_often_with_a_token_as_it_is_likely(start: Start) -> None:
+    driver, _ = start(num_generations=200, max_completion_length=2)
+    prefix = Prefix(ASKED, [70])
+    peeked = ask(driver, Peek(prefix))
+    firsts = [tail.token_ids[0] for tail in ask(driver, Continue(prefix, count=600)).tails]
+    assert len(firsts) == 600
+    for token, share in zip(peeked.top_ids, peeked.top, strict=True):
+        assert firsts.count(token) / 600 == pytest.approx(share, abs=4 * (share * (1 - share) / 600) ** 0.5)
+
+
 def test_a_value_is_the_mean_reward_of_what_follows(start: Start) -> None:
     driver, _ = start()
     prefix = Prefix(ASKED, [70])

@@ -32,6 +32,8 @@ QUESTION = {"question": "Up or down?", "choices": ["up", "down"], "answer": "dow
         ({"lens": "auto"}, Look("lens", "auto")),
         ({"focus": {"completion": 0, "token": 2}}, Look("focus", {"completion": 0, "token": 2})),
         ({"older": None}, Look("older", None)),
+        ({"probe": None}, Look("probe", None)),
+        ({"probe": {"prompt": "Hi", "then": "value"}}, Look("probe", {"prompt": "Hi", "then": "value"})),
     ],
 )
 def test_steps(entry: dict[str, Any], step: object) -> None:
@@ -60,6 +62,10 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"knobs": "bta"}, "did you mean 'beta'"),
         ({"knobs": ["beta"]}, "unknown setting"),
         ({"focus": {"row": 1}}, "completion and token"),
+        ({"probe": "Hi"}, "mapping with some of prompt"),
+        ({"probe": {"promt": "Hi"}}, "did you mean 'prompt'"),
+        ({"probe": {"token": True}}, "token of probe must be of type int"),
+        ({"probe": {"then": "walk"}}, "one of samples"),
         ({"ask": QUESTION | {"answer": "left"}}, "none of its choices"),
         ({"ask": {"question": "Why?"}}, "mapping with question"),
         ({"ask": QUESTION | {"choices": ["up"]}}, "two choices"),

@@ -1,0 +1,236 @@
+"""What the probe shows, as plain data: a beginning of an answer, and what the engine has said about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlplay.link.messages import (
+    AnyProbed,
+    Continue,
+    Continued,
+    EndProbe,
+    Estimate,
+    Estimated,
+    Peek,
+    Peeked,
+    Prefix,
+    Tail,
+    Writer,
+)
+from rlplay.trace.records import Sampled
+
+TAILS = 6
+SAMPLES = 256
+"""Answers sampled for a value."""
+
+Key = tuple[tuple[int, ...], Writer]
+"""A beginning, by its tokens, and who goes on from it."""
+
+
+class Probing:
+    """A prompt, an answer to it and a place in the answer: questions are about what comes at that place.
+
+    Methods that need the engine return what to ask it; `take` takes its answers. `changed` says that there is
+    something new to draw.
+    """
+
+    def __init__(self) -> None:
+        self.prompt = ""
+        self.columns: dict[str, Any] | None = None
+        self.plain = False
+        self.answer: list[int] = []  # with what follows the place
+        self.texts: list[str] = []
+        self.pieces: dict[int, str] = {}
+        self.place = 0
+        self.rank = 0  # the candidate chosen
+        self.writer: Writer = "policy"
+        self.peeked: Peeked | None = None  # perhaps of an earlier place
+        self.tails: dict[Key, list[Tail]] = {}
+        self.values: dict[Key, Estimated] = {}
+        self.asked: Continue | Estimate | None = None
+        self.refused = ""
+        self.changed = True
+        self._draws = 0
+        self._regenerating = False
+
+    @property
+    def prefix(self) -> Prefix:
+        """The beginning that is asked about."""
+        return Prefix(self.prompt, self.answer[: self.place], self.columns, self.plain)
+
+    @property
+    def begun(self) -> tuple[int, ...]:
+        """Its tokens."""
+        return tuple(self.answer[: self.place])
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the distributions shown are those of the place."""
+        return self.peeked is not None and self.peeked.prefix == self.prefix
+
+    @property
+    def chosen(self) -> int | None:
+        """The candidate under the cursor, if the place's are known."""
+        if self.peeked is None or not self.fresh or not self.peeked.top_ids:
+            return None
+        return self.peeked.top_ids[self.rank]
+
+    @property
+    def vacant(self) -> bool:
+        """Whether there is no prompt yet."""
+        return not self.prompt and not self.answer
+
+    def open(self, sampled: Sampled | None, cursor: tuple[int, int]) -> None:
+        """Begin with the token under the cursor of the main screen, if there is one."""
+        if sampled is None or cursor[0] >= len(sampled.group):
+            return
+        completion, token = cursor
+        group = int(sampled.group[completion])
+        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
+        self._begin(sampled.prompts[group], dict(sampled.columns[group]))
+        self.answer = [int(i) for i in sampled.token_ids[start:end]]
+        self.texts = list(sampled.texts[start:end])
+        self.pieces = {i: sampled.pieces.get(i, "") for i in self.answer}
+        self.place = min(token, len(self.answer))
+
+    def type(self, prompt: str, columns: dict[str, Any] | None = None, plain: bool | None = None) -> Peek:
+        """Begin with a prompt and nothing of an answer."""
+        self._begin(prompt, columns)
+        self.plain = self.plain if plain is None else plain
+        return self.peek()
+
+    def _begin(self, prompt: str, columns: dict[str, Any] | None) -> None:
+        self.prompt, self.columns = prompt, columns
+        self.answer, self.texts, self.place = [], [], 0
+        self.tails, self.values = {}, {}
+        self.peeked = None
+
+    def give(self, columns: dict[str, Any] | None) -> Peek:
+        """Other columns for the same beginning; None lets the run's own be found."""
+        self.columns = columns
+        self.tails, self.values = {}, {}
+        return self.peek()
+
+    def turn(self) -> Peek:
+        """From the chat template to plain text, or back."""
+        return self.type(self.prompt, None, not self.plain)
+
+    def other_writer(self) -> None:
+        """Let the other model go on: the policy, or the reference."""
+        self.writer = "reference" if self.writer == "policy" else "policy"
+        self.changed = True
+
+    def peek(self) -> Peek:
+        """Ask what could come at the place."""
+        self.refused, self.changed = "", True
+        return Peek(self.prefix)
+
+    def move(self, step: int) -> Peek | None:
+        """Go along the answer, as far as it goes."""
+        return self.go(self.place + step)
+
+    def go(self, place: int) -> Peek | None:
+        """Go to a place of the answer; None if there already."""
+        place = max(0, min(place, len(self.answer)))
+        if place == self.place:
+            return None
+        self.place = place
+        return self.peek()
+
+    def choose(self, step: int) -> None:
+        """Another candidate."""
+        if self.peeked is not None and self.fresh:
+            self.rank = max(0, min(self.rank + step, len(self.peeked.top_ids) - 1))
+            self.changed = True
+
+    def force(self) -> list[Peek | Continue]:
+        """Put the chosen candidate at the place and have the answer written on from there; nothing if none is known."""
+        token = self.chosen
+        if token is None or self.peeked is None or self.peeked.ended:
+            return []
+        piece = self.pieces.get(token, "")
+        self.answer = [*self.answer[: self.place], token]
+        self.texts = [*self.texts[: self.place], piece]
+        self.place += 1
+        return [self.peek(), self._go_on(Continue(self.prefix, self.writer, draw=self._next_draw()))]
+
+    def greedy(self) -> Continue:
+        """Have the answer written on with the likeliest token each time."""
+        return self._go_on(Continue(self.prefix, self.writer, greedy=True))
+
+    def _go_on(self, question: Continue) -> Continue:
+        self._regenerating = True
+        self._ask(question)
+        return question
+
+    def sample(self) -> Continue:
+        """Ask for several tails, others each time."""
+        self._regenerating = False
+        question = Continue(self.prefix, self.writer, TAILS, draw=self._next_draw())
+        self._ask(question)
+        return question
+
+    def estimate(self) -> Estimate | EndProbe:
+        """Ask for the value of the beginning; stop where one is being estimated."""
+        if isinstance(self.asked, Estimate):
+            return EndProbe()
+        question = Estimate(self.prefix, self.writer, SAMPLES)
+        self._ask(question)
+        return question
+
+    def _ask(self, question: Continue | Estimate) -> None:
+        self.asked, self.refused, self.changed = question, "", True
+
+    def _next_draw(self) -> int:
+        self._draws += 1
+        return self._draws
+
+    def take(self, answer: AnyProbed) -> None:
+        """Take an answer of the engine; what is about another beginning is kept for the way back, or passed over."""
+        here = answer.prefix == self.prefix
+        chosen = self.chosen
+        if answer.refused:
+            self.refused = answer.refused if here else self.refused
+        match answer:
+            case Peeked() if here:
+                self.peeked = answer
+                if not answer.refused:
+                    self.texts[: self.place] = answer.texts
+                    self.pieces |= answer.pieces
+                    self._choose(chosen)
+            case Continued():
+                self._continued(answer, here)
+            case Estimated():
+                if answer.count and answer.prefix.prompt == self.prompt:
+                    self.values[tuple(answer.prefix.answer), answer.writer] = answer
+                if answer.done or answer.refused:
+                    self._answered(answer)
+            case _:
+                return
+        self.changed = True
+
+    def _choose(self, token: int | None) -> None:
+        """Put the cursor on a candidate; at first, on the token that stands at the place."""
+        assert self.peeked is not None
+        if token is None and self.place < len(self.answer):
+            token = self.answer[self.place]
+        self.rank = self.peeked.top_ids.index(token) if token in self.peeked.top_ids else 0
+
+    def _continued(self, answer: Continued, here: bool) -> None:
+        regenerated = self._regenerating and here
+        self._answered(answer)
+        if not answer.tails or answer.prefix.prompt != self.prompt:
+            return
+        self.pieces |= answer.pieces
+        if regenerated:
+            tail = answer.tails[0]
+            self.answer = [*self.answer[: self.place], *tail.token_ids]
+            self.texts = [*self.texts[: self.place], *tail.texts]
+            if self.fresh:
+                self._choose(None)
+        self.tails[tuple(answer.prefix.answer), answer.writer] = answer.tails
+
+    def _answered(self, answer: Continued | Estimated) -> None:
+        kind = Continue if isinstance(answer, Continued) else Estimate
+        if isinstance(self.asked, kind) and self.asked.prefix == answer.prefix:
+            self.asked = None

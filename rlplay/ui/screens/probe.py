@@ -1,0 +1,315 @@
+"""The probe: any prompt, any beginning of an answer; what comes next, what if it were another, what is it worth."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import yaml
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from rlplay.link.messages import AnyProbe, EndProbe, Estimate
+from rlplay.trace.text import visible
+from rlplay.ui.session import Session
+from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
+
+FRAMES = 15
+KEYS = (
+    "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `w` who writes · "
+    "`e` prompt · `=` columns · `p` plain · `?` help · `esc` back"
+)
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `e` prompt · `?` all keys · `esc`"
+REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, goes on with one."
+ENDED = "The engine has ended: esc, then r to resume."
+ASKED = "Asking the engine. It answers between two moments of what it is doing."
+
+
+class ProbeScreen(ModalScreen[None]):
+    """Asks the engine about the beginning in `session.probing`, whatever else it is doing."""
+
+    HELP = """\
+# Probe
+
+A prompt, an answer to it, and a **place** in the answer: `← →` move it. The bars are the next-token distributions
+there, under the frozen **reference** and under the **policy** as it is now, at the run's temperature. While the run
+goes on they follow it, update by update.
+
+`enter` **forces** the chosen candidate: it takes the place, and the model writes the rest anew. What it would have
+written most readily is the greedy tail, `g`. `s` draws six tails, others each time. `w` says who writes on, the policy
+or the reference; both get the same random numbers.
+
+**Value** (`v`): the mean reward of up to 256 sampled answers that go on from here, with a 95 % interval. Rewards that
+are all 0 or 1 have Wilson's score interval, others Student's t; equal ones that are neither have none. It grows while
+it samples; `v` again, or anything else that is asked, ends it, and what is there stays. Answers are cut at the run's
+longest length.
+
+A prompt of the run comes with its columns, such as the right answer. To give one of your own a reward, write its
+columns: `=`, then for instance `answer: 4`.
+
+Nothing of this is recorded and nothing changes the run: not a weight, not a random number of its.
+"""
+    DEFAULT_CSS = """
+    ProbeScreen { align: center middle; background: $background 70%; }
+    ProbeScreen > Vertical {
+        width: 100%; height: 100%; padding: 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    ProbeScreen Static { height: 1; padding: 0 1; }
+    ProbeScreen Horizontal { height: 21; }
+    ProbeScreen ProbeText { width: 1fr; height: 1fr; }
+    ProbeScreen ProbeBars { width: 68; height: 1fr; }
+    ProbeScreen ProbeTails { height: 1fr; }
+    ProbeScreen.-medium ProbeBars { width: 56; }
+    ProbeScreen.-medium Horizontal { height: 18; }
+    ProbeScreen.-narrow ProbeBars { width: 44; }
+    ProbeScreen.-narrow Horizontal { height: 13; }
+    ProbeScreen Input {
+        display: none;
+        &, &:focus { height: 1; border: none; padding: 0 1; background: $surface; }
+        &.-typing { display: block; }
+    }
+    """
+    AUTO_FOCUS = ""  # keys are the screen's, until something is typed
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "move(-1)", "one token back"),
+        Binding("right,l", "move(1)", "one token on"),
+        Binding("home", "move(-100000)", "to the beginning of the answer"),
+        Binding("end", "move(100000)", "to its end"),
+        Binding("up", "choose(-1)", "candidate above"),
+        Binding("down,j", "choose(1)", "candidate below"),
+        Binding("enter", "force", "force the candidate and write the rest anew"),
+        Binding("g", "greedy", "write the rest with the likeliest token each time"),
+        Binding("s", "samples", "sample six tails"),
+        Binding("v", "value", "estimate the value, or stop"),
+        Binding("w", "writer", "policy or reference goes on"),
+        Binding("e", "type", "type a prompt"),
+        Binding("equals_sign", "columns", "columns for the reward, as in answer: 4"),
+        Binding("p", "plain", "plain text, or through the chat template"),
+        Binding("pageup", "scroll(-1)", "samples up"),
+        Binding("pagedown", "scroll(1)", "samples down"),
+        Binding("question_mark,f1", "help", "help"),
+        Binding("escape,i,q", "leave", "back"),
+    ]
+
+    def __init__(self, session: Session, then: str = "") -> None:
+        """`then` is what to ask for first: "samples", "value" or "greedy"."""
+        super().__init__()
+        self.session = session
+        self.probing = session.probing
+        self._then = then
+        self._entry = ""  # what is being typed: "prompt" or "columns"
+        self._update: int | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "Probe"
+            yield Static()
+            yield Input()
+            with Horizontal():
+                yield ProbeText(self.probing)
+                yield ProbeBars(self.probing)
+            yield ProbeTails(self.probing)
+
+    async def on_mount(self) -> None:
+        self.query_one(ProbeText).border_title = "Text"
+        self.query_one(ProbeTails).border_title = "Going on from here"
+        self.set_interval(1 / FRAMES, self._follow)
+        await self._ask(self.probing.peek() if not self.probing.vacant else None)
+        if self._then:
+            await self.run_action(self._then)
+        if self.probing.vacant and self.live:
+            self.action_type()
+        self._draw()
+
+    def on_resize(self) -> None:
+        """As many keys as there is room for."""
+        self.query_one(Vertical).border_subtitle = keyed(KEYS if self.size.width > len(KEYS) - 8 else FEW_KEYS)
+
+    @property
+    def live(self) -> bool:
+        """Whether there is an engine to ask."""
+        return self.session.source.live and self.session.failed is None
+
+    async def _ask(self, *questions: AnyProbe | EndProbe | None) -> None:
+        for question in questions:
+            if question is not None and self.live:
+                await self.session.source.send(question)
+
+    # Drawing
+
+    async def _follow(self) -> None:
+        """Ask again after each update, and draw what has changed."""
+        status = self.session.status
+        if status is not None and status.update != self._update:
+            again = self._update is not None and self.probing.asked is None and not self.probing.vacant
+            self._update = status.update
+            await self._ask(self.probing.peek() if again else None)
+        if self.probing.changed or self._words() != self.query_one(ProbeBars).words:
+            self._draw()
+
+    def _draw(self) -> None:
+        probing = self.probing
+        probing.changed = False
+        text, bars, tails = self.query_one(ProbeText), self.query_one(ProbeBars), self.query_one(ProbeTails)
+        bars.words = self._words()
+        text.show()
+        text.follow()
+        bars.show()
+        bars.reveal_choice()
+        if not self.live or probing.vacant:
+            tails.words = "Samples and values appear here."
+        else:
+            tails.words = "Sampling …" if probing.asked is not None else ProbeTails.EMPTY
+        tails.show()
+        bars.caption(Content.assemble("Next token", ("" if probing.fresh else " …", "$text-muted")), Content(""))
+        tails.caption(
+            Content.assemble(
+                "Going on from here",
+                (f" · {probing.writer} writes", "$text-muted"),
+                (self._busy(), "$accent"),
+            ),
+            Content(""),
+        )
+        self.query_one(Static).update(described(probing))
+
+    def _words(self) -> str:
+        """Why there are no bars."""
+        loading = self.session.loading
+        if not self.session.source.live:
+            return REPLAYED
+        if self.session.failed is not None:
+            return ENDED
+        if self.probing.vacant:
+            return "The next-token distributions stand here once there is a prompt."
+        if loading is not None:
+            return f"The engine is still starting: {visible(loading.what)}."
+        return self.probing.refused or ASKED
+
+    def _busy(self) -> str:
+        asked = self.probing.asked
+        if asked is None:
+            return ""
+        return " · sampling for the value, v stops" if isinstance(asked, Estimate) else " · sampling"
+
+    # Keys
+
+    async def action_move(self, step: int) -> None:
+        """Another place of the answer."""
+        await self._ask(self.probing.move(step))
+
+    @on(ProbeText.Place)
+    async def _pointed(self, event: ProbeText.Place) -> None:
+        await self._ask(self.probing.go(event.place))
+
+    def action_choose(self, step: int) -> None:
+        """Another candidate."""
+        self.probing.choose(step)
+
+    async def action_force(self) -> None:
+        """Put the candidate at the place."""
+        if self.live:
+            await self._ask(*self.probing.force())
+
+    async def action_greedy(self) -> None:
+        """The likeliest tail."""
+        if self._can_ask():
+            await self._ask(self.probing.greedy())
+
+    async def action_samples(self) -> None:
+        """Several tails."""
+        if self._can_ask():
+            await self._ask(self.probing.sample())
+
+    async def action_value(self) -> None:
+        """The value, or the end of its estimation."""
+        if self._can_ask():
+            await self._ask(self.probing.estimate())
+
+    def _can_ask(self) -> bool:
+        return self.live and not self.probing.vacant
+
+    def action_writer(self) -> None:
+        """Who goes on."""
+        self.probing.other_writer()
+
+    async def action_plain(self) -> None:
+        """With or without the chat template."""
+        if self._can_ask():
+            await self._ask(self.probing.turn())
+
+    def action_scroll(self, pages: int) -> None:
+        """Leaf through the tails."""
+        tails = self.query_one(ProbeTails)
+        tails.scroll_relative(y=pages * max(tails.scrollable_content_region.height - 1, 1), animate=False)
+
+    def action_help(self) -> None:
+        """What all this is."""
+        from rlplay.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self))
+
+    async def action_leave(self) -> None:
+        """Stop typing, or go back to the main screen."""
+        if self._entry:
+            self._stop_typing()
+            return
+        await self._ask(EndProbe() if self.probing.asked is not None else None)
+        self.dismiss(None)
+
+    # Typing
+
+    def action_type(self) -> None:
+        """A prompt of one's own."""
+        self._type("prompt", self.probing.prompt, "a prompt, then enter")
+
+    def action_columns(self) -> None:
+        """What the reward needs to know about the prompt."""
+        columns = self.probing.columns
+        written = yaml.safe_dump(columns, default_flow_style=True, width=10**6).strip()[1:-1] if columns else ""
+        self._type("columns", written, "columns for the reward, as in answer: 4")
+
+    def _type(self, what: str, value: str, hint: str) -> None:
+        if not self.live:
+            return
+        self._entry = what
+        entry = self.query_one(Input)
+        entry.value, entry.placeholder = value, hint
+        entry.add_class("-typing")
+        entry.focus()
+
+    @on(Input.Submitted)
+    async def _typed(self, event: Input.Submitted) -> None:
+        if self._entry == "prompt":
+            await self._ask(self.probing.type(event.value) if event.value else None)
+        else:
+            columns = read_columns(event.value)
+            if isinstance(columns, str):
+                self.probing.refused, self.probing.changed = columns, True
+                return
+            await self._ask(self.probing.give(columns))
+        self._stop_typing()
+
+    def _stop_typing(self) -> None:
+        self._entry = ""
+        self.query_one(Input).remove_class("-typing")
+        self.set_focus(None)
+
+
+def read_columns(text: str) -> dict[str, Any] | str | None:
+    """Columns as typed, `answer: 4, unit: m`; None for nothing, and what is wrong, in words, if it cannot be read."""
+    if not text.strip():
+        return None
+    try:
+        columns = yaml.safe_load(f"{{{text}}}")
+    except yaml.YAMLError:
+        columns = None
+    if not isinstance(columns, dict) or None in columns.values() or not all(isinstance(key, str) for key in columns):
+        return "columns are written as name: value, with commas between them, as in answer: 4"
+    return columns

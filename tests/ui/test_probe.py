@@ -1,0 +1,347 @@
+"""The probe: a beginning of an answer as data, and the screen that asks about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.widgets import Input, Static
+
+from rlplay.link.messages import (
+    AnyProbed,
+    Continue,
+    Continued,
+    EndProbe,
+    Estimate,
+    Estimated,
+    Failed,
+    Peek,
+    Peeked,
+    Prefix,
+    Tail,
+)
+from rlplay.ui.probing import SAMPLES, TAILS, Probing
+from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
+from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, horizontal
+from tests.recorded import synthetic_update
+from tests.ui.stage import all_text, playground, settled, text_of
+
+SIZES = [(160, 45), (120, 35), (80, 24)]
+PIECES = {7: " seven", 8: "[bold]\x1b", 9: "<|end|>"}
+
+
+def peeked(prefix: Prefix, **fields: Any) -> Peeked:
+    """What an engine would say: three candidates."""
+    n = len(prefix.answer)
+    known: dict[str, Any] = {
+        "update": 3, "prompt_texts": ["<|user|>", "How", " many", "?", "<|end|>"],
+        "texts": [PIECES.get(i, f"t{i}") for i in prefix.answer], "pieces": PIECES, "probabilities": [0.9] * n,
+        "ref_probabilities": [0.5] * n, "top_ids": [7, 8, 9], "top": [0.5, 0.25, 0.002], "ref_top": [0.25, 0.5, 0.1],
+        "entropy": 1.25, "ref_entropy": 1.5, "kl": 0.125,
+    }  # fmt: skip
+    return Peeked(prefix, **known | fields)
+
+
+def tail(*ids: int, reward: float | None = 1.0, truncated: bool = False) -> Tail:
+    return Tail(list(ids), [PIECES.get(i, f"t{i}") for i in ids], truncated, reward)
+
+
+def begun() -> Probing:
+    """A prompt of one's own, answered by the engine."""
+    probing = Probing()
+    probing.type("How many?")
+    probing.take(peeked(probing.prefix))
+    return probing
+
+
+def test_it_begins_with_the_tokens_before_the_cursor() -> None:
+    probing = Probing()
+    sampled: Any = synthetic_update(1)[0]
+    probing.open(sampled, (1, 2))
+    start = int(sampled.offsets[1])
+    assert probing.peek() == Peek(
+        Prefix(sampled.prompts[0], sampled.token_ids[start : start + 2].tolist(), sampled.columns[0])
+    )
+    assert probing.answer == sampled.token_ids[start : sampled.offsets[2]].tolist()
+    untouched = Probing()
+    untouched.open(None, (0, 0))
+    assert untouched.vacant
+
+
+def test_forcing_a_candidate_writes_the_rest_anew() -> None:
+    probing = begun()
+    probing.choose(1)
+    look, go_on = probing.force()
+    assert look == Peek(Prefix("How many?", [8]))
+    assert isinstance(go_on, Continue)
+    assert (go_on.prefix.answer, go_on.count, go_on.greedy) == ([8], 1, False)
+    probing.take(peeked(look.prefix))
+    probing.take(Continued(look.prefix, tails=[tail(7, 9)], pieces=PIECES))
+    assert probing.answer == [8, 7, 9]
+    assert "".join(probing.texts) == "[bold]\x1b seven<|end|>"
+    assert probing.place == 1
+    assert probing.chosen == 7, "what now stands at the place"
+    assert probing.asked is None
+
+
+def test_answers_about_a_place_that_was_left_are_not_shown_here() -> None:
+    probing = begun()
+    old = probing.prefix
+    probing.force()
+    assert probing.place == 1
+    probing.take(peeked(old, top_ids=[9]))
+    assert not probing.fresh
+    probing.take(Continued(old, tails=[tail(9)]))
+    assert probing.answer == [7], "a tail of another beginning changes nothing"
+    assert probing.move(-1) == Peek(old)
+    assert probing.tails[(), "policy"] == [tail(9)], "but is there on the way back"
+
+
+def test_the_chosen_candidate_stays_chosen_when_the_numbers_move() -> None:
+    probing = begun()
+    probing.choose(2)
+    probing.take(peeked(probing.prefix, top_ids=[9, 7, 8]))
+    assert (probing.chosen, probing.rank) == (9, 0)
+    probing.take(peeked(probing.prefix, top_ids=[7, 8, 6]))
+    assert probing.rank == 0
+
+
+def test_a_value_stops_where_it_is_asked_for_again() -> None:
+    probing = begun()
+    question = probing.estimate()
+    assert question == Estimate(probing.prefix, "policy", SAMPLES)
+    probing.take(Estimated(probing.prefix, count=32, mean=0.5))
+    assert probing.asked == question
+    assert probing.estimate() == EndProbe()
+    probing.take(Estimated(probing.prefix, count=48, mean=0.5, done=True))
+    assert probing.asked is None
+    assert probing.values[(), "policy"].count == 48
+
+
+def test_each_request_draws_other_random_numbers_and_the_writer_can_change() -> None:
+    probing = begun()
+    first, second = probing.sample(), probing.sample()
+    assert (first.count, first.writer) == (TAILS, "policy")
+    assert first.draw != second.draw
+    probing.other_writer()
+    assert probing.sample().writer == "reference"
+    assert probing.greedy().greedy
+
+
+def test_a_refusal_is_shown_and_leaves_the_text_alone() -> None:
+    probing = begun()
+    probing.force()
+    probing.take(Continued(probing.prefix, refused="the answer has ended"))
+    assert probing.refused == "the answer has ended"
+    assert probing.answer == [7]
+    probing.move(-1)
+    assert probing.refused == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("answer: 4", {"answer": 4}), ("a: x, b: [1, 2]", {"a": "x", "b": [1, 2]}), ("", None), ("  ", None)],
+)
+def test_columns_are_read(text: str, columns: object) -> None:
+    assert read_columns(text) == columns
+
+
+@pytest.mark.parametrize("text", ["answer", "answer: [", "4: 4", "}{"])
+def test_columns_that_cannot_be_read_say_how(text: str) -> None:
+    assert "answer: 4" in str(read_columns(text))
+
+
+@pytest.mark.parametrize(
+    ("value", "bar"), [(0, "    "), (1, "████"), (0.5, "██  "), (0.001, "    "), (0.01, "▏   "), (0.4, "█▋  ")]
+)
+def test_bars_are_as_long_as_the_probability(value: float, bar: str) -> None:
+    assert horizontal(value, 4) == bar
+
+
+async def opened(pilot: Any, source: Any) -> tuple[ProbeScreen, list[Any]]:
+    """The probe on the third token of the first answer, and what it asked."""
+    source.update(1)
+    await settled(pilot)
+    source.commands.clear()
+    await pilot.press("right", "right", "i")
+    await settled(pilot)
+    screen = pilot.app.screen
+    assert isinstance(screen, ProbeScreen)
+    return screen, source.commands
+
+
+async def answer(pilot: Any, source: Any, *answers: AnyProbed) -> None:
+    source.put(*answers)
+    await settled(pilot)
+    await pilot.app.screen._follow()
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_bars_of_reference_and_policy_stand_side_by_side(size: tuple[int, int]) -> None:
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        screen, asked = await opened(pilot, source)
+        bars = screen.query_one(ProbeBars)
+        assert "Asking the engine" in " ".join(text_of(bars).replace("╱", " ").split())
+        assert isinstance(asked[0], Peek)
+        assert len(asked[0].prefix.answer) == 2
+        await answer(pilot, source, peeked(asked[0].prefix))
+        lines = all_text(bars).split("\n")
+        assert lines[0].split() == ["reference", "policy", "now"]
+        row = next(line for line in lines if "seven" in line)
+        assert row.index(".25") < row.index(".50")
+        assert '"[bold]␛' in all_text(bars), "model text is shown and not obeyed"
+        assert "<.01" in next(line for line in lines if "<|end|>" in line)
+        assert "entropy 1.50 → 1.25 nats" in all_text(bars)
+        assert "KL to reference 0.125" in all_text(bars)
+        assert "⟨user⟩How many?" in all_text(screen.query_one(ProbeText))
+        head = str(screen.query_one(Static).visual)
+        assert "after update 3" in head
+        assert "answers earn a reward" in head
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_samples_and_the_value_with_interval_and_count_are_shown(size: tuple[int, int]) -> None:
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        screen, asked = await opened(pilot, source)
+        prefix = asked[0].prefix
+        await answer(pilot, source, peeked(prefix))
+        tails = screen.query_one(ProbeTails)
+        await pilot.press("s")
+        assert asked[-1].count == TAILS
+        await answer(pilot, source, Continued(prefix, tails=[tail(7, 9), tail(8, reward=None, truncated=True)]))
+        assert " 1.00  policy      seven∎" in all_text(tails)
+        assert "[bold]␛…" in all_text(tails)
+        await pilot.press("v")
+        assert asked[-1] == Estimate(prefix, "policy", SAMPLES)
+        values = {"mean": 0.25, "low": 0.125, "high": 0.5, "interval": "Wilson", "unscored": 2}
+        await answer(pilot, source, Estimated(prefix, count=32, **values))
+        assert "n = 32, 2 more without a score …" in all_text(tails)
+        await answer(pilot, source, Estimated(prefix, count=256, done=True, **values))
+        assert "0.250  95 % 0.125 … 0.500 (Wilson)" in all_text(tails)
+        assert "n = 256, 2 more without a score" in all_text(tails)
+        await pilot.press("right")
+        await answer(pilot, source)
+        assert "0.250" not in all_text(tails), "that was another beginning"
+
+
+async def test_keys_force_and_regenerate_and_leave() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        screen, asked = await opened(pilot, source)
+        before = asked[0].prefix.answer
+        await answer(pilot, source, peeked(asked[0].prefix))
+        await pilot.press("down", "enter")
+        chosen = screen.probing.answer[-1]
+        assert chosen in (7, 8, 9)
+        assert [type(question) for question in asked[1:]] == [Peek, Continue]
+        assert asked[-1].prefix.answer == [*before, chosen]
+        await answer(pilot, source, peeked(asked[-1].prefix), Continued(asked[-1].prefix, tails=[tail(7, 7)]))
+        assert all_text(screen.query_one(ProbeText)).endswith("seven seven")
+        await pilot.press("v", "escape")
+        assert asked[-1] == EndProbe(), "nobody waits for it any more"
+        assert app.screen is app.main
+
+
+async def test_the_mouse_chooses_places_and_candidates() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        screen, asked = await opened(pilot, source)
+        await answer(pilot, source, peeked(asked[0].prefix))
+        await pilot.click(ProbeBars, offset=(6, 4))
+        assert screen.probing.rank == 2
+        await pilot.click(ProbeText, offset=(2, 3))
+        await settled(pilot)
+        assert screen.probing.place == 0
+        assert asked[-1].prefix.answer == []
+
+
+async def test_while_the_run_goes_on_the_bars_follow() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        _, asked = await opened(pilot, source)
+        await answer(pilot, source, peeked(asked[0].prefix))
+        count = len(asked)
+        source.status(2)
+        await answer(pilot, source)
+        assert asked[count:] == [asked[0]]
+        source.status(2)
+        await answer(pilot, source)
+        assert len(asked) == count + 1, "once for each update"
+
+
+async def test_without_an_answer_on_the_screen_one_types_a_prompt() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[2]) as pilot:
+        await settled(pilot)
+        await pilot.press("i")
+        await settled(pilot)
+        assert app.focused is app.screen.query_one(Input)
+        assert "Type a prompt" in " ".join(text_of(app.screen.query_one(ProbeText)).replace("╱", " ").split())
+        await pilot.press(*"Hi", "space", *"v", "enter")
+        assert source.commands[-1] == Peek(Prefix("Hi v"))
+        await answer(pilot, source, peeked(Prefix("Hi v"), unrewarded="no columns"))
+        assert "no reward: no columns" in str(app.screen.query_one(Static).visual)
+        await pilot.press("p")
+        assert source.commands[-1] == Peek(Prefix("Hi v", plain=True))
+        await pilot.press("equals_sign", *"answer", "colon", "space", "4", "enter")
+        assert source.commands[-1] == Peek(Prefix("Hi v", columns={"answer": 4}, plain=True))
+        await pilot.press("e", "escape")
+        assert isinstance(app.screen, ProbeScreen), "escape ends the typing first"
+
+
+async def test_what_the_engine_refuses_stands_in_the_panel() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[1]) as pilot:
+        screen, asked = await opened(pilot, source)
+        await answer(pilot, source, Peeked(asked[0].prefix, refused="the prompt [red]is\x1b empty"))
+        assert "the prompt [red]is␛ empty" in str(screen.query_one(Static).visual)
+
+
+@pytest.mark.parametrize(("live", "words"), [(False, REPLAYED), (True, ENDED)])
+async def test_without_an_engine_it_says_what_to_do(live: bool, words: str) -> None:
+    app, source = playground()
+    source.live = live
+    async with app.run_test(size=SIZES[2]) as pilot:
+        source.update(1)
+        if live:
+            source.put(Failed("gone"))
+        await settled(pilot)
+        source.commands.clear()
+        await pilot.press("i")
+        await settled(pilot)
+        shown = " ".join(text_of(app.screen.query_one(ProbeBars)).replace("╱", " ").split())
+        assert shown == words
+        await pilot.press("s", "v", "g", "enter", "e", "right")
+        assert source.commands == []
+        await pilot.press("escape")
+        assert app.screen is app.main
+
+
+async def test_a_script_names_prompt_and_what_to_ask_for() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("probe", {"prompt": "Hi", "columns": {"answer": 4}, "then": "value"})
+        await settled(pilot)
+        assert source.commands[-2:] == [
+            Peek(Prefix("Hi", columns={"answer": 4})),
+            Estimate(Prefix("Hi", [], {"answer": 4})),
+        ]
+        await pilot.press("escape")
+        await app.perform("probe", {"completion": 2, "token": 1})
+        await settled(pilot)
+        assert len(source.commands[-1].prefix.answer) == 1
+
+
+async def test_help_tells_of_the_probe_and_its_keys() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await opened(pilot, source)
+        await pilot.press("question_mark")
+        await settled(pilot)
+        statics = "\n".join(str(each.visual) for each in app.screen.query(Static))
+        assert "force the candidate" in statics
