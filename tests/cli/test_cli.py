@@ -112,6 +112,7 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["--sed", "3"], "--seed"),
         (["run", "learn-to-think", "--dataset", "nowhere.csv"], "--dataset needs --reward"),
         (["replay", "nowhere"], "no run 'nowhere'"),
+        (["compare", "nowhere", "elsewhere"], "no run 'nowhere'"),
         (["export", "nowhere", "--format", "npz", "--out", "x"], "no run 'nowhere'"),
         (["export", "nowhere", "--format", "xls", "--out", "x"], "xls"),
         (["show"], "Missing argument"),
@@ -133,6 +134,7 @@ def test_bad_input_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str], 
         (["demo"], "rlplay run learn-to-think"),
         (["resume", "stopped.rlplay"], "rlplay run --resume stopped.rlplay"),
         (["replay", "stopped.rlplay"], "rlplay export stopped.rlplay"),
+        (["compare", "stopped.rlplay", "stopped.rlplay"], "rlplay export stopped.rlplay"),
     ],
 )
 def test_the_screen_needs_a_terminal(
