@@ -25,12 +25,14 @@ from rlplay.engine.probe import probe
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
+from rlplay.engine.stages import stage_at
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
 from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Until
+from rlplay.scenario.presets import apply
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
-from rlplay.tasks.own import check_reward_weights
+from rlplay.tasks.own import check_reward_weights, check_sources
 from rlplay.trace.records import (
     AnyRecord,
     Choice,
@@ -42,6 +44,7 @@ from rlplay.trace.records import (
     Rewound,
     Sampled,
     Scored,
+    Staged,
     Stepped,
 )
 from rlplay.trace.runfile import RunReader, RunWriter
@@ -83,13 +86,14 @@ class Driver:
             reached = branched = 0
             self._writer = RunWriter.create(path, started)
             self._knobs = Knobs(self._state.settings, [])
-        self._store = SnapshotStore(self._writer, path)
+        self._store = SnapshotStore(self._writer, path, self._plan.stages)
         self._sink(started)
         if self._job.resume:
             # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
             self._go_to(max(self._store.nearest(reached), min(branched, reached)))
             self._knobs.forget_after(self._state.update)
             self._emit(Rewound(update=self._state.update, abandoned=reached))
+        self._cross()
         self._moments: Iterator[Moment] = train(self._state, self._plan)
         progress("ready", 1.0)
 
@@ -121,6 +125,7 @@ class Driver:
         """
         if name == "reward_weights":
             check_reward_weights(check(name, value), rewards_of(self._state))
+        check_sources(self._state.task, apply(self._knobs.latest(), name, value), list(rewards_of(self._state)))
         point = next_point(self._point) if self._begun else self._point
         if self._knobs.changes_loss(name, value) and point[1] != "sample":
             point = (point[0] + 1, "sample")
@@ -225,6 +230,22 @@ class Driver:
             self._enter(next_point(self._point))
         self._emit(moment)
         if isinstance(moment, Finished):
+            self._cross()
+            self._keep()
+
+    def _cross(self) -> None:
+        """Between two updates: hand the policy on if the next one begins a stage, say so once, and keep its start."""
+        stages = self._plan.stages
+        index = stage_at(stages, self._done)
+        if index != self._state.stage:
+            self._state.hand_on(index)
+        if len(stages) > 1 and not self._knobs.knows(index):
+            name, settings = stages[index].name, as_dict(stages[index].settings)
+            staged = Staged(update=self._done + 1, index=index, stages=len(stages), name=name, settings=settings)
+            self._knobs.begin(staged)
+            self._emit(staged)
+            self._enter(self._point)
+        if self._done == stages[index].begins:
             self._keep()
 
     def _keep(self) -> None:
@@ -273,6 +294,8 @@ class Driver:
                 raise ValueError(f"update {self._point[0]} cannot be repeated: its labels are not on record")
             if _ends_phase(moment):
                 self._enter(next_point(self._point))
+            if isinstance(moment, Finished):
+                self._cross()
         self._timings = {}
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rlplay.engine.after import length_metrics, reward_metrics
 from rlplay.engine.batch import Prompts
+from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import sample, unseen
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
@@ -19,25 +20,30 @@ class Evaluating:
 
 
 def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
-    """Answer held-out prompts once each at the training temperature, a moment per position, then one record.
+    """Answer held-out prompts at the training temperature, a moment per position, then one record.
 
-    The same prompts and the same random numbers at every evaluation, so that evaluations compare.
+    The same prompts and the same random numbers at every evaluation, so that evaluations compare. Nothing happens
+    where there is nothing yet to score answers with.
     """
+    if not rewards_of(state):
+        return
     examples = state.task.held_out[: plan.eval_prompts]
     settings = state.settings
     answers = sample(
-        state.lm, Prompts.of(state.lm, examples), generations=1, length=settings.max_completion_length,
+        state.lm, Prompts.of(state.lm, examples), generations=plan.eval_generations,
+        length=settings.max_completion_length,
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
         environment=state.task.environment,
     )  # fmt: skip
     batch = yield from unseen(answers, Evaluating())
     batch.update = state.update
+    asked = [examples[g] for g in batch.group.tolist()]
     scored = score(batch, state)
     yield Evaluated(
         update=state.update,
         metrics=reward_metrics(scored, batch, "eval_") | length_metrics(batch, "eval_"),
         prompts=[str(example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"])
-                 for example in examples],
+                 for example in asked],
         completions=batch.completions,
         rewards=scored.rewards,
         seconds=0.0,

@@ -18,10 +18,10 @@ from rlplay.engine.report import Report
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
 from rlplay.scenario.presets import in_order
 from rlplay.scenario.schema import Job
-from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, Step
+from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
 from rlplay.scenario.settings import Settings
 from rlplay.trace.history import History
-from rlplay.trace.records import AnyRecord, Evaluated, Finished, Notice, Rewound, Sampled
+from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
 
 Sink = Callable[[AnyRecord], None]
@@ -35,6 +35,8 @@ class Engine(Protocol):
     def advance(self, until: Any, count: int, interrupted: Callable[[], bool]) -> None: ...
     def set(self, name: str, value: Any) -> None: ...
     def rewind(self, update: int) -> None: ...
+    def asks(self) -> list[int]: ...
+    def prefer(self, pair: int, choice: Choice) -> None: ...
     def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]: ...
     def close(self) -> None: ...
 
@@ -107,6 +109,9 @@ class Player:
                 held = msgspec.convert(engine.status()[2], Settings)
                 for name, value in in_order(held, step.settings):
                     engine.set(name, value)
+            case Prefer(choices):
+                for choice in choices:
+                    engine.prefer(next(iter(engine.asks()), 0), choice)
             case Rewind(update):
                 self.back(update, engine)
             case Look() | Expect():
@@ -124,15 +129,18 @@ class Player:
         engine.rewind(target)
 
     def go(self, step: Go, engine: Engine) -> bool:
-        """Advance by one step's count, within the limit."""
+        """Advance by one step's count, within the limit. Raises ValueError where pairs wait for labels."""
+        _check_labelled(engine)
         if step.until == "update":
             left = step.count if self.limit is None else min(step.count, self.limit - self.trained)
             if left > 0:
                 engine.advance("update", left, self.stopped.is_set)
+                _check_labelled(engine)
             return left == step.count and not self.stopped.is_set()
         for _ in range(step.count):
             if self.stopped.is_set() or (self.limit is not None and self.trained >= self.limit):
                 return False
+            _check_labelled(engine)
             engine.advance(step.until, 1, self.stopped.is_set)
         return not self.stopped.is_set()
 
@@ -140,6 +148,14 @@ class Player:
         """Check one claim and report it."""
         self.outcomes.append(check(claim, self.history, self.last) if reached else not_reached(claim))
         self.report.outcome(self.outcomes[-1])
+
+
+def _check_labelled(engine: Engine) -> None:
+    if waiting := len(engine.asks()):
+        raise ValueError(
+            f"{waiting} pairs of update {engine.status()[0] + 1} wait for labels: after '- phase: 1' put "
+            "'- prefer: [a, b, …]' into the script, or set labeller=gold"
+        )
 
 
 def run(

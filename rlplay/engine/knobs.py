@@ -8,7 +8,7 @@ import msgspec
 
 from rlplay.scenario.presets import apply, validated
 from rlplay.scenario.settings import Settings
-from rlplay.trace.records import Changed
+from rlplay.trace.records import Changed, Staged, Turn
 from rlplay.trace.update import PHASES, Phase
 
 Point = tuple[int, Phase]
@@ -18,24 +18,34 @@ Point = tuple[int, Phase]
 class Knobs:
     """The history of a run's settings; with the seed it is all that a run needs to be done again."""
 
-    def __init__(self, initial: Settings, changes: list[Changed]) -> None:
+    def __init__(self, initial: Settings, changes: list[Turn]) -> None:
         self._initial = initial
         self._changes = list(changes)
 
     def at(self, point: Point) -> Settings:
         """The settings that a phase beginning at `point` reads."""
-        settings = self._initial
-        for change in self._changes:
-            if _order((change.update, change.phase)) <= _order(point):
-                settings = apply(settings, change.name, change.value)
-        return settings
+        return self._after([c for c in self._changes if _order((c.update, c.phase)) <= _order(point)])
 
     def latest(self) -> Settings:
         """The settings with every change, those that wait for the next phase included."""
+        return self._after(self._changes)
+
+    def _after(self, changes: list[Turn]) -> Settings:
         settings = self._initial
-        for change in self._changes:
-            settings = apply(settings, change.name, change.value)
+        for change in changes:
+            if isinstance(change, Staged):
+                settings = msgspec.convert(change.settings, Settings)
+            else:
+                settings = apply(settings, change.name, change.value)
         return settings
+
+    def knows(self, stage: int) -> bool:
+        """Whether a stage has begun, by its index."""
+        return any(isinstance(change, Staged) and change.index == stage for change in self._changes)
+
+    def begin(self, staged: Staged) -> None:
+        """A stage begins; its settings replace all that were turned before."""
+        self._changes.append(staged)
 
     def changes_loss(self, name: str, value: Any) -> bool:
         """Whether the change exchanges the loss, which an update under way cannot do. Raises ValueError as `change`."""

@@ -34,6 +34,7 @@ from rlplay.link.messages import (
     Pause,
     Peek,
     Peeked,
+    Prefer,
     Recorded,
     Rewind,
     Set,
@@ -84,7 +85,7 @@ class Session:
                         return 0
                     case Advance():
                         self._advance(command)
-                    case Set() | Rewind():
+                    case Set() | Rewind() | Prefer():
                         self._change(command)
                     case WhatIf():
                         self._imagine(command)
@@ -103,6 +104,8 @@ class Session:
         self._report(running=True)
         try:
             self._driver.advance(command.until, command.count, self._interrupted)
+            if waiting := len(self._driver.asks()):
+                self._link.send(LogLine("info", f"{waiting} pairs wait to be labelled: prefer a, b or skip"))
             return
         except RunFileError:
             raise
@@ -132,12 +135,15 @@ class Session:
                 self._held = command
         return True
 
-    def _change(self, command: Set | Rewind) -> None:
+    def _change(self, command: Set | Rewind | Prefer) -> None:
         try:
-            if isinstance(command, Set):
-                self._driver.set(command.name, command.value)
-            else:
-                self._driver.rewind(command.update)
+            match command:
+                case Set():
+                    self._driver.set(command.name, command.value)
+                case Rewind():
+                    self._driver.rewind(command.update)
+                case Prefer():
+                    self._driver.prefer(command.pair, command.choice)
         except RunFileError:
             raise
         except ValueError as error:
@@ -167,7 +173,7 @@ class Session:
 
     def _report(self, running: bool) -> None:
         update, phase, settings, rewindable, finished = self._driver.status()
-        status = Status(running, update, cast(Any, phase), settings, rewindable, finished)
+        status = Status(running, update, cast(Any, phase), settings, rewindable, finished, self._driver.asks())
         if status != self._told:
             self._link.send(status)
             self._told = status

@@ -15,8 +15,8 @@ from rlplay.engine.fit import check_fit
 from rlplay.engine.knobs import as_dict
 from rlplay.engine.model import choose_device, load_model, set_threads
 from rlplay.engine.passes import can_share_prompts
+from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
-from rlplay.scenario.presets import resolve
 from rlplay.scenario.schema import Job
 from rlplay.tasks.own import task_for
 from rlplay.trace.records import Started
@@ -27,14 +27,15 @@ Progress = Callable[[str, float], None]
 def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     """Load what the job names. Raises ValueError, one line, if it is not there or does not fit together."""
     scenario = job.scenario
-    settings = resolve(scenario.settings)
+    stages = stages_of(scenario)
+    settings = stages[0].settings
     threads = set_threads(job.threads)
     device = choose_device(job.device)
     task = task_for(scenario)
     progress(f"loading model {scenario.model}", 0.5)
     lm = load_model(scenario.model, device)
     progress("checking that model and prompts fit", 0.7)
-    check_fit(lm, task, settings.max_completion_length)
+    check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking how prompts can be shared", 0.8)
     lm.shared_prompts = can_share_prompts(lm)
     state = State.fresh(lm, task, settings)
@@ -42,9 +43,11 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         task=task,
         train=task.train,
         seed=scenario.seed,
+        stages=stages,
         max_updates=scenario.max_updates,
         eval_every=scenario.eval_every if task.held_out else 0,
         eval_prompts=scenario.eval_prompts,
+        eval_generations=scenario.eval_generations,
     )
     started = Started(
         update=0,

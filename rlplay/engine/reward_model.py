@@ -17,7 +17,7 @@ from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import forward, laid_out
 from rlplay.engine.state import State
-from rlplay.tasks.own import REWARD_MODEL
+from rlplay.scenario.settings import REWARD_MODEL
 from rlplay.tasks.task import Example, Message, RewardFunction
 
 

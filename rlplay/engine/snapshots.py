@@ -10,7 +10,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from rlplay.engine.reward_model import reward_model_of
-from rlplay.engine.state import REWARD, State, new_optimizer
+from rlplay.engine.stages import Stage, stage_at
+from rlplay.engine.state import REWARD, State, copy_weights, new_optimizer
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.runfile_format import snapshots_folder
 
@@ -27,11 +28,17 @@ _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 
 
 class SnapshotStore:
-    """The snapshots of one run: a file each, beside the run file, and a row in it. Update 0 needs none."""
+    """The snapshots of one run: a file each, beside the run file, and a row in it.
 
-    def __init__(self, writer: RunWriter, run: Path) -> None:
+    Where a run has stages, the state in which each of them begins is kept for good: its policy is the stage's
+    reference. Update 0 of a run without stages needs no snapshot.
+    """
+
+    def __init__(self, writer: RunWriter, run: Path, stages: list[Stage]) -> None:
         self._writer = writer
         self._folder = snapshots_folder(run)
+        self._stages = stages
+        self._starts = {stage.begins for stage in stages} if len(stages) > 1 else set()
         for unfinished in self._folder.glob("*.partial"):
             unfinished.unlink(missing_ok=True)
 
@@ -43,25 +50,39 @@ class SnapshotStore:
         kept = self._kept()
         size = max(kept.values(), default=0)
         rarely = 4 * size > BUDGET and state.update % _RARELY
-        if state.update == 0 or state.update in kept or (rarely and not always):
+        starts = state.update in self._starts
+        if state.update in kept or not (starts or (state.update and (always or not rarely))):
             return
         path = self._path(state.update)
         self._writer.add_snapshot(state.update, path, save(state, path))
         self.thin(BUDGET)
 
     def thin(self, budget: int) -> None:
-        """Delete snapshots until the rest fits into `budget` bytes."""
-        for update in to_drop(self._kept(), budget):
+        """Delete snapshots until the rest fits into `budget` bytes; the starts of stages stay, whatever their size."""
+        kept = self._kept()
+        left = budget - sum(size for update, size in kept.items() if update in self._starts)
+        for update in to_drop({u: size for u, size in kept.items() if u not in self._starts}, left):
             self._drop(update)
 
     def nearest(self, update: int) -> int:
-        """The latest kept update at or before `update`; 0 if there is none."""
-        return max((u for u in self._kept() if u <= update and self._path(u).exists()), default=0)
+        """The latest update at or before `update` whose state can be restored; 0 if there is none."""
+        return max((u for u in self._kept() if u <= update and self._usable(u)), default=0)
+
+    def _usable(self, update: int) -> bool:
+        needs = {update, self._start_of(update)} if self._starts else {update}
+        return all(self._path(needed).exists() for needed in needs)
+
+    def _start_of(self, update: int) -> int:
+        return self._stages[stage_at(self._stages, update)].begins
 
     def restore(self, state: State, update: int) -> None:
         """Put the state back to the nearest snapshot at or before `update`. Raises ValueError if it cannot be read."""
         nearest = self.nearest(update)
-        if nearest:
+        stage = stage_at(self._stages, nearest)
+        if stage != state.stage:
+            restore(state, self._path(self._start_of(nearest)), self._start_of(nearest))
+            state.hand_on(stage)
+        if nearest in self._kept():
             restore(state, self._path(nearest), nearest)
         else:
             restart(state)
@@ -124,9 +145,8 @@ def restore(state: State, path: Path, update: int) -> None:
 
 def restart(state: State) -> None:
     """Put the state back to before the first update: the policy as the reference, a fresh head and optimizer."""
+    copy_weights(state.lm.reference, state.lm.policy)
     with torch.no_grad():
-        for mine, original in zip(state.lm.policy.parameters(), state.lm.reference.parameters(), strict=True):
-            mine.copy_(original)
         for parameter in state.value_head.parameters():
             parameter.zero_()
     state.without_reward_model()

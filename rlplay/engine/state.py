@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel, trainable
+from rlplay.engine.stages import Stage
 from rlplay.scenario.settings import Settings
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
@@ -28,9 +29,11 @@ class Plan:
     task: Task
     train: list[Example]
     seed: int
+    stages: list[Stage]
     max_updates: int
     eval_every: int
     eval_prompts: int
+    eval_generations: int
 
 
 @dataclass
@@ -43,6 +46,7 @@ class State:
     value_head: nn.Linear
     optimizer: torch.optim.Optimizer
     update: int = 0  # updates finished
+    stage: int = 0  # index of the stage under way; the reference is the policy as it was when that began
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
     batch: Batch | None = None  # the one at hand, for questions about it
@@ -50,6 +54,21 @@ class State:
     parameters: dict[str, Tensor] = field(default_factory=dict)
     reward_model: nn.Module | None = None  # a `RewardModel`, once one is trained
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
+
+    def hand_on(self, stage: int) -> None:
+        """A stage begins: the policy becomes the reference; value head, optimizer and controllers begin anew.
+
+        Not the base model but the policy at a stage's start is what the KL of RLHF (Ouyang et al. 2022,
+        arXiv:2203.02155) and the log-ratios of DPO (Rafailov et al. 2023, arXiv:2305.18290) are taken to, and what
+        pairs are sampled from. A reward model goes on as it is.
+        """
+        copy_weights(self.lm.policy, self.lm.reference)
+        with torch.no_grad():
+            for parameter in self.value_head.parameters():
+                parameter.zero_()
+        self.optimizer = new_optimizer(self.parameters, self.settings)
+        self.adapted = 0.0, 0.0
+        self.stage = stage
 
     def adopt(self, model: nn.Module) -> None:
         """Train a reward model along with the rest, where a loss reaches it."""
@@ -87,3 +106,10 @@ def new_optimizer(parameters: dict[str, Tensor], settings: Settings) -> torch.op
     """AdamW without weight decay: plain Adam (Kingma and Ba 2014, arXiv:1412.6980)."""
     fused = all(p.device.type in ("cpu", "cuda", "mps") for p in parameters.values())
     return torch.optim.AdamW(parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=fused)
+
+
+@torch.no_grad()
+def copy_weights(source: nn.Module, target: nn.Module) -> None:
+    """Give a model of the same kind the weights of another."""
+    for old, new in zip(target.parameters(), source.parameters(), strict=True):
+        old.copy_(new)

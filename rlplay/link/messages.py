@@ -8,7 +8,7 @@ import msgspec
 
 from rlplay.scenario.schema import Job
 from rlplay.trace.codec import Codec
-from rlplay.trace.records import AnyRecord, Credited, Stepped
+from rlplay.trace.records import AnyRecord, Choice, Credited, Stepped
 
 Until = Literal["token", "phase", "step", "update", "forever"]
 Writer = Literal["policy", "reference"]
@@ -49,6 +49,13 @@ class Rewind(Command, frozen=True):
     """Go back to the state after update `update` (0: the start); an update in progress is given up."""
 
     update: int
+
+
+class Prefer(Command, frozen=True):
+    """Which answer of a pair of `Status.asks` is better: the first (a), the second (b) or neither (left out)."""
+
+    pair: int
+    choice: Choice
 
 
 class WhatIf(Command, frozen=True):
@@ -133,6 +140,7 @@ class Status(Event, frozen=True):
     settings: dict[str, Any]
     rewindable: list[int]  # updates that a Rewind reaches, cheaply or by replaying from the nearest snapshot
     finished: bool = False  # max_updates reached
+    asks: list[int] = []  # pairs of the update under way that wait for a `Prefer`; without them it does not go on
 
 
 class Imagined(Event, frozen=True):
@@ -233,7 +241,7 @@ class Failed(Event, frozen=True):
 
 AnyProbe = Peek | Continue | Estimate
 AnyProbed = Peeked | Continued | Estimated
-AnyCommand = Begin | Advance | Pause | Set | Rewind | WhatIf | AnyProbe | EndProbe | Stop
+AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | WhatIf | AnyProbe | EndProbe | Stop
 AnyEvent = Loading | Recorded | Status | Imagined | AnyProbed | LogLine | Failed
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,19 @@ import msgspec
 import yaml
 
 from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.course import course_of, stage_problems
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.names import bundled, folder, looks_like_path
-from rlplay.scenario.presets import apply_all, resolve
+from rlplay.scenario.presets import resolve, stage_settings
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.script import Change, Go, Rewind, Step, parse_step
-from rlplay.scenario.settings import Settings
+from rlplay.scenario.script import parse_step
+from rlplay.scenario.settings import REWARD_MODEL, Settings
 from rlplay.scenario.spelling import closest
 from rlplay.tasks import task_names
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
-_LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1}
+_LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1}
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
 """What another model starts with instead of the scenario's values, which suit the small bundled one: TRL's step
@@ -76,9 +77,12 @@ def read(path: Path) -> Scenario:
         raise ScenarioError(f"{path}:{place}: {problem}")
     script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
     try:
-        return msgspec.convert({"name": path.stem, **content, "script": script}, Scenario)
+        scenario = msgspec.convert({"name": path.stem, **content, "script": script}, Scenario)
     except msgspec.ValidationError as error:
         raise ScenarioError(f"{path}: {error}") from None
+    if not scenario.stages:
+        return scenario
+    return msgspec.structs.replace(scenario, max_updates=sum(stage.updates for stage in scenario.stages))
 
 
 def with_changes(
@@ -100,31 +104,59 @@ def with_changes(
     """
     given_sets = dict(map(_setting, sets))
     algorithm = given_sets.get("algorithm", algorithm)
-    settings = {name: value for name, value in scenario.settings.items() if name != "reward_weights" or not reward}
-    if algorithm is not None:
-        axes = PRESETS[algorithm].axes if algorithm in PRESETS else {}
-        settings = {name: value for name, value in settings.items() if name not in axes}
-        settings["algorithm"] = algorithm
-    if model is not None and model != scenario.model:
-        settings |= OTHER_MODEL
-    settings |= given_sets
-    if problem := _bad_settings(settings):
-        raise ScenarioError(problem)
+    if algorithm is not None and scenario.stages:
+        raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
+    other = model is not None and model != scenario.model
+    own = bool(reward) or dataset is not None
+    settings = _changed(scenario.settings, algorithm, other, own, given_sets)
+    if other:
+        settings = settings | OTHER_MODEL | given_sets
     changes: dict[str, Any] = {"settings": settings}
+    changes["stages"] = [
+        msgspec.structs.replace(stage, settings=_changed(stage.settings, None, other, own, given_sets))
+        for stage in scenario.stages
+    ]
     plain = {"seed": seed, "max_updates": updates, "model": model}
     changes |= {name: value for name, value in plain.items() if value is not None}
     if dataset is not None:
-        if not reward:
-            raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without it there is nothing to maximise")
         words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
         changes |= {**words, "summary": "", "dataset": dataset, "task": None, "prompts": None, "script": []}
     if reward:
         changes["reward"] = list(reward)
     changed: Scenario = msgspec.structs.replace(scenario, **changes)
+    if problem := _bad_settings(settings):
+        raise ScenarioError(problem)
+    if dataset is not None and not reward and _maximises(changed):
+        raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without it there is nothing to maximise")
     for name, least in _LEAST.items():
         if getattr(changed, name) < least:
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
     return _from_folder(changed, Path.cwd())
+
+
+def _changed(
+    settings: dict[str, Any], algorithm: str | None, other_model: bool, own_reward: bool, sets: dict[str, str]
+) -> dict[str, Any]:
+    """The settings of a scenario or a stage with what the command line says."""
+    kept = dict(settings)
+    weights = kept.pop("reward_weights", None) if own_reward else None
+    if weights and REWARD_MODEL in weights:
+        kept["reward_weights"] = {REWARD_MODEL: weights[REWARD_MODEL]}
+    if algorithm is not None:
+        axes = PRESETS[algorithm].axes if algorithm in PRESETS else {}
+        kept = {name: value for name, value in kept.items() if name not in axes} | {"algorithm": algorithm}
+    if other_model:
+        kept |= {name: value for name, value in OTHER_MODEL.items() if name in kept}
+    return kept | sets
+
+
+def _maximises(scenario: Scenario) -> bool:
+    """Whether some stage learns from rewards other than a reward model's score."""
+    try:
+        stages = stage_settings(scenario)
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
+    return any(s.loss_type == "policy_gradient" and REWARD_MODEL not in s.reward_weights for s in stages)
 
 
 def _setting(entry: str) -> tuple[str, str]:
@@ -141,18 +173,8 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
         name, line = str(key.value), key.start_mark.line + 1
         if name not in known:
             yield line, f"unknown key {name!r}{closest(name, known)}"
-        elif name == "settings":
-            if not isinstance(value, yaml.MappingNode):
-                yield line, "settings is a mapping, as in {beta: 0.1}"
-            elif problem := _bad_settings(content[name]):
-                yield _line_naming(value, problem, line), problem
-        elif name == "script":
-            if not isinstance(value, yaml.SequenceNode):
-                yield line, "script is a list of steps, as in '- update: 3'"
-            else:
-                yield from _bad_steps(value, content[name], content.get("settings") or {})
-        elif problem := _bad_value(name, content[name]):
-            yield line, problem
+        else:
+            yield from _PROBLEMS.get(name, _bad_value)(name, line, value, content)
     for name in ("title", "question"):
         if name not in content:
             yield 1, f"a scenario needs a {name}"
@@ -194,9 +216,24 @@ def _line_naming(node: yaml.MappingNode, problem: str, default: int) -> int:
     return lines[0] if lines else default
 
 
-def _bad_steps(node: yaml.SequenceNode, script: list[Any], settings: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    course = None if _bad_settings(settings) else _Course(resolve(settings))
-    for number, (place, entry) in enumerate(zip(node.value, script, strict=True), start=1):
+def _settings_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    if not isinstance(node, yaml.MappingNode):
+        yield line, "settings is a mapping, as in {beta: 0.1}"
+    elif problem := _bad_settings(content[name]):
+        yield _line_naming(node, problem, line), problem
+
+
+def _stages_problems(name: str, _line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    yield from stage_problems(node, content[name], _resolved(content))
+
+
+def _script_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    if not isinstance(node, yaml.SequenceNode):
+        yield line, "script is a list of steps, as in '- update: 3'"
+        return
+    settings = _resolved(content)
+    course = None if settings is None else course_of(settings, content.get("stages"))
+    for number, (place, entry) in enumerate(zip(node.value, content[name], strict=True), start=1):
         try:
             step = parse_step({entry: None} if isinstance(entry, str) else entry)
             if course is not None:
@@ -205,42 +242,26 @@ def _bad_steps(node: yaml.SequenceNode, script: list[Any], settings: dict[str, A
             yield place.start_mark.line + 1, f"script step {number}: {error}"
 
 
-def _bad_value(name: str, value: Any) -> str | None:
+def _resolved(content: dict[str, Any]) -> Settings | None:
+    settings = content.get("settings") or {}
+    return None if not isinstance(settings, dict) or _bad_settings(settings) else resolve(settings)
+
+
+def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    value = content[name]
     if name == "task" and value not in task_names():
-        return f"unknown task {value!r}{closest(str(value), task_names())}"
-    if name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
-        return f"{name} takes a whole number, {_LEAST[name]} or more, and got {value!r}"
-    return None
+        yield line, f"unknown task {value!r}{closest(str(value), task_names())}"
+    elif name == "max_updates" and "stages" in content:
+        yield line, "max_updates is the sum of the stages' updates: leave it out"
+    elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
+        yield line, f"{name} takes a whole number, {_LEAST[name]} or more, and got {value!r}"
 
 
-class _Course:
-    """The settings along a script, so that a `set` which cannot fit is found before anything is played.
-
-    Updates that are crossed token by token or phase by phase are not counted; the engine checks again.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.at = {0: settings}
-        self.done = 0
-        self.begun = False
-
-    def follow(self, step: Step) -> None:
-        """Take one step. Raises ValueError, one line, if its settings do not fit together."""
-        if isinstance(step, Change):
-            self.settings = apply_all(self.settings, step.settings)
-            if not self.begun:
-                self.at[self.done] = self.settings
-        elif isinstance(step, Rewind):
-            back = self.done if self.begun else self.done - 1
-            self.done, self.begun = max(0, back if step.update is None else step.update), False
-            self.at = {update: settings for update, settings in self.at.items() if update <= self.done}
-            self.settings = self.at[max(self.at)]
-        elif isinstance(step, Go):
-            self.begun = step.until != "update"
-            if not self.begun:
-                self.done += step.count
-                self.at[self.done] = self.settings
+_PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tuple[int, str]]]] = {
+    "settings": _settings_problems,
+    "stages": _stages_problems,
+    "script": _script_problems,
+}
 
 
 def _from_folder(scenario: Scenario, folder: Path) -> Scenario:

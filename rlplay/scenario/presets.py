@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import Settings, check
 
 
@@ -46,6 +47,15 @@ def apply_all(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     for name, value in _leaders_first(changes):
         settings = apply(settings, name, value)
     return validated(settings)
+
+
+def stage_settings(scenario: Scenario) -> list[Settings]:
+    """The settings that each stage of `scenario` begins with; its own alone where it has no stages.
+
+    Raises ValueError, one line, if a name, value or combination is not allowed.
+    """
+    begun = resolve(scenario.settings)
+    return [apply_all(begun, stage.settings) for stage in scenario.stages] or [begun]
 
 
 def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, Any]]:

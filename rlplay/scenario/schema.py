@@ -7,6 +7,17 @@ from typing import Any
 import msgspec
 
 
+class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One part of a pipeline: so many updates, under the scenario's settings with the stage's own on top.
+
+    Each stage begins with the policy of the one before, which is then its reference, too.
+    """
+
+    name: str
+    updates: int
+    settings: dict[str, Any] = {}
+
+
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One scenario. `task` names a bundled task, or `dataset` and `reward` point at the user's own.
 
@@ -23,10 +34,12 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward: list[str] = []  # FILE.py:FUNCTION each
     prompts: list[str] | None = None  # only these training prompts, in this order, every update
     settings: dict[str, Any] = {}
+    stages: list[Stage] = []  # `max_updates` is then the sum of theirs
     seed: int = 0
     max_updates: int = 50
     eval_every: int = 5  # held-out evaluation every so many updates; 0: never
     eval_prompts: int = 64
+    eval_generations: int = 1  # answers to each held-out prompt; more where prompts are few
     script: list[dict[str, Any]] = []
     origin: str = ""  # what the command line calls it, filled in by `load`: a bundled name or an absolute path
 

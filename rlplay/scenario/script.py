@@ -10,6 +10,7 @@ script:
       because: Working the steps out takes tokens, and it earns more.
   - token: 3                                    # also phase, step, update, run; 1 where the number is left out
   - set: {beta: 0.1, temperature: 0.8}
+  - prefer: [a, b, skip]                        # labels of the next pairs, with labeller=user, after `phase: 1`
   - undo:                                       # the same as rewinding by one update
   - rewind: 0                                   # to the state after that update
   - probe: {prompt: "What is 2+2?", then: value}   # ask the model: also samples, greedy; or completion and token
@@ -24,7 +25,7 @@ Every verb of `verbs.py` is allowed except those that need a person (`resume`, `
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
@@ -35,6 +36,7 @@ from rlplay.scenario.spelling import closest
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
+from rlplay.trace.records import Choice
 
 Pace = Literal["token", "phase", "step", "update"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
@@ -69,6 +71,12 @@ class Change(msgspec.Struct, frozen=True):
     settings: dict[str, Any]
 
 
+class Prefer(msgspec.Struct, frozen=True):
+    """Label the next pairs that wait for it, one choice each."""
+
+    choices: list[Choice]
+
+
 class Rewind(msgspec.Struct, frozen=True):
     """Go back to the state after `update`; None means by one update."""
 
@@ -82,7 +90,7 @@ class Look(msgspec.Struct, frozen=True):
     argument: Any
 
 
-Step = Say | Ask | Go | Change | Rewind | Look | Expect
+Step = Say | Ask | Go | Change | Prefer | Rewind | Look | Expect
 
 
 def parse(script: list[dict[str, Any]]) -> list[Step]:
@@ -153,6 +161,13 @@ def _change(_verb: str, argument: Any) -> Change:
     return Change({str(name): check(str(name), value) for name, value in argument.items()})
 
 
+def _prefer(verb: str, argument: Any) -> Prefer:
+    choices = argument if isinstance(argument, list) else [argument]
+    if not choices or any(choice not in get_args(Choice) for choice in choices):
+        raise ValueError(f"{verb} takes a, b or skip, or a list of them, and got {argument!r}")
+    return Prefer(choices)
+
+
 def _look(verb: str, argument: Any) -> Look:
     if verb == "lens" and argument is not None:
         names = ["auto", *LENSES]
@@ -203,6 +218,7 @@ _READERS: dict[str, Callable[[str, Any], Step]] = {
     "say": lambda verb, argument: Say(_text(verb, argument)),
     "ask": _ask,
     "set": _change,
+    "prefer": _prefer,
     "rewind": lambda verb, argument: Rewind(_count(verb, argument, least=0)),
     "undo": _undo,
     "expect": lambda _verb, argument: parse_expect(argument),

@@ -25,6 +25,9 @@ LossType = Literal[
 ]
 Labeller = Literal["gold", "user"]
 
+REWARD_MODEL = "reward_model"
+"""The name in `reward_weights` of the score by a reward model that was trained before."""
+
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The knobs. `algorithm` names the preset that filled the axes last; every axis may differ from it."""

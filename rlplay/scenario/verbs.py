@@ -43,6 +43,8 @@ VERBS: dict[str, Verb] = {
              "Go back to the start; in a script, to the state after an update.", "update"),
         Verb("set", "set", (), "engine", "engine",
              "Change settings; live, no restart.", "mapping of settings"),
+        Verb("prefer", "prefer", (), "engine", "engine",
+             "Where you label pairs: say which answer of the next one is better.", "a, b or skip, or a list of them"),
         Verb("resume", "resume", ("r",), "engine", "screen",
              "Start the engine again after it ended, from the run's last snapshot."),
         Verb("lens", "colour", ("c",), "look", "screen",

@@ -16,15 +16,14 @@ from typing import Any
 
 import msgspec
 
+from rlplay.scenario.presets import stage_settings
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import check
+from rlplay.scenario.settings import REWARD_MODEL, Settings
 from rlplay.tasks import load_task
+from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, RewardFunction, Task
 
 _HELD_OUT_FROM = 10
-
-REWARD_MODEL = "reward_model"
-"""The name of the reward that is a trained reward model's score."""
 
 
 class OwnError(ValueError):
@@ -44,7 +43,12 @@ def task_for(scenario: Scenario) -> Task:
         task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
     if scenario.prompts is not None:
         task = msgspec.structs.replace(task, train=[_asked(task, prompt) for prompt in scenario.prompts])
-    check_reward_weights(check("reward_weights", scenario.settings.get("reward_weights", {})), task.rewards)
+    names = list(task.rewards)
+    for settings in stage_settings(scenario):
+        check_reward_weights(settings.reward_weights, names)
+        check_sources(task, settings, names)
+        if settings.loss_type == "reward":
+            names.append(REWARD_MODEL)
     return task
 
 
@@ -55,14 +59,30 @@ def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
         raise OwnError(f"reward_weights names {unknown[0]!r}; the rewards here are {', '.join(known)}")
 
 
+def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> None:
+    """Raises OwnError, one line, if a task has nothing that the settings could learn from; `rewards` by name."""
+    if settings.loss_type == "policy_gradient":
+        if not rewards:
+            raise OwnError("there is no reward to maximise: add --reward FILE.py:FUNCTION, or a reward model before")
+        return
+    imitates = settings.loss_type == "sft"
+    given = all(e.chosen is not None and (imitates or e.rejected is not None) for e in task.train)
+    if not (given or task.gold or rewards or settings.labeller == "user"):
+        columns = "prompt and completion" if imitates else "prompt, chosen and rejected"
+        raise OwnError(
+            f"nothing says which answers are good: give the columns {columns}, a --reward, or --set labeller=user"
+        )
+
+
 def load_own(path: Path, rewards: dict[str, RewardFunction]) -> Task:
     """A task of the rows of a JSONL, JSON, CSV or Parquet file; the last tenth of 10 or more rows is held out.
 
-    The column `prompt` holds text or chat messages; the other columns reach the reward by name.
+    Columns are as in `rows.py`; all but the prompt reach the reward by name.
     """
     examples = [_example(path, number, row) for number, row in enumerate(_rows(path), start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")
+    _check_alike(path, examples)
     held_out = max(1, len(examples) // 10) if len(examples) >= _HELD_OUT_FROM else 0
     split = len(examples) - held_out
     return Task(
@@ -182,17 +202,18 @@ def _asked(task: Task, prompt: str) -> Example:
 
 
 def _example(path: Path, number: int, row: Any) -> Example:
-    if not isinstance(row, dict) or "prompt" not in row:
-        raise OwnError(f"{path}: row {number} has no 'prompt' column")
-    prompt = row["prompt"]
-    if not isinstance(prompt, str):
-        try:
-            prompt = msgspec.convert(prompt, list[dict[str, str]])
-        except msgspec.ValidationError:
-            prompt = []
-        if not prompt or any(not {"role", "content"} <= set(message) for message in prompt):
-            raise OwnError(f"{path}: the prompt of row {number} is neither text nor messages with role and content")
-    return Example(prompt=prompt, columns={str(key): value for key, value in row.items() if key != "prompt"})
+    try:
+        return read_row(row)
+    except ValueError as error:
+        raise OwnError(f"{path}: row {number} {error}") from None
+
+
+def _check_alike(path: Path, examples: list[Example]) -> None:
+    """All rows bring the same kinds of answers, or none does."""
+    for name in ("chosen", "rejected"):
+        missing = [number for number, e in enumerate(examples, start=1) if getattr(e, name) is None]
+        if missing and len(missing) < len(examples):
+            raise OwnError(f"{path}: row {missing[0]} has no {name!r}, which other rows have")
 
 
 def _rows(path: Path) -> list[Any]:

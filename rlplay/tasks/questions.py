@@ -6,7 +6,8 @@ import re
 from itertools import pairwise
 from typing import Any
 
-from rlplay.tasks.split import is_held_out
+from rlplay.tasks.good_answers import GOOD
+from rlplay.tasks.split import is_held_out, variant
 from rlplay.tasks.task import Completion, Example, Task, chat, completion_text
 from rlplay.tasks.topics import TOPICS, Topic
 
@@ -76,11 +77,14 @@ def wordings(topic: Topic) -> tuple[list[str], list[str]]:
 
 
 def _example(topic: Topic, question: str) -> Example:
-    return Example(prompt=chat(question), columns={"keywords": list(topic.keywords)})
+    answers = GOOD[topic.name]
+    demonstration = answers[variant(question, len(answers))]
+    return Example(prompt=chat(question), columns={"keywords": list(topic.keywords)}, chosen=demonstration)
 
 
 def questions() -> Task:
-    """Sixteen topics in four wordings each; about a quarter of the lesser known wordings is held out."""
+    """Sixteen topics in four wordings each, with an answer to imitate; about a quarter of the lesser known wordings is
+    held out."""
     return Task(
         name="questions",
         summary="Answer a question about everyday things.",

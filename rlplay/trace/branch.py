@@ -13,13 +13,15 @@ from pathlib import Path
 
 import msgspec
 
+from rlplay.trace.records import Staged
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.runfile_format import BRANCHED, RunFileError, Snapshot, connect, explained, snapshots_folder
 
 _UNTIL = "branch = 0 AND number <= :update"
-# A knob turned at the end of the update is part of the state it left; that the run once went back there is not.
+# A knob turned or a stage begun at the end of the update is part of the state it left; that the run once went back there
+# is not.
 _RECORDS = f"""kind != 'started' AND NOT (kind = 'rewound' AND number = :update) AND ({_UNTIL}
-    OR branch = 0 AND kind = 'changed' AND phase = 'sample' AND number = :update + 1)"""
+    OR branch = 0 AND kind IN ('changed', 'staged') AND phase = 'sample' AND number = :update + 1)"""
 _TABLES = (
     ("records", "number, kind, step, phase, data", f"{_RECORDS} ORDER BY id"),
     ("metrics", "number, name, value", _UNTIL),
@@ -39,9 +41,12 @@ def branch(parent: Path, update: int, path: Path) -> None:
         started = msgspec.structs.replace(reader.started, run_id=uuid.uuid4().hex)
         with closing(RunWriter.create(path, started)) as writer:
             _copy(parent, update, path)
-            for snapshot in reversed([each for each in reader.snapshots() if each.update <= update]):
-                if _take(snapshot, writer):
-                    break
+            starts = {record.update - 1 for record in reader.changes() if isinstance(record, Staged)}
+            known = [each for each in reader.snapshots() if each.update <= update]
+            for snapshot in known:
+                if snapshot.update in starts:
+                    _take(snapshot, writer)
+            next((each for each in reversed(known) if each.update not in starts and _take(each, writer)), None)
 
 
 def _copy(parent: Path, update: int, path: Path) -> None:

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
 
 Series = tuple[list[int], list[float]]
 
@@ -76,7 +76,7 @@ class History:
             case Rewound():
                 self._cut(record.update)
                 self._mark(record)
-            case Changed():
+            case Changed() | Staged():
                 self._mark(record)
             case _:
                 pass
@@ -118,6 +118,8 @@ class History:
                 self._marks.append(
                     (since, record.update, f"{record.name} {_short(record.previous)} → {_short(record.value)}")
                 )
+            case Staged() if record.update > 1:
+                self._marks.append((record.update - 1, record.update, f"stage {record.name}"))
             case Rewound():
                 back = record.abandoned > record.update
                 text = f"rewound from {record.abandoned}" if back else f"went on from {record.update}"

@@ -167,6 +167,16 @@ class Labelled(Record, frozen=True, kw_only=True):
     choice: Choice
 
 
+class Staged(Record, frozen=True, kw_only=True):
+    """A stage of a pipeline begins with update `update`: the policy is handed on and becomes the reference."""
+
+    index: int  # from 0
+    stages: int
+    name: str
+    settings: dict[str, Any]  # all of them, in place of those that held before
+    phase: str = "sample"  # as of a change of settings
+
+
 class Rewound(Record, frozen=True, kw_only=True):
     """The run went back to the state after update `update`; later updates belong to an abandoned branch."""
 
@@ -192,9 +202,13 @@ AnyRecord = (
     | Finished
     | Evaluated
     | Changed
+    | Staged
     | Rewound
     | Notice
 )
+
+Turn = Changed | Staged
+"""What turns the settings into others."""
 
 
 def spans(offsets: Array, rows: Array) -> Array:

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.trace.history import History
-from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Labelled, Rewound, Sampled, Started, Stepped
+from rlplay.trace.records import (
+    AnyRecord,
+    Evaluated,
+    Finished,
+    Labelled,
+    Rewound,
+    Sampled,
+    Started,
+    Stepped,
+    Turn,
+)
 from rlplay.trace.runfile_format import (
     BRANCHED,
     DETAIL,
@@ -99,7 +109,7 @@ class RunWriter:
             with self._db:
                 if isinstance(record, Rewound):
                     # A knob turned before the next update began was turned at the state that the run goes back to.
-                    turned = "kind = 'changed' AND phase = 'sample' AND number = ?2 + 1"
+                    turned = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = ?2 + 1"
                     later = {"records": f"number > ?2 AND NOT ({turned})"}
                     self._abandon(record.update, {**later, "metrics": "number > ?2", "snapshots": "number > ?2"})
                 if isinstance(record, Sampled):  # an update begun before and given up, or cut short by a crash
@@ -206,7 +216,7 @@ class RunReader:
     def history(self) -> History:
         """Every metric and mark so far, abandoned branches included."""
         points = self._rows("SELECT branch, name, number, value FROM metrics ORDER BY branch, number")
-        marks = self._records("kind IN ('changed', 'rewound') AND branch = 0 ORDER BY id")
+        marks = self._records("kind IN ('changed', 'staged', 'rewound') AND branch = 0 ORDER BY id")
         return History.of(points, (record for _, record in marks))
 
     def latest(self, name: str) -> float | None:
@@ -215,10 +225,10 @@ class RunReader:
         rows = self._rows(query, name)
         return rows[0][0] if rows else None
 
-    def changes(self) -> list[Changed]:
-        """The live branch's changes of settings, in the order they were made."""
-        found = self._records("kind = 'changed' AND branch = 0 ORDER BY id")
-        return [record for _, record in found if isinstance(record, Changed)]
+    def changes(self) -> list[Turn]:
+        """The live branch's changes of settings, those by a new stage among them, in the order they were made."""
+        found = self._records("kind IN ('changed', 'staged') AND branch = 0 ORDER BY id")
+        return [record for _, record in found if isinstance(record, Turn)]
 
     def labels(self) -> list[Labelled]:
         """The live branch's choices between answers, in the order they were made."""
@@ -271,7 +281,7 @@ _NUMBERS = "SELECT DISTINCT number FROM records WHERE kind = '{kind}' AND branch
 
 def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:
     step = record.step if isinstance(record, Stepped) else None
-    phase = record.phase if isinstance(record, Changed) else None
+    phase = record.phase if isinstance(record, Turn) else None
     row = (record.update, kind(record), step, phase, pack(record))
     db.execute("INSERT INTO records (number, kind, step, phase, data) VALUES (?, ?, ?, ?, ?)", row)
 

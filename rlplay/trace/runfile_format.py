@@ -34,7 +34,7 @@ CREATE TABLE records (
     number INTEGER NOT NULL,             -- update
     kind TEXT NOT NULL,                  -- sampled, scored, credited, searched, stepped, finished, changed…
     step INTEGER,                        -- optimizer step of a stepped record
-    phase TEXT,                          -- from which on a changed setting holds
+    phase TEXT,                          -- from which on a changed setting or a stage holds
     branch INTEGER NOT NULL DEFAULT 0,
     data BLOB NOT NULL
 );

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Set, Until
+from rlplay.link.messages import Advance, AnyCommand, Pause, Prefer, Rewind, Set, Until
 from rlplay.scenario.presets import in_order, resolve
 from rlplay.trace.lenses import CYCLE, LENSES
+from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible, visible_lines
 from rlplay.ui.legend import PHASE_MARKS
@@ -74,6 +75,17 @@ async def _rewind(app: RlplayApp, argument: Any) -> None:
     target = int(argument or 0)
     await send(app, Rewind(target), f"going back to update {target}")
     app.session.going_back_to = target
+
+
+async def _prefer(app: RlplayApp, argument: Any) -> None:
+    status = app.session.status
+    waiting = status.asks if status is not None else []
+    choices = argument if isinstance(argument, list) else [argument]
+    if not waiting or any(choice not in get_args(Choice) for choice in choices):
+        app.notify("No pair waits for a label." if not waiting else "Say a, b or skip.")
+        return
+    for pair, choice in zip(waiting, choices, strict=False):
+        await send(app, Prefer(pair, choice))
 
 
 async def _set(app: RlplayApp, argument: Any) -> None:
@@ -252,6 +264,7 @@ ACTIONS: dict[str, Action] = {
     "undo": _undo,
     "rewind": _rewind,
     "set": _set,
+    "prefer": _prefer,
     "resume": _resume,
     "lens": _lens_step(1),
     "lens_back": _lens_step(-1),

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from rlplay.link.messages import Advance, AnyCommand, Set, Status
+from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
 from rlplay.scenario.expect import Expect, Outcome
-from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, Step
+from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
+from rlplay.trace.records import Choice
 
 REFUSED_AFTER = 20.0
 """Seconds after which a setting that the engine did not take is given up."""
@@ -134,6 +136,9 @@ class Player:
             case Change():
                 for name, value in step.settings.items():
                     await self._set(name, value)
+            case Prefer():
+                for choice in step.choices:
+                    await self._prefer(choice)
             case Rewind():
                 await self._rewind(max(0, self._update - 1) if step.update is None else step.update)
             case Look():
@@ -193,6 +198,10 @@ class Player:
     async def _set(self, name: str, value: Any) -> None:
         if self._status is None or self._status.settings.get(name) != value:
             await self._done(Set(name, value), lambda status: status.settings.get(name) == value, REFUSED_AFTER)
+
+    async def _prefer(self, choice: Choice) -> None:
+        if self._status is not None and (waiting := self._status.asks):
+            await self._done(PreferCommand(waiting[0], choice), lambda s: waiting[0] not in s.asks, REFUSED_AFTER)
 
     async def _done(self, command: AnyCommand, test: Callable[[Status], bool], seconds: float | None = None) -> None:
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -23,7 +23,7 @@ from rlplay.link.messages import (
     Status,
 )
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Started
+from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started, Turn
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import changes_until, settings_at
 from rlplay.trace.update import Phase, Update
@@ -46,7 +46,7 @@ class Restored(msgspec.Struct, frozen=True):
     """The numbers of a whole run and the changes of its settings, read at once."""
 
     history: History
-    changes: list[Changed]
+    changes: list[Turn]
 
 
 Happening = AnyEvent | Moved | Restored
@@ -112,7 +112,7 @@ class Session:
         self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
         self.last_finished = 0
-        self._changes: list[Changed] = []
+        self._changes: list[Turn] = []
         self._updates: OrderedDict[int, Update] = OrderedDict()
         self._newest: Update | None = None
         self._looked_at: Update | None = None
@@ -221,6 +221,9 @@ class Session:
                 self.notices.append(record)
                 self._note(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
                 self.changed |= {"notice", "log"}
+            case Staged():
+                self._changes.append(record)
+                self.changed.add("update")
             case Changed():
                 self._changes.append(record)
                 self.turned.append(record)

@@ -21,7 +21,7 @@ from rlplay.link.messages import (
 )
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
-from rlplay.trace.records import Changed, Finished, Rewound
+from rlplay.trace.records import Changed, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session import Moved, Restored
@@ -273,7 +273,7 @@ class ReplaySource:
             at_end = self._whole is None or self._point >= length(self._whole)
             was_newest = at_end and self._running is None
             for _, record in fresh:
-                if isinstance(record, (Finished, Changed, Rewound)):
+                if isinstance(record, (Finished, Changed, Staged, Rewound)):
                     self._restore()
                     break
             numbers = self.recorded()

@@ -30,6 +30,7 @@ class FakeEngine:
         self.update = 0
         self.calls: list[Any] = []
         self.closed = False
+        self.waiting: list[int] = []
 
     def load(self, progress: Callable[[str, float], None]) -> None:
         progress("loading model pocket", 0.5)
@@ -72,6 +73,13 @@ class FakeEngine:
         self.calls.append(("rewind", update))
         self.sink(Rewound(update=update, abandoned=self.update))
         self.update = update
+
+    def asks(self) -> list[int]:
+        return self.waiting
+
+    def prefer(self, pair: int, choice: str) -> None:
+        self.calls.append((pair, choice))
+        self.waiting = self.waiting[1:]
 
     def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
         return self.update, "sample", {}, [], False

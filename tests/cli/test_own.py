@@ -59,7 +59,7 @@ def test_chat_messages(tmp_path: Path) -> None:
         ("rows.json", "{}", "one list of rows"),
         ("rows.json", "[]", "no rows"),
         ("rows.csv", "question\nx\n", "row 1 has no 'prompt' column"),
-        ("rows.json", '[{"prompt": "a"}, {"prompt": 3}]', "the prompt of row 2"),
+        ("rows.json", '[{"prompt": "a"}, {"prompt": 3}]', "row 2 has a prompt that is neither text"),
         ("rows.json", '[{"prompt": [{"role": "user"}]}]', "messages with role and content"),
         ("rows.txt", "a", "it reads .jsonl, .json, .csv, .parquet"),
     ],

@@ -87,6 +87,9 @@ class FakeDriver:
         reached, self.done = self.done, update
         self.sink(Rewound(update=update, abandoned=reached))
 
+    def asks(self) -> list[int]:
+        return []
+
     def note(self, level: str, text: str, detail: str = "") -> None:
         self.sink(Notice(update=self.done, level=level, text=text, detail=detail))
 

@@ -1,0 +1,35 @@
+"""Pipelines: the stages of a run, which hand the policy on to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rlplay.scenario.presets import stage_settings
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.settings import Settings
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part of a run, from the end of update `begins` on."""
+
+    name: str
+    begins: int
+    settings: Settings
+
+
+def stages_of(scenario: Scenario) -> list[Stage]:
+    """The stages of a scenario; a single one without a name where it has none.
+
+    Raises ValueError, one line, if settings do not fit.
+    """
+    settings, stages, begins = stage_settings(scenario), list[Stage](), 0
+    for stage, own in zip(scenario.stages, settings, strict=False):
+        stages.append(Stage(stage.name, begins, own))
+        begins += stage.updates
+    return stages or [Stage("", 0, settings[0])]
+
+
+def stage_at(stages: list[Stage], update: int) -> int:
+    """The index of the stage that a run is in once `update` updates are finished: at a border, the one that begins."""
+    return max(index for index, stage in enumerate(stages) if stage.begins <= update)

@@ -1,0 +1,103 @@
+"""The settings along a scenario, from stage to stage and from step to step of its script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from rlplay.scenario.presets import apply_all
+from rlplay.scenario.schema import Stage
+from rlplay.scenario.script import Change, Go, Rewind, Step
+from rlplay.scenario.settings import Settings
+from rlplay.scenario.spelling import closest
+
+
+class Course:
+    """The settings along a script, so that a `set` which cannot fit is found before anything is played.
+
+    Updates that are crossed token by token or phase by phase are not counted; the engine checks again.
+    """
+
+    def __init__(self, stages: dict[int, Settings]) -> None:
+        """`stages` are the settings that stages begin with, by the update after which they do; the first by 0."""
+        self._stages = stages
+        self.settings = stages[0]
+        self.at = {0: stages[0]}
+        self.done = 0
+        self.begun = False
+
+    def follow(self, step: Step) -> None:
+        """Take one step. Raises ValueError, one line, if its settings do not fit together."""
+        if isinstance(step, Change):
+            self.settings = apply_all(self.settings, step.settings)
+            if not self.begun:
+                self.at[self.done] = self.settings
+        elif isinstance(step, Rewind):
+            back = self.done if self.begun else self.done - 1
+            self.done, self.begun = max(0, back if step.update is None else step.update), False
+            self.at = {update: settings for update, settings in self.at.items() if update <= self.done}
+            self.settings = self.at[max(self.at)]
+        elif isinstance(step, Go):
+            self.begun = step.until != "update"
+            if not self.begun:
+                self._go(step.count)
+
+    def _go(self, count: int) -> None:
+        for update in range(self.done + 1, self.done + count + 1):
+            if update in self._stages:
+                self.settings = self.at[update] = self._stages[update]
+        self.done += count
+        self.at[self.done] = self.settings
+
+
+def course_of(settings: Settings, given: Any) -> Course | None:
+    """The course of a scenario with these settings and stages, as `given` in its file; None if stages are wrong."""
+    if not given:
+        return Course({0: settings})
+    if not isinstance(given, list) or any(_stage_faults(given, settings)):
+        return None
+    stages, begins = dict[int, Settings](), 0
+    for stage in given:
+        stages[begins] = apply_all(settings, stage.get("settings", {}))
+        begins += stage["updates"]
+    return Course(stages)
+
+
+def stage_problems(node: yaml.Node, given: Any, settings: Settings | None) -> Iterator[tuple[int, str]]:
+    """What is wrong with a scenario's stages, each with its line; `settings` are the scenario's own, if they fit."""
+    if not isinstance(node, yaml.SequenceNode) or not given:
+        yield node.start_mark.line + 1, "stages is a list, as in '- {name: sft, updates: 20, settings: {…}}'"
+        return
+    for number, (place, fault) in enumerate(zip(node.value, _stage_faults(given, settings), strict=True), start=1):
+        if fault:
+            yield place.start_mark.line + 1, f"stage {number}: {fault}"
+
+
+def _stage_faults(stages: list[Any], settings: Settings | None) -> Iterator[str]:
+    """What is wrong with each stage; empty where nothing is."""
+    names: list[Any] = []
+    for stage in stages:
+        yield _fault(stage, names, settings)
+        names.append(stage.get("name") if isinstance(stage, dict) else None)
+
+
+def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
+    if not isinstance(stage, dict):
+        return "it is a mapping with name, updates and settings"
+    name, updates, own = stage.get("name"), stage.get("updates"), stage.get("settings", {})
+    known = Stage.__struct_fields__
+    problems = [f"unknown key {str(key)!r}{closest(str(key), known)}" for key in stage if key not in known]
+    if not isinstance(name, str) or not name.strip() or name in earlier:
+        problems.append(f"it needs a name that no other stage has, and got {name!r}")
+    if type(updates) is not int or updates < 1:
+        problems.append(f"updates takes a whole number, 1 or more, and got {updates!r}")
+    if not isinstance(own, dict):
+        problems.append("settings is a mapping, as in {beta: 0.1}")
+    elif settings is not None:
+        try:
+            apply_all(settings, own)
+        except ValueError as error:
+            problems.append(str(error))
+    return problems[0] if problems else ""

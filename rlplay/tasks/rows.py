@@ -1,0 +1,72 @@
+"""A row of the user's dataset as an example: its prompt, the answers it brings along, its other columns.
+
+The columns are those of TRL's dataset formats: `prompt`, with `chosen` and `rejected` for preferences or `completion`
+to be imitated; each is text or chat messages. Conversations may stand whole in `chosen` and `rejected`, with or
+without a `prompt`: what they begin with is then the prompt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rlplay.tasks.task import Example, Message
+
+_ANSWERS = ("chosen", "rejected", "completion")
+
+
+def read_row(row: Any) -> Example:
+    """The example in a row. Raises ValueError with what is wrong with it, to be read after "row 3"."""
+    if not isinstance(row, dict):
+        raise ValueError("is no mapping of columns")
+    answers = {name: _answer(name, row[name]) for name in _ANSWERS if row.get(name) is not None}
+    if "completion" in answers and "chosen" in answers:
+        raise ValueError("has both 'completion' and 'chosen'; one of them is the answer to imitate")
+    if "rejected" in answers and "chosen" not in answers:
+        raise ValueError("has 'rejected' and no 'chosen'")
+    before = [messages for messages, _ in answers.values() if messages]
+    prompt = _prompt(row.get("prompt"), before[0] if before else None)
+    if any(messages != before[0] for messages in before) or (before and len(before) < len(answers)):
+        raise ValueError("has a different conversation before 'chosen' than before 'rejected'")
+    texts = {name: text for name, (_, text) in answers.items()}
+    return Example(
+        prompt=prompt,
+        columns={str(key): value for key, value in row.items() if key != "prompt"},
+        chosen=texts.get("chosen", texts.get("completion")),
+        rejected=texts.get("rejected"),
+    )
+
+
+def _prompt(given: Any, before: list[Message] | None) -> str | list[Message]:
+    """The prompt of a row, by its column and by what its conversations begin with."""
+    if given is None:
+        if before is None:
+            raise ValueError("has no 'prompt' column")
+        return before
+    prompt = given if isinstance(given, str) else _messages(given)
+    if not prompt and not isinstance(given, str):
+        raise ValueError("has a prompt that is neither text nor messages with role and content")
+    asked = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    if before is not None and before != asked:
+        raise ValueError("has a prompt that its conversations do not begin with")
+    return prompt if before is None else before
+
+
+def _answer(name: str, value: Any) -> tuple[list[Message], str]:
+    """The conversation before an answer, often none, and its text."""
+    messages = [] if isinstance(value, str) else _messages(value)
+    if messages and messages[-1]["role"] == "assistant":
+        value = messages.pop()["content"]
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"has a {name!r} that is neither text nor messages ending with one of the assistant")
+    return messages, value
+
+
+def _messages(value: Any) -> list[Message]:
+    """Chat messages; empty if `value` is none."""
+    try:
+        messages = msgspec.convert(value, list[Message])
+    except msgspec.ValidationError:
+        return []
+    return [] if any(not {"role", "content"} <= set(message) for message in messages) else messages

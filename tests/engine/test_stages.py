@@ -1,0 +1,197 @@
+"""Pipelines: the policy is handed on, and going back across a border or resuming changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from rlplay.engine import snapshots
+from rlplay.engine.driver import Driver
+from rlplay.engine.reward_model import RewardModel
+from rlplay.scenario.schema import Job, Scenario, Stage
+from rlplay.trace.codec import RECORDS
+from rlplay.trace.history import History
+from rlplay.trace.records import AnyRecord, Finished, Rewound, Sampled, Scored, Staged, Stepped
+from rlplay.trace.runfile import RunReader
+from tests.engine.conftest import SMALL
+
+Begin = Callable[..., tuple[Driver, list[AnyRecord]]]
+STAGES = [
+    Stage("imitate", 2, {"algorithm": "sft", "learning_rate": 5e-3}),
+    Stage("judge", 2, {"algorithm": "reward-model", "learning_rate": 5e-3}),
+    Stage("maximise", 3, {"algorithm": "rlhf-ppo", "reward_weights": {"reward_model": 1}, "beta": 0.2}),
+]
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture
+def begin(micro_model: Path, tmp_path: Path) -> Begin:
+    """Makes a loaded driver of the pipeline and the list its records go to."""
+
+    def make(run: str = "run.rlplay", resume: bool = False) -> tuple[Driver, list[AnyRecord]]:
+        scenario = Scenario(
+            name="micro", title="Micro", question="", model=str(micro_model), task="questions",
+            settings=SMALL, stages=STAGES, max_updates=7, eval_every=2, eval_prompts=2,
+        )  # fmt: skip
+        records: list[AnyRecord] = []
+        driver = Driver(Job(scenario, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)
+        driver.load(lambda what, fraction: None)
+        return driver, records
+
+    return make
+
+
+def _numbers(records: list[AnyRecord], update: int) -> list[bytes]:
+    """The records of an update's last playing, but for what the clock decides."""
+    kept = [r for r in records if r.update == update and isinstance(r, (Scored, Stepped))]
+    done = [r for r in records if r.update == update and isinstance(r, Sampled) and r.done]
+    return [RECORDS.encode(r) for r in done[-1:] + kept[-9:]]
+
+
+def _weights(module: Any) -> list[torch.Tensor]:
+    return [p.detach().clone() for p in module.parameters()]
+
+
+def _same(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(some, others, strict=True))
+
+
+def test_each_stage_begins_with_the_policy_of_the_one_before_as_its_reference(begin: Begin) -> None:
+    driver, records = begin()
+    state = driver._state
+    base = _weights(state.lm.reference)
+    driver.advance("update", 1, never)
+    assert _same(base, _weights(state.lm.reference))
+    assert not _same(base, _weights(state.lm.policy))
+    driver.advance("update", 1, never)
+    tuned = _weights(state.lm.policy)
+    assert _same(tuned, _weights(state.lm.reference))
+    assert driver.status()[2]["algorithm"] == "reward-model"
+    driver.advance("update", 2, never)
+    assert _same(tuned, _weights(state.lm.policy))
+    assert isinstance(state.reward_model, RewardModel)
+    judge = _weights(state.reward_model)
+    driver.advance("update", 3, never)
+    assert not _same(tuned, _weights(state.lm.policy))
+    assert _same(tuned, _weights(state.lm.reference))
+    assert _same(judge, _weights(state.reward_model))
+    assert driver.status()[4]
+    driver.close()
+    begun = [(r.update, r.index, r.stages, r.name) for r in records if isinstance(r, Staged)]
+    assert begun == [(1, 0, 3, "imitate"), (3, 1, 3, "judge"), (5, 2, 3, "maximise")]
+    scored = [r for r in records if isinstance(r, Scored) and r.update >= 5]
+    assert all(list(r.parts) == ["reward_model"] and list(r.gold) == ["helpful"] for r in scored)
+    finished = {r.update: r.metrics for r in records if isinstance(r, Finished)}
+    assert "gold/helpful/mean" in finished[6]
+    assert "gold/helpful/mean" not in finished[2]  # its answers are not the policy's
+
+
+@pytest.mark.parametrize("target", range(8))
+def test_going_back_to_anywhere_repeats_the_same_updates_bit_for_bit(begin: Begin, target: int) -> None:
+    driver, records = begin()
+    driver.advance("update", 7, never)
+    first = {update: _numbers(records, update) for update in range(1, 8)}
+    weights = _weights(driver._state.lm.policy)
+    driver.rewind(target)
+    assert isinstance(records[-1], Rewound)
+    del records[:]
+    driver.advance("update", 7 - target, never)
+    for update in range(target + 1, 8):
+        assert _numbers(records, update) == first[update]
+    assert _same(weights, _weights(driver._state.lm.policy))
+    driver.close()
+
+
+@pytest.mark.parametrize("reached", [1, 2, 3, 4, 5])
+def test_a_run_resumed_after_a_crash_goes_on_as_if_nothing_had_happened(begin: Begin, reached: int) -> None:
+    driver, _ = begin()
+    driver.advance("update", reached, never)
+    driver.advance("phase", 1, never)
+    driver._writer.close()  # as after kill -9: nothing else is done
+    resumed, later = begin(resume=True)
+    assert resumed.status()[0] == reached
+    resumed.advance("update", 7 - reached, never)
+    resumed.close()
+    other, undisturbed = begin("other.rlplay")
+    other.advance("update", 7, never)
+    other.close()
+    for update in range(reached + 1, 8):
+        assert _numbers(later, update) == _numbers(undisturbed, update)
+    assert _same(_weights(resumed._state.lm.policy), _weights(other._state.lm.policy))
+    assert resumed.status()[2] == other.status()[2]
+
+
+def test_the_starts_of_stages_outlive_every_thinning(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "BUDGET", 1)
+    driver, records = begin()
+    driver.advance("update", 7, never)
+    assert set(driver._store._kept()) >= {0, 2, 4}
+    sixth = _numbers(records, 6)
+    driver.rewind(5)
+    driver.advance("update", 1, never)
+    assert _numbers(records, 6) == sixth
+    driver.close()
+
+
+def test_a_stage_whose_start_could_not_be_kept_is_reached_from_before(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, records = begin()
+    driver.advance("update", 5, never)
+    fifth = _numbers(records, 5)
+    driver._store._path(4).unlink()
+    driver.rewind(4)
+    driver.advance("update", 1, never)
+    assert _numbers(records, 5) == fifth
+    driver.close()
+
+
+def test_settings_belong_to_their_stage_and_a_knob_to_the_stage_it_was_turned_in(begin: Begin, tmp_path: Path) -> None:
+    driver, records = begin()
+    driver.advance("update", 1, never)
+    driver.set("learning_rate", 1e-4)
+    driver.advance("update", 2, never)
+    assert driver.status()[2]["learning_rate"] == 5e-3
+    driver.advance("update", 1, never)
+    driver.set("beta", 0.4)  # between two stages: it holds for the one that has begun
+    driver.advance("update", 1, never)
+    assert driver.status()[2]["beta"] == 0.4
+    driver.rewind(4)
+    assert driver.status()[2]["beta"] == 0.4
+    driver.rewind(3)
+    driver.advance("update", 1, never)
+    assert driver.status()[2]["beta"] == 0.2
+    driver.close()
+    with RunReader(tmp_path / "run.rlplay") as reader:
+        held = [reader.settings(update) for update in (1, 2, 3, 4)]
+        marks = reader.history().marks
+    assert [s["algorithm"] for s in held] == ["sft", "sft", "reward-model", "reward-model"]
+    assert [s["learning_rate"] for s in held] == [5e-3, 1e-4, 5e-3, 5e-3]
+    history = History()
+    for record in records:
+        history.add(record)
+    assert [text for _, text in marks] == [text for _, text in history.marks]
+    assert "stage judge" in [text for _, text in marks]
+
+
+def test_records_of_stages_and_labels_survive_the_file(begin: Begin, tmp_path: Path) -> None:
+    driver, records = begin()
+    driver.advance("update", 3, never)
+    driver.close()
+    staged = [r for r in records if isinstance(r, Staged)]
+    assert [RECORDS.decode(RECORDS.encode(r)) for r in staged] == staged
+    with RunReader(tmp_path / "run.rlplay") as reader:
+        assert [c for c in reader.changes() if isinstance(c, Staged)] == staged
+        assert msgspec.yaml.decode(reader.started.scenario_text, type=Scenario).stages == STAGES
+        update = reader.load(3)
+    assert update.steps[0].margins is not None
+    np.testing.assert_array_equal(update.steps[0].margins, [r for r in records if isinstance(r, Stepped)][2].margins)
