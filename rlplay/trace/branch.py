@@ -18,8 +18,8 @@ from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.runfile_format import BRANCHED, RunFileError, Snapshot, connect, explained, snapshots_folder
 
 _UNTIL = "branch = 0 AND number <= :update"
-# A knob turned or a stage begun at the end of the update is part of the state it left; that the run once went back there
-# is not.
+# A knob turned or a stage begun at the end of the update is part of the state it left; that the run once went back
+# there is not.
 _RECORDS = f"""kind != 'started' AND NOT (kind = 'rewound' AND number = :update) AND ({_UNTIL}
     OR branch = 0 AND kind IN ('changed', 'staged') AND phase = 'sample' AND number = :update + 1)"""
 _TABLES = (

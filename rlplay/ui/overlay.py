@@ -30,6 +30,11 @@ class Overlay:
         return heading(self.names[0])
 
     @property
+    def of_run(self) -> bool:
+        """Whether it shows the run, update by update."""
+        return True
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         """All that it may show."""
         return self.names
