@@ -16,6 +16,11 @@ from rlplay.trace.text import visible, visible_lines
 _CONTROLS = re.compile("[\x7f-\x9f]")
 _SHOWN = (
     ("reward", "reward"),
+    ("logps/chosen", "log p chosen"),
+    ("rewards/margins", "margin"),
+    ("rewards/accuracies", "told apart"),
+    ("margin", "margin"),
+    ("accuracy", "told apart"),
     ("completions/mean_length", "length"),
     ("kl", "kl"),
     ("entropy", "entropy"),

@@ -4,8 +4,8 @@ Arrays are aligned with `token_ids`, prompt first; null where a number does not 
 `inference_logprobs` are those at sampling, `trainer_logprobs` and what follows from them those of the last optimizer
 step that saw the token, `new_logprobs` those after the update, and `prob_delta` is the probability after the update
 minus that at sampling. `is_masked_*` marks tokens whose surrogate gradient the clipping made zero. Ours: `group_id,
-sample_idx, prompt, completion, prompt_len, reward, rewards, gold, truncated, token_text, ref_logprobs, new_logprobs,
-values, returns, dloss_dlogp`.
+sample_idx, prompt, completion, prompt_len, reward, rewards, gold, role, truncated, token_text, ref_logprobs,
+new_logprobs, values, returns, implicit_rewards, dloss_dlogp`.
 """
 
 from __future__ import annotations
@@ -57,11 +57,12 @@ def lines(update: Update) -> Iterator[bytes]:
 
 def _scores(scored: Scored | None, row: int) -> dict[str, Any]:
     if scored is None:
-        return {"reward": None, "rewards": None, "gold": None}
+        return {"reward": None, "rewards": None, "gold": None, "role": None}
     return {
         "reward": float(scored.rewards[row]),
         "rewards": {name: float(part[row]) for name, part in scored.parts.items()},
         "gold": {name: float(score[row]) for name, score in scored.gold.items()},
+        "role": (scored.roles[row] or None) if scored.roles else None,
     }
 
 
@@ -70,7 +71,7 @@ def _columns(update: Update) -> dict[str, Array | None]:
     sampled, credited = update.sampled, update.credited
     assert isinstance(sampled, Sampled)
     columns: dict[str, Array | None] = {"inference_logprobs": sampled.old_logprobs, "entropy": sampled.entropy}
-    for name in ("advantages", "ref_logprobs", "values", "returns"):
+    for name in ("advantages", "ref_logprobs", "values", "returns", "implicit_rewards"):
         columns[name] = None if credited is None else getattr(credited, name)
     trainer = update.latest_step("logprobs")
     clip = update.latest_step("clip_state")

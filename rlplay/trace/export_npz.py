@@ -8,10 +8,13 @@ the longest prompt, C of the longest completion, R completions in a step. What w
     completion_ids, completion_mask   [N, C]  mask 1 = sampled by the policy, 0 = environment or padding
     completion_lengths, group_id, rewards, truncated  [N]
     rewards/NAME, gold/NAME           [N]  the parts of the reward, scores that are not trained on
-    old_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values, token_rewards  [N, C]
+    roles                             [N]  where answers are compared: chosen, rejected or empty
+    old_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values, token_rewards,
+    implicit_rewards                  [N, C]
     step_I/rows            [R]     the completions of optimizer step I
     step_I/logprobs, …/importance_ratio, …/clip_state, …/dloss_dlogp, …/dkl_dlogp, …/weights, …/left_out, …/kl,
     …/values               [R, C]
+    step_I/margins         [R/2]   of pairs: the reward of a chosen completion less that of the rejected one
     search                 JSON string, the records of the search for a step (TRPO)
     step_I/metrics, metrics, settings, reward_weights  JSON strings
 """
@@ -32,7 +35,7 @@ from rlplay.trace.update import Update
 _STEPPED = (
     "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
 )  # fmt: skip
-_CREDITED = ("ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards")
+_CREDITED = ("ref_logprobs", "advantages", "returns", "baseline", "values", "token_rewards", "implicit_rewards")
 
 
 def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
@@ -61,6 +64,8 @@ def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
         out["reward_weights"] = _json(update.scored.weights)
         out |= {f"rewards/{name}": part for name, part in update.scored.parts.items()}
         out |= {f"gold/{name}": score for name, score in update.scored.gold.items()}
+        if update.scored.roles:
+            out["roles"] = np.array(update.scored.roles)
     for name in _CREDITED if update.credited is not None else ():
         values = getattr(update.credited, name)
         if values is not None:
@@ -88,6 +93,8 @@ def _step(step: Stepped, lengths: Array) -> dict[str, Array]:
     found = {name: getattr(step, name) for name in _STEPPED}
     width = int(lengths.max(initial=0))
     out = {name: _padded(flat, lengths[step.rows], width) for name, flat in found.items() if flat is not None}
+    if step.margins is not None:
+        out["margins"] = step.margins
     return {"rows": step.rows, "metrics": _json(step.metrics), **out}
 
 

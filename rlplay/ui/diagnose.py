@@ -49,6 +49,8 @@ def _stale_ratio(update: Update, _history: History, _settings: dict[str, Any]) -
 def _no_signal(update: Update, _history: History, settings: dict[str, Any]) -> str:
     if update.credited is None or np.abs(update.credited.advantages).max(initial=0.0) > NO_ADVANTAGE:
         return ""
+    if settings.get("loss_type", "policy_gradient") != "policy_gradient":  # a reward model leaves the policy alone
+        return ""
     rest = " Only the KL term pulls." if settings.get("beta", 0) and settings.get("kl_placement") == "loss" else ""
     return f"Every advantage is 0: this update can learn nothing from its rewards.{rest}"
 

@@ -37,6 +37,9 @@ def stands(metrics: Mapping[str, float]) -> str:
     if "rewards/accuracies" in metrics:
         apart, margin = percent(metrics["rewards/accuracies"]), number(metrics["rewards/margins"])
         said += f"; {apart} of the pairs are told apart the right way, by an implicit reward of {margin} on average"
+    elif "accuracy" in metrics:
+        apart, margin = percent(metrics["accuracy"]), number(metrics["margin"])
+        said += f"; the reward model ranks {apart} of the pairs as labelled, by {margin} on average"
     elif "mean_token_accuracy" in metrics:
         said += f"; {percent(metrics['mean_token_accuracy'])} of the answers' tokens were the policy's likeliest"
     return f"{said}."

@@ -17,6 +17,7 @@ from rlplay.engine.stages import stages_of
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.tasks import load_task
 from rlplay.tasks.own import OwnError, load_own, task_for
+from rlplay.trace.export import export
 from rlplay.trace.records import AnyRecord, Evaluated, Sampled, Scored, Stepped
 from tests.engine.conftest import SMALL
 
@@ -162,6 +163,22 @@ def test_own_pairs_are_played_from_the_command_line(tmp_path: Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "rewards/margins" in json.loads(done.stdout.splitlines()[0])["metrics"]
+
+
+def test_pairs_are_exported_with_their_roles_margins_and_implicit_rewards(begin: Any, tmp_path: Path) -> None:
+    driver, _ = begin(ROWS, algorithm="dpo", num_prompts=3)
+    driver.advance("update", 2, lambda: False)
+    driver.close()
+    export(tmp_path / "run.rlplay", "npz", tmp_path / "out.npz", 2)
+    export(tmp_path / "run.rlplay", "jsonl", tmp_path / "out.jsonl", 2)
+    arrays = np.load(tmp_path / "out.npz")
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["role"] for line in lines] == arrays["roles"].tolist()
+    totals = np.nansum(arrays["implicit_rewards"], axis=1)[arrays["step_0/rows"]]
+    np.testing.assert_allclose(arrays["step_0/margins"], totals[:3] - totals[3:], atol=1e-5)
+    assert [sum(x or 0 for x in line["implicit_rewards"]) for line in lines] == pytest.approx(
+        np.nansum(arrays["implicit_rewards"], axis=1).tolist(), abs=1e-5
+    )
 
 
 def test_stages_come_with_the_update_they_begin_after() -> None:

@@ -45,6 +45,10 @@ class KnobList(OptionList):
         Binding("right,plus", "screen.nudge(1)", "higher", show=False),
     ]
 
+    def on_resize(self) -> None:
+        """What is said below takes more room or less; the setting stays in sight."""
+        self.scroll_to_highlight()
+
 
 class KnobsScreen(ModalScreen[Changes | None]):
     """Dismisses with the changes in the order in which to set them, or None."""
