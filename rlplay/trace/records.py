@@ -44,7 +44,7 @@ class Started(Record, frozen=True, kw_only=True):
 class Sampled(Record, frozen=True, kw_only=True):
     """Phase 1: completions sampled so far; sent again and again while `done` is false, each replacing the last.
 
-    Where an update learns from answers, whoever wrote them, a record that is done has the current policy's view of them.
+    Where an update learns from answers, whoever wrote them, a record that is done has the policy's own view of them.
     """
 
     done: bool

@@ -3,3 +3,8 @@
 May import Textual, plotext, `rlplay.trace`, `rlplay.scenario` and `rlplay.link`; never torch, transformers or
 `rlplay.engine`. Start with `app.py`. No widget computes mathematics of learning: it shows what records hold.
 """
+
+import os
+
+# Textual shows what a key did up to two of its frames later; at its 60 a second that is most of what a key takes.
+os.environ.setdefault("TEXTUAL_FPS", "240")

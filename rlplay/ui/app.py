@@ -126,7 +126,7 @@ class RlplayApp(App[int]):
         self.inspector.border_title = "Token"
         self.banner.border_title = "The engine has ended" if self.session.source.live else "The run cannot be read"
         self.tokens.focus()
-        self.set_interval(1 / FRAMES, self.paint)
+        self.set_interval(1 / FRAMES, self._frame)
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
@@ -183,8 +183,17 @@ class RlplayApp(App[int]):
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         return LENSES[self.lens_choice or AUTOMATIC[phase]]
 
+    def _frame(self) -> None:
+        """One of the curves a frame: a key never waits for all four to be drawn."""
+        self._paint_panels()
+        self.curves.draw_next()
+
     def paint(self) -> None:
         """Bring the panels up to date with what has changed in the session."""
+        self._paint_panels()
+        self.curves.draw_all()
+
+    def _paint_panels(self) -> None:
         changes = self.session.take_changes()
         if not changes:
             return
@@ -220,7 +229,7 @@ class RlplayApp(App[int]):
                 self.narrator.narrate(narrate(session.shown, session.history, settings, session.place))
         self.curves.stand(session.standing)
         if changes & {"update", "history"} and self._curves_are_due(changes):
-            self.curves.show(session.history, session.shown, session.settings_of(session.shown))
+            self.curves.prepare(session.history, session.shown, session.settings_of(session.shown))
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
             self.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
@@ -262,9 +271,9 @@ class RlplayApp(App[int]):
     # Verbs
 
     async def perform(self, name: str, argument: Any = None) -> None:
-        """Carry out a verb, as a key or a script would, and paint what it changed."""
+        """Carry out a verb, as a key or a script would, and begin to paint what it changed."""
         await ACTIONS[name](self, argument)
-        self.paint()
+        self._frame()
 
     async def action_verb(self, name: str) -> None:
         """A key on a verb."""

@@ -100,13 +100,15 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         """The metrics shown, for the help screen."""
         return self.view.metrics
 
-    def show(self, source: Source) -> None:
-        """Draw what is known now, if it is not what is drawn already."""
+    def show(self, source: Source) -> bool:
+        """Draw what is known now; False if that is what is drawn already."""
         state = self.view, self.view.state(source)
         self.source = source
-        if state != self._shown:
-            self._shown = state
-            self._redraw()
+        if state == self._shown:
+            return False
+        self._shown = state
+        self._redraw()
+        return True
 
     def point(self, cursor: int | None) -> None:
         """Put the cursor on an update, or take it away."""
@@ -247,6 +249,7 @@ class CurvePanels(Widget):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self.panels = [CurvePanel(view) for view in OVERVIEW]
+        self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
 
@@ -260,6 +263,11 @@ class CurvePanels(Widget):
 
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Draw the run so far and the update looked at, in which `settings` held."""
+        self.prepare(history, live, settings)
+        self.draw_all()
+
+    def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
+        """Have `draw_next` draw the run so far, a panel at a time."""
         if live is not None and (
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
@@ -267,9 +275,21 @@ class CurvePanels(Widget):
         self._take(_overview(settings))
         # The ratios of the update before stay until this one has some.
         source = Source(history, self._stepped, settings if self._stepped is None else self._settings)
-        with self.app.batch_update():
-            for panel in self.panels:
-                panel.show(source)
+        waiting = [panel for panel, _ in self._due]  # those that have waited longest come first
+        self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
+
+    def draw_all(self) -> None:
+        """Draw every panel that has something new."""
+        while self.draw_next():
+            pass
+
+    def draw_next(self) -> bool:
+        """Draw one panel of those that have something new; False if there is none."""
+        while self._due:
+            panel, source = self._due.pop(0)
+            if panel.show(source):
+                return True
+        return False
 
     def _take(self, overview: tuple[View, ...]) -> None:
         """Another algorithm may have other things to see; a view that somebody chose stays."""
