@@ -16,7 +16,7 @@ _HIDDEN = {"Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 def visible(text: str, spaces: bool = False) -> str:
     """`text` with control characters as symbols; with `spaces`, blanks as dots too.
 
-    A newline becomes "⏎", an escape "␛"; marks that would join the character before, or reverse the line, become "◦".
+    A newline becomes "⏎", an escape "␛"; marks and skin tones that would join the character before, or reverse the line, become "◦".
     """
     if text.isascii() and text.isprintable():
         return text.replace(" ", "·") if spaces else text
@@ -39,7 +39,7 @@ def _symbol(character: str) -> str:
         return chr(0x2400 + code)
     if code == 0x7F:
         return "␡"
-    if 0x80 <= code < 0xA0 or 0xFE00 <= code <= 0xFE0F:
+    if 0x80 <= code < 0xA0 or 0xFE00 <= code <= 0xFE0F or 0x1F3FB <= code <= 0x1F3FF:
         return NOTHING
     if unicodedata.category(character) in _HIDDEN:
         return NOTHING

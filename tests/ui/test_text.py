@@ -28,6 +28,7 @@ from rlplay.ui.text import END, quoted, token_text
         ("\u0301", "◌\u0301"),
         ("\U0001f468\u200d\U0001f469", f"\U0001f468{NOTHING}\U0001f469"),
         ("東京", "東京"),
+        ("👍🏻", "👍◦"),
         ("[bold]x[/]", "[bold]x[/]"),
     ],
 )
