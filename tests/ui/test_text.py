@@ -29,6 +29,9 @@ from rlplay.ui.text import END, quoted, token_text
         ("\U0001f468\u200d\U0001f469", f"\U0001f468{NOTHING}\U0001f469"),
         ("東京", "東京"),
         ("👍🏻", "👍◦"),
+        ("\u1161", "◌\u1161"),
+        ("\u0903", "◌\u0903"),
+        ("\u3164", "◦"),
         ("[bold]x[/]", "[bold]x[/]"),
     ],
 )
