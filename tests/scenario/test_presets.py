@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -62,9 +61,11 @@ def test_what_does_not_fit_is_refused_with_the_reason(changes: dict[str, Any], r
         resolve(changes)
 
 
-@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(PRESETS, 2)))
-def test_a_change_of_algorithm_leaves_nothing_behind(first: str, second: str) -> None:
-    assert apply(apply(Settings(), "algorithm", first), "algorithm", second) == resolve({"algorithm": second})
+@pytest.mark.parametrize("first", PRESETS)
+def test_a_change_of_algorithm_leaves_nothing_behind(first: str) -> None:
+    before = apply(Settings(), "algorithm", first)
+    for second in PRESETS:
+        assert apply(before, "algorithm", second) == resolve({"algorithm": second}), second
 
 
 def test_the_passes_of_the_classics() -> None:
