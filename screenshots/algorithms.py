@@ -10,7 +10,7 @@ import msgspec
 import pyte
 
 from rlplay.scenario.algorithms import PRESETS
-from screenshots.draw import Painter
+from screenshots.draw import paint
 from tests.benchmarks.bench_algorithms import Run, short, sparkline
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def main(results: Path) -> None:
     screen = pyte.Screen(_COLUMNS, len(shown) + 3)
     stream = pyte.Stream(screen)
     stream.feed("\r\n".join([head, "", *(row(title, mine) for title, mine in shown)]))
-    Painter().paint(screen, HERE / "algorithms.png")
+    paint(screen, HERE / "algorithms.png")
 
 
 if __name__ == "__main__":

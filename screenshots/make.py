@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from screenshots.draw import Painter
+from screenshots.draw import paint
 from tests.terminal import Terminal, rlplay
 
 HERE = Path(__file__).parent
@@ -73,7 +73,6 @@ def _updates(t: Terminal, count: int) -> None:
 
 def main(names: list[str]) -> None:
     """Play each scene in a terminal of its own and write its picture."""
-    painter = Painter()
     for name in names or SCENES:
         (columns, rows), theme, arguments, play = SCENES[name]
         with tempfile.TemporaryDirectory() as home:
@@ -82,7 +81,7 @@ def main(names: list[str]) -> None:
             try:
                 terminal.wait_for("paused", timeout=60)
                 play(terminal)
-                painter.paint(terminal.screen, HERE / f"{name}.png")
+                paint(terminal.screen, HERE / f"{name}.png")
             finally:
                 terminal.close()
         print(HERE / f"{name}.png")

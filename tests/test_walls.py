@@ -56,7 +56,8 @@ def test_help_loads_next_to_nothing() -> None:
 
 
 def test_what_is_imported_is_declared_and_the_reverse() -> None:
-    declared = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    declared = project["dependencies"] + project["optional-dependencies"]["png"]
     names = {re.split(r"[^\w-]", line, maxsplit=1)[0].lower() for line in declared}
     imported = {
         name.partition(".")[0]
@@ -64,7 +65,7 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for name in _imported(node)
     }
-    foreign = {{"yaml": "pyyaml"}.get(name, name) for name in imported - sys.stdlib_module_names - {"rlplay"}}
+    foreign = {{"yaml": "pyyaml", "PIL": "pillow"}.get(name, name) for name in imported - sys.stdlib_module_names - {"rlplay"}}
     assert foreign == names
 
 

@@ -60,6 +60,8 @@ VERBS: dict[str, Verb] = {
              "Put the cursor on the token with the largest value of the colour, such as the most credit."),
         Verb("copy", "copy", ("y",), "look", "screen",
              "Copy what has the focus: the token, the answer, all about the token, the values of a curve."),
+        Verb("shot", "save the view", ("w",), "look", "screen",
+             "Write the screen beside the run: as a drawing (SVG), a picture (PNG) and text."),
         Verb("curve", "curve", (), "look", "screen", "Put up the curve of a metric.", "metric name"),
         Verb("signs", "marks", ("m",), "look", "screen",
              "Show white space, special tokens and each token's value as a number."),

@@ -179,6 +179,19 @@ async def _copy(app: RlplayApp, _argument: Any) -> None:
     app.notify(f"Copied {what}: “{line[:PREVIEW]}{'…' * (len(line) > PREVIEW)}”", markup=False)
 
 
+async def _shot(app: RlplayApp, _argument: Any) -> None:
+    from rlplay.ui.capture import capture
+    from rlplay.ui.keep import keep
+
+    try:
+        files, missing = keep(capture(app), app.session.source.path)
+    except OSError as error:
+        app.notify(f"The view could not be saved: {error}", severity="error", markup=False)
+        return
+    kinds = ", ".join(path.suffix[1:] for path in files)
+    app.notify(f"Saved as {kinds}: {files[0].with_suffix('')}{'. ' * bool(missing)}{missing}", markup=False)
+
+
 async def _curve(app: RlplayApp, argument: Any) -> None:
     if app.main.has_class("-narrow"):
         _show_view(app, "curves")
@@ -274,6 +287,7 @@ ACTIONS: dict[str, Action] = {
     "live": _live,
     "most": _most,
     "copy": _copy,
+    "shot": _shot,
     "curve": _curve,
     "signs": _signs,
     "sort": _sort,

@@ -1,0 +1,88 @@
+"""The screen as cells: what stands where, in which colours. Files of the view are made from it, see `keep.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from rich.terminal_theme import TerminalTheme
+from textual._context import visible_screen_stack
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a cell is drawn; colours are written #rrggbb."""
+
+    ink: str
+    ground: str
+    bold: bool = False
+    italic: bool = False
+    underline: bool = False
+    strike: bool = False
+
+
+class Cell(NamedTuple):
+    """One character, with what combines with it, one or two columns wide."""
+
+    text: str
+    width: int
+    look: Look
+
+
+Grid = list[list[Cell]]
+"""The lines of a screen; the widths of each line's cells add up to its columns."""
+
+
+def capture(app: RlplayApp) -> Grid:
+    """What the app shows now, dialogues and notices included."""
+    # Textual has no public way to the cells: this is how its own screenshots get them.
+    visible_screen_stack.set(app._background_screens)
+    theme, ground = app.ansi_theme, app.theme_variables["background"]
+    strips = app.screen._compositor.render_strips()
+    return [list(_cells(strip, theme, ground)) for strip in strips]
+
+
+def text_of(grid: Grid) -> str:
+    """Exactly what is on the screen, without the blanks that end a line."""
+    return "".join("".join(cell.text for cell in line).rstrip() + "\n" for line in grid)
+
+
+def _cells(segments: Iterable[Segment], theme: TerminalTheme, ground: str) -> Iterator[Cell]:
+    for text, style, control in segments:
+        if control:
+            continue
+        look = _look(style or Style(), theme, ground)
+        for cluster in clusters(text):
+            yield Cell(cluster, cell_len(cluster), look)
+
+
+def clusters(text: str) -> Iterator[str]:
+    """The characters of a text, each with those of no width that follow it."""
+    cluster = ""
+    for character in text:
+        if cluster and cell_len(character):
+            yield cluster
+            cluster = ""
+        cluster += character
+    if cluster:
+        yield cluster
+
+
+def _look(style: Style, theme: TerminalTheme, ground: str) -> Look:
+    ink = _hex(style.color, theme, theme.foreground_color.hex)
+    behind = _hex(style.bgcolor, theme, ground)
+    if style.reverse:
+        ink, behind = behind, ink
+    return Look(ink, behind, bool(style.bold), bool(style.italic), bool(style.underline), bool(style.strike))
+
+
+def _hex(color: Color | None, theme: TerminalTheme, default: str) -> str:
+    return default if color is None or color.is_default else color.get_truecolor(theme).hex
