@@ -65,7 +65,8 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for name in _imported(node)
     }
-    foreign = {{"yaml": "pyyaml", "PIL": "pillow"}.get(name, name) for name in imported - sys.stdlib_module_names - {"rlplay"}}
+    ours = imported - sys.stdlib_module_names - {"rlplay"}
+    foreign = {{"yaml": "pyyaml", "PIL": "pillow"}.get(name, name) for name in ours}
     assert foreign == names
 
 
