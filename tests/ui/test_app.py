@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from rlplay.link.messages import Advance, Failed, Loading, Pause, Rewind, Set
+from rlplay.link.messages import Advance, Failed, Loading, Pause, Recorded, Rewind, Set
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.verbs import VERBS
@@ -440,12 +440,12 @@ async def test_a_turned_knob_is_told_for_long_enough_and_away_from_the_keys(size
     app, source = playground()
     async with app.run_test(size=size, notifications=True) as pilot:
         source.update(1)
-        source.records(
-            [
-                Changed(update=2, phase="credit", name="beta", value=0.1, previous=0.0),
-                Changed(update=2, phase="credit", name="algorithm", value="ppo", previous="grpo", also={"lam": 1.0}),
-            ]
-        )
+        await settled(pilot)
+        for changed in (
+            Changed(update=2, phase="credit", name="beta", value=0.1, previous=0.0),
+            Changed(update=2, phase="credit", name="algorithm", value="ppo", previous="grpo", also={"lam": 1.0}),
+        ):
+            app.session.apply(Recorded(changed))  # both between two frames
         await settled(pilot)
         (notification,) = app._notifications
         assert notification.message == (
