@@ -24,16 +24,17 @@ Every verb of `verbs.py` is allowed except those that need a person (`resume`, `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast, get_args
 
 import msgspec
 
 from rlplay.scenario.expect import Expect, parse_expect
+from rlplay.scenario.glossary import term_called
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.settings import check
 from rlplay.scenario.spelling import closest
-from rlplay.scenario.verbs import VERBS
+from rlplay.scenario.verbs import PANELS, VERBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.records import Choice
@@ -169,25 +170,38 @@ def _prefer(verb: str, argument: Any) -> Prefer:
 
 
 def _look(verb: str, argument: Any) -> Look:
-    if verb == "lens" and argument is not None:
-        names = ["auto", *LENSES]
-        if argument not in names:
-            raise ValueError(f"unknown lens {argument!r}{closest(str(argument), names)}")
-    elif verb == "focus":
-        fits = isinstance(argument, dict) and bool(argument) and set(argument) <= {"completion", "token"}
-        if not fits or any(type(value) is not int for value in cast("dict[str, Any]", argument).values()):
-            raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
-    elif verb == "curve":
-        if describe(_text(verb, argument)) is None:
-            raise ValueError(f"unknown metric {argument!r}{closest(argument, list(METRICS))}")
-    elif verb == "knobs" and argument is not None:
-        if str(argument) not in KNOBS:
-            raise ValueError(f"unknown setting {str(argument)!r}{closest(str(argument), list(KNOBS))}")
-    elif verb == "probe":
-        _check_probe(argument)
-    elif verb != "lens":
-        _refuse(verb, argument)
+    if argument is None and verb not in ("curve", "focus"):
+        return Look(verb, None)
+    match verb:
+        case "lens":
+            _known("lens", argument, ["auto", *LENSES])
+        case "knobs":
+            _known("setting", argument, list(KNOBS))
+        case "panel":
+            _known("panel", argument, PANELS)
+        case "curve":
+            if describe(_text(verb, argument)) is None:
+                _known("metric", argument, list(METRICS))
+        case "glossary":
+            term_called(_text(verb, argument))
+        case "focus":
+            _check_focus(argument)
+        case "probe":
+            _check_probe(argument)
+        case _:
+            _refuse(verb, argument)
     return Look(verb, argument)
+
+
+def _known(what: str, given: Any, known: Sequence[str]) -> None:
+    if given not in known:
+        raise ValueError(f"unknown {what} {str(given)!r}{closest(str(given), known)}")
+
+
+def _check_focus(argument: Any) -> None:
+    fits = isinstance(argument, dict) and bool(argument) and set(argument) <= {"completion", "token"}
+    if not fits or any(type(value) is not int for value in cast("dict[str, Any]", argument).values()):
+        raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
 
 
 _ASKED_OF_A_PROBE: dict[str, type] = {
@@ -201,8 +215,6 @@ _ASKED_OF_A_PROBE: dict[str, type] = {
 
 
 def _check_probe(argument: Any) -> None:
-    if argument is None:
-        return
     if not isinstance(argument, dict):
         raise ValueError(f"probe takes a mapping with some of {', '.join(_ASKED_OF_A_PROBE)}, and got {argument!r}")
     for name, value in argument.items():

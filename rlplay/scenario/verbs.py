@@ -24,6 +24,9 @@ class Verb:
     footer: bool = False
 
 
+PANELS = ("answers", "tokens", "token", "curves")
+"""What the verb `panel` can be given to go to."""
+
 VERBS: dict[str, Verb] = {
     verb.name: verb
     for verb in (
@@ -67,7 +70,8 @@ VERBS: dict[str, Verb] = {
              "Show white space, special tokens and each token's value as a number."),
         Verb("sort", "sort", ("o",), "look", "screen", "Sort the answers of each prompt: reward, advantage, length."),
         Verb("panel", "panels", ("p",), "look", "screen",
-             "Other panels: answers, token, curves; on a wide screen the curves large. tab moves the focus.", "", True),
+             "Other panels: answers, token, curves; on a wide screen the curves large. tab moves the focus.",
+             "answers, tokens, token or curves, or nothing", True),
         Verb("knobs", "knobs", ("k",), "panels", "screen", "Every setting of the run: see and change it.",
              "setting to go to, or nothing", True),
         Verb("timeline", "timeline", ("g",), "panels", "screen",
@@ -82,8 +86,8 @@ VERBS: dict[str, Verb] = {
         Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings."),
         Verb("help", "help", ("question_mark", "f1"), "panels", "screen",
              "What the focused panel shows, with its formula.", "", True),
-        Verb("words", "words: KL, credit, clipping …", (), "panels", "screen",
-             "What the words of the screen mean, in plain English."),
+        Verb("glossary", "glossary", ("w",), "panels", "screen",
+             "What the words mean, in plain English, and where each can be seen live.", "term, or nothing"),
         Verb("tour", "lesson", ("t",), "script", "screen",
              "Play the scenario's script to its next step.", "", True),
         Verb("say", "say", (), "script", "script", "Tell the user something.", "text"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, get_args
 
 from rlplay.link.messages import Advance, AnyCommand, Pause, Prefer, Rewind, Set, Until
 from rlplay.scenario.presets import in_order, resolve
+from rlplay.scenario.verbs import PANELS
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
@@ -198,7 +200,8 @@ async def _curve(app: RlplayApp, argument: Any) -> None:
     if argument is None:
         app.curves.panels[0].focus()
     else:
-        app.curves.put_up(str(argument))
+        family = (name for name in app.session.history.names() if fnmatchcase(name, str(argument)))
+        app.curves.put_up(next(family, str(argument)))
 
 
 async def _signs(app: RlplayApp, _argument: Any) -> None:
@@ -211,8 +214,14 @@ async def _sort(app: RlplayApp, _argument: Any) -> None:
     app.session.changed.add("update")
 
 
-async def _panel(app: RlplayApp, _argument: Any) -> None:
+async def _panel(app: RlplayApp, argument: Any) -> None:
     narrow = app.main.has_class("-narrow")
+    if argument is not None:
+        if narrow:
+            _show_view(app, "answers" if argument == "tokens" else argument)
+        panels = app.rollouts, app.tokens, app.inspector, app.curves.panels[0]
+        panels[PANELS.index(argument)].focus()
+        return
     views = VIEWS if narrow else ("answers", "curves")
     _show_view(app, views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0])
     # Keys should move what is in sight.
@@ -256,8 +265,8 @@ async def _help(app: RlplayApp, _argument: Any) -> None:
     app.open_help()
 
 
-async def _words(app: RlplayApp, _argument: Any) -> None:
-    app.open_help(words=True)
+async def _glossary(app: RlplayApp, argument: Any) -> None:
+    app.open_glossary(argument)
 
 
 async def _tour(app: RlplayApp, _argument: Any) -> None:
@@ -299,7 +308,7 @@ ACTIONS: dict[str, Action] = {
     "probe": _probe,
     "log": _log,
     "help": _help,
-    "words": _words,
+    "glossary": _glossary,
     "tour": _tour,
     "quit": _quit,
 }

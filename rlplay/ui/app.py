@@ -398,11 +398,17 @@ class RlplayApp(App[int]):
 
         self.push_screen(LogScreen(self.session))
 
-    def open_help(self, words: bool = False) -> None:
-        """What the focused panel shows, or what the words mean."""
+    def open_help(self) -> None:
+        """What the focused panel shows."""
         from rlplay.ui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(self.focused, words))
+        self.push_screen(HelpScreen(self.focused))
+
+    def open_glossary(self, term: str | None) -> None:
+        """What the words mean, at `term` or at the one for the colour on the screen."""
+        from rlplay.ui.screens.glossary import GlossaryScreen
+
+        self.push_screen(GlossaryScreen(term, ("lens", self.lens.name)))
 
     def tour(self) -> None:
         """Play the lesson to the next thing it says."""

@@ -1,4 +1,4 @@
-"""The command palette (ctrl+p): every verb, and every statistic, curve and knob by its title and its name."""
+"""The command palette (ctrl+p): every verb, and every statistic, curve, knob and word by its title and its name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import SystemCommand
 
+from rlplay.scenario.glossary import TERMS
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def commands(app: RlplayApp) -> Iterator[SystemCommand]:
-    """What can be done now. Curves and knobs are many: they are found by typing, not listed at the start."""
+    """What can be done now. Curves, knobs and words are many: they are found by typing, not listed at the start."""
 
     def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:
         return SystemCommand(words, help, lambda: app.call_later(app.perform, verb, argument), listed)
@@ -34,6 +35,8 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
         row = describe(name)
         reading = "" if row is None else row.reading or row.formula
         yield command(f"Curve: {single(name).title} ({visible(name)})", reading, "curve", name, listed=False)
+    for term in TERMS.values():
+        yield command(f"Glossary: {term.name}", term.text, "glossary", term.name, listed=False)
     for knob in KNOBS.values():
         meaning = f"{knob.meaning} {knob.effect}"
         yield command(f"Knob: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)

@@ -136,7 +136,7 @@ class Lines:
 def single(metric: str) -> Lines:
     """A panel with one metric, titled as the registry titles it."""
     row = describe(metric)
-    part = metric.split("/")[1] if row is not None and "*" in row.name else ""
+    part = metric.split("/")[1].replace("*", "") if row is not None and "*" in row.name else ""
     title = metric if row is None else f"{row.title} {part}".strip()
     return Lines(visible(title), (Trace(metric),))
 

@@ -8,7 +8,6 @@ from textual.widgets import OptionList
 from rlplay.scenario.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored
-from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.views import single
 from tests.recorded import END, synthetic_update
@@ -132,7 +131,7 @@ async def test_the_palette_finds_knobs_curves_and_statistics_by_name():
         offered = await found(pilot, "kl")
         for words in ("Colour: KL to reference (ref_kl)", "Curve: KL old to new (kl_old)", "Knob: KL weight β (beta)"):
             assert words in offered
-        assert any(words.startswith("Words: KL") for words in offered)
+        assert "Glossary: KL divergence" in offered
         await pilot.press("escape")
         assert [words for words in await found(pilot, "learning_rate") if words.startswith("Knob: Learning rate")]
         await pilot.press("escape")
@@ -180,12 +179,3 @@ async def test_a_curve_is_put_up_where_it_can_be_seen():
         panel = next(panel for panel in app.curves.panels if panel.view == single("grad_norm"))
         assert panel.has_focus
         assert panel.region.area
-
-
-async def test_the_words_open_by_name():
-    app, _ = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        await settled(pilot)
-        await chosen(pilot, "words")
-        assert isinstance(app.screen, HelpScreen)
-        assert [page.display for page in app.screen.query("VerticalScroll")] == [False, True]

@@ -16,12 +16,12 @@ from textual.widgets import Markdown, Static
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
+from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.footer import KEY_NAMES
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
-from rlplay.ui.words import WORDS
 
 GENERAL = """\
 # rlplay
@@ -60,9 +60,6 @@ class HelpScreen(ModalScreen[None]):
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
-    HelpScreen #words { display: none; }
-    HelpScreen.-words > VerticalScroll { display: none; }
-    HelpScreen.-words #words { display: block; }
     HelpScreen Markdown { padding: 0; margin: 0; background: $background; }
     HelpScreen Markdown MarkdownBlock {
         &:dark > .code_inline, &:light > .code_inline { color: $accent; background: $background; }
@@ -73,12 +70,11 @@ class HelpScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close"),
-        Binding("question_mark,f1", "turn", "panel or words"),
+        Binding("question_mark,f1,w", "glossary", "what the words mean"),
     ]
 
-    def __init__(self, widget: Widget | None, words: bool = False) -> None:
-        """With `words` it opens on what the words of the screen mean."""
-        super().__init__(classes="-words" if words else None)
+    def __init__(self, widget: Widget | None) -> None:
+        super().__init__()
         self._panel = _explained(widget)
 
     def compose(self) -> ComposeResult:
@@ -88,21 +84,14 @@ class HelpScreen(ModalScreen[None]):
             yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL, open_links=False)
             for section in (*_statistics(self._panel), _keys(self._panel)):
                 yield Static(section)
-        with VerticalScroll(id="words") as words:
-            words.border_title = "Words"
-            words.border_subtitle = keyed("`↑ ↓` scroll · `?` the panel and its keys · `esc` close")
-            yield Markdown(WORDS, open_links=False)
 
     def on_mount(self) -> None:
-        self._focus_page()
+        self.query_one(VerticalScroll).focus()
 
-    def action_turn(self) -> None:
-        """From the panel to the words, and back."""
-        self.toggle_class("-words")
-        self._focus_page()
-
-    def _focus_page(self) -> None:
-        self.query(VerticalScroll)[int(self.has_class("-words"))].focus()
+    def action_glossary(self) -> None:
+        """On to what the words mean."""
+        self.post_message(Perform("glossary"))
+        self.dismiss()
 
 
 def _explained(widget: Widget | None) -> Widget | None:

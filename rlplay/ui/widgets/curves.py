@@ -24,7 +24,7 @@ from rlplay.ui.views import KL, LENGTH, NOTHING_YET, PAIRS, REWARD, STEP_KL, Sou
 from rlplay.ui.views import Lines as Curves
 from rlplay.ui.widgets.lines import CORNERS
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.words import KL as KL_WORDS
+from rlplay.ui.words import explained
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
@@ -57,7 +57,8 @@ still pull. Clipping does not bound the ratio.
 gradient, as high as what is left to solve (logarithmic, three orders of magnitude). Below stand the steps that were
 tried, as shares of the way to the KL limit: the exact KL of each, what the surrogate gained, and whether it was taken.
 
-{KL_WORDS}"""
+{explained("KL divergence", "KL to reference", "KL to old policy", "KL estimators")}
+"""
     DEFAULT_CSS = """
     CurvePanel {
         width: 1fr; height: 1fr; padding: 0 1; border: round $border;

@@ -1,0 +1,204 @@
+"""The glossary: every word in plain English, found by typing, and a key to where it can be seen live."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.style import Style
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.glossary import TERMS, Term, matching, term_called
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.presets import resolve
+from rlplay.scenario.terms import equation, terms
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.metrics import describe
+from rlplay.ui.messages import Perform
+from rlplay.ui.widgets.narrator import keyed
+
+_PANELS = {
+    "answers": ("Rollouts", "every answer with its reward, its advantage and its length, by group"),
+    "tokens": ("Tokens", "every token of every answer, coloured by one statistic"),
+    "token": ("Token", "the token under the cursor: candidates under reference, old and new policy, and its formula"),
+}
+
+
+class GlossaryScreen(ModalScreen[None]):
+    """Words on the left, the one under the cursor explained on the right."""
+
+    DEFAULT_CSS = """
+    GlossaryScreen { align: center middle; background: $background 70%; }
+    GlossaryScreen > Vertical {
+        width: 110; max-width: 100%; height: 90%; max-height: 32; padding: 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    GlossaryScreen.-narrow > Vertical { height: 100%; }
+    GlossaryScreen Input {
+        &, &:focus { height: 1; border: none; padding: 0 1; margin: 0 0 1 0; background: $surface; }
+    }
+    GlossaryScreen OptionList {
+        width: 30; height: 1fr; background: $background; padding: 0; scrollbar-size-vertical: 1;
+        text-wrap: nowrap; text-overflow: ellipsis; border: none;
+        & > .option-list--option-highlighted { background: $accent 30%; color: $foreground; text-style: none; }
+        &:ansi > .option-list--option-highlighted { background: ansi_bright_black; color: ansi_white; }
+    }
+    GlossaryScreen.-narrow OptionList { width: 22; }
+    GlossaryScreen VerticalScroll { width: 1fr; padding: 0 1 0 2; scrollbar-size-vertical: 1; }
+    GlossaryScreen Static {
+        height: auto;
+        link-style: none; link-color: $foreground; link-background: $surface;
+        link-style-hover: none; link-color-hover: $background; link-background-hover: $accent;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "step(-1)", "word above"),
+        Binding("down", "step(1)", "word below"),
+        Binding("pageup", "scroll(-1)", "scroll the text up"),
+        Binding("pagedown", "scroll(1)", "scroll the text down"),
+        Binding("escape", "dismiss", "close"),
+    ]
+
+    def __init__(self, term: str | None = None, here: tuple[str, Any] | None = None) -> None:
+        """The cursor starts on `term`, a name or an alias, or on the word that can be seen at `here`."""
+        super().__init__()
+        if term is None:
+            self._first = next((each for each in TERMS.values() if each.see == here), matching("")[0])
+        else:
+            self._first = term_called(term)
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Input(placeholder="type to search: kl, clipping, hacking …", select_on_focus=False)
+            with Horizontal():
+                words = OptionList()
+                words.can_focus = False
+                yield words
+                with VerticalScroll(can_focus=False):
+                    yield Static()
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+        self._list(list(TERMS.values()), self._first)
+
+    @property
+    def term(self) -> Term | None:
+        """The word under the cursor."""
+        option = self.query_one(OptionList).highlighted_option
+        return None if option is None or option.id is None else TERMS[option.id]
+
+    def action_step(self, step: int) -> None:
+        """To another word."""
+        words = self.query_one(OptionList)
+        if words.option_count:
+            words.highlighted = max(0, min((words.highlighted or 0) + step, words.option_count - 1))
+
+    def action_scroll(self, step: int) -> None:
+        """Another part of a long explanation."""
+        text = self.query_one(VerticalScroll)
+        text.scroll_relative(y=step * max(text.size.height - 1, 1), animate=False)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        found = matching(event.value)
+        self._list(found, found[0] if found else None)
+
+    @on(OptionList.OptionHighlighted)
+    def _moved(self) -> None:
+        term = self.term
+        if term is not None:
+            self.query_one(Static).update(_explained(term))
+            self.query_one(VerticalScroll).scroll_home(animate=False)
+            self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` word · {_enter(term)}`esc` close")
+
+    @on(Input.Submitted)
+    def action_jump(self) -> None:
+        """To where the word can be seen live; else copy the command of a scenario about it."""
+        term = self.term
+        if term is None:
+            return
+        if term.see is not None:
+            self.post_message(Perform(*term.see))
+            self.dismiss()
+        elif term.play:
+            self.app.copy_to_clipboard(_command(term))
+            self.notify(f"Copied: {_command(term)}", markup=False)
+
+    def _list(self, found: list[Term], at: Term | None) -> None:
+        words = self.query_one(OptionList)
+        how_many = f"{len(found)} of {len(TERMS)}" if len(found) < len(TERMS) else f"{len(found)} words"
+        self.query_one(Vertical).border_title = Content.assemble("Glossary", (f" · {how_many}", "$text-muted"))
+        words.set_options([Option(Content(term.name), id=term.name) for term in found])
+        if at is None:
+            self.query_one(Static).update(keyed("No word fits. Fewer letters find more; `ctrl+p` finds commands.", ""))
+            self.query_one(Vertical).border_subtitle = keyed("`esc` close")
+        else:
+            words.highlighted = found.index(at)
+
+
+def _explained(term: Term) -> Content:
+    """All that is said of one word."""
+    lines = [Content.styled(term.name, "bold $accent"), Content(term.text)]
+    if term.formula:
+        lines += [Content(""), *(Content.styled(line, "bold") for line in term.formula.split("\n"))]
+    if term.algorithm:
+        lines += [Content(""), *_algorithm(term.algorithm)]
+    if term.see is not None:
+        lines += [Content(""), *_place(*term.see)]
+    if term.play:
+        lines += [Content(""), Content.assemble(("to play: ", "$text-muted"), (_command(term), "$accent"))]
+    if term.aliases:
+        lines += [Content(""), Content.styled(f"also: {', '.join(term.aliases)}", "$text-muted")]
+    return Content("\n").join(lines)
+
+
+def _algorithm(name: str) -> list[Content]:
+    """Its paper, what it builds on, and its equations."""
+    preset = PRESETS[name]
+    after = f" · builds on {PRESETS[preset.after].title}" if preset.after else ""
+    equations = (equation(left, right) for left, right in terms(resolve({"algorithm": name})).items())
+    return [Content.styled(f"{preset.paper}{after}", "$text-muted"), *map(Content, equations)]
+
+
+def _place(verb: str, argument: Any) -> list[Content]:
+    """Where it can be seen live, with what the registry says of that."""
+    kind, title, formula, reading = _row(verb, argument)
+    there = Content(f" {title} ").stylize(Style.from_meta({"@click": "screen.jump"}))
+    head = Content.assemble(("enter", "bold $accent"), (f"  {kind} ", "$text-muted"), there)
+    if formula:
+        head = Content.assemble(head, (f" = {formula}", "$text-muted"))
+    return [head, Content.styled(reading, "$text-muted")] if reading else [head]
+
+
+def _row(verb: str, argument: Any) -> tuple[str, str, str, str]:
+    if verb == "lens":
+        lens = LENSES[argument]
+        return "colour:", lens.title, lens.formula, lens.reading
+    if verb == "curve" and (metric := describe(argument)) is not None:
+        return "curve:", metric.title, metric.formula, metric.reading
+    if verb == "knobs":
+        knob = KNOBS[argument]
+        return "knob:", f"{knob.title} ({knob.name})", "", f"{knob.meaning} {knob.effect}"
+    if verb == "panel":
+        title, reading = _PANELS[argument]
+        return "panel:", title, "", f"{reading[0].upper()}{reading[1:]}."
+    return "screen:", VERBS[verb].title, "", VERBS[verb].help
+
+
+def _enter(term: Term) -> str:
+    if term.see is not None:
+        return "`enter` see it live · "
+    return "`enter` copy the command · " if term.play else ""
+
+
+def _command(term: Term) -> str:
+    return f"rlplay {term.play}"

@@ -1,0 +1,109 @@
+"""The glossary: every word once, every way to see it live leads somewhere, and typing finds it."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.glossary import TERMS, Term, matching, term_called
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.loader import bundled
+from rlplay.scenario.script import parse_step
+from rlplay.scenario.verbs import VERBS
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.metrics import METRICS
+
+BY_NAME = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
+CURRICULUM = """
+agent, environment, simulated environment, state, observation, time step, action, reward, return, policy, deterministic
+policy, stochastic policy, behaviour policy, target policy, on-policy, off-policy, value V, value function, action value
+Q, advantage, Bellman equation, episode, trajectory, gamma, exploration, exploitation, temperature, entropy, policy
+gradient, REINFORCE, baseline, actor-critic, TD, GAE, TRPO, PPO, clipping, ratio, KL divergence, KL to reference, KL to
+old policy, beta, reference, RLHF, SFT, reward model, Bradley-Terry, preference pair, DPO, GRPO, group, dead group,
+RLVR, process reward, outcome reward, hierarchical reward, credit assignment, credit, reward hacking, Monte Carlo
+estimate, LLM judge, Constitutional AI, RLOO, Dr. GRPO, DAPO, GSPO, CISPO, REINFORCE++, VinePPO, IPO, KTO, ORPO, SimPO,
+epoch, minibatch, loss mask, truncation, sparse reward, implicit reward, trust region, greedy, log-probability
+"""
+
+
+def test_no_word_means_two_things():
+    called = Counter(
+        each.casefold().replace("–", "-") for term in TERMS.values() for each in (term.name, *term.aliases)
+    )
+    assert [name for name, count in called.items() if count > 1] == []
+
+
+@BY_NAME
+def test_where_it_can_be_seen_live_exists(term: Term):
+    if term.see is not None:
+        verb, argument = term.see
+        assert VERBS[verb].where == "screen", "looking something up changes nothing of the run"
+        parse_step({verb: argument})
+    assert not term.play or term.play in bundled()
+    assert not term.algorithm or term.algorithm in PRESETS
+
+
+@BY_NAME
+def test_it_is_explained_in_a_few_whole_sentences(term: Term):
+    assert term.text.endswith((".", ".)"))
+    assert len(re.findall(r"[.!?:;)](?:\s|$)", term.text)) <= 9
+    assert 20 < len(term.text) < 560
+    assert term.text[0].isupper()
+
+
+@pytest.mark.parametrize("name", [" ".join(name.split()) for name in CURRICULUM.split(",")])
+def test_the_words_of_the_curriculum_are_there(name: str):
+    assert term_called(name)
+
+
+def test_every_algorithm_is_there():
+    assert {term.algorithm for term in TERMS.values()} - {""} == set(PRESETS)
+
+
+def test_what_the_screen_names_is_in_the_glossary_or_explains_itself():
+    seen = {term.see for term in TERMS.values()}
+    for lens in LENSES.values():
+        assert ("lens", lens.name) in seen or len(lens.reading) > 15, lens.name
+    for knob in KNOBS.values():
+        assert ("knobs", knob.name) in seen or len(knob.meaning) + len(knob.effect) > 40, knob.name
+    for metric in METRICS.values():
+        assert ("curve", metric.name) in seen or len(metric.formula) > 8, metric.name
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("kl", "KL divergence"),
+        ("TD", "Temporal difference"),
+        ("critic", "Actor–critic"),
+        ("bradley-terry", "Bradley–Terry"),
+        ("β", "KL weight β"),
+        ("goodhart", "Reward hacking"),
+        ("td error", "Temporal difference"),
+        ("on policy", "On-policy"),
+        ("ppo", "PPO"),
+        ("idk lol", "Preference pair"),
+        ("completion", "Answer"),
+    ],
+)
+def test_typing_finds_it(typed: str, first: str):
+    assert matching(typed)[0].name == first
+
+
+@BY_NAME
+def test_every_name_and_alias_finds_its_own_entry_first(term: Term):
+    for name in (term.name, *term.aliases):
+        assert matching(name)[0] is term, name
+        assert term_called(name.upper()) is term
+
+
+def test_nothing_typed_is_everything_and_nonsense_is_nothing():
+    assert matching(" ") == list(TERMS.values())
+    assert matching("xyzzy") == []
+    assert matching("(") != matching("")
+
+
+def test_an_unknown_word_is_told_in_a_line_with_the_nearest():
+    with pytest.raises(ValueError, match=r"^the glossary has no 'Advantag'; did you mean 'Advantage'\?$"):
+        term_called("Advantag")

@@ -1,0 +1,138 @@
+"""The glossary's screen: type, move, go to where the word can be seen."""
+
+import pytest
+from textual.widgets import Input, OptionList, Static
+
+from rlplay.scenario.glossary import TERMS
+from rlplay.trace.lenses import LENSES
+from rlplay.ui.screens.glossary import GlossaryScreen
+from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.screens.probe import ProbeScreen
+from rlplay.ui.screens.timeline import TimelineScreen
+from rlplay.ui.views import single
+from tests.ui.stage import playground, settled
+
+SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+
+
+def explained(screen) -> str:
+    return str(screen.query_one(Static).render())
+
+
+@SIZES
+async def test_it_opens_on_the_colour_and_typing_narrows_it(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("lens", "entropy")
+        await pilot.press("w")
+        await settled(pilot)
+        assert isinstance(app.screen, GlossaryScreen)
+        assert app.screen.term is TERMS["Entropy"]
+        assert LENSES["entropy"].formula.split()[0] in explained(app.screen)
+        await pilot.press(*"clipping")
+        await settled(pilot)
+        assert app.screen.term is TERMS["Clipping"]
+        assert f"of {len(TERMS)}" in str(app.screen.query_one("Vertical").border_title)
+        await pilot.press("down", "down", "up")
+        assert app.screen.term is not TERMS["Clipping"]
+        await pilot.press("escape")
+        assert app.screen is app.main
+
+
+@SIZES
+async def test_enter_goes_to_every_kind_of_place(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.update(1)
+        await settled(pilot)
+
+        async def jump(term):
+            await app.perform("glossary", term)
+            await settled(pilot)
+            await pilot.press("enter")
+            await settled(pilot)
+
+        await jump("credit")
+        assert app.lens is LENSES["credit"]
+        await jump("clip fraction")
+        assert app.focused.view == single("clip_ratio/region_mean")
+        assert app.focused.region.area
+        await jump("old policy")
+        assert app.focused is app.inspector
+        assert app.inspector.region.area
+        await jump("answer")
+        assert app.focused is app.rollouts
+        assert app.rollouts.region.area
+        await jump("beta")
+        assert isinstance(app.screen, KnobsScreen)
+        assert app.screen.name_under_cursor == "beta"
+        await pilot.press("escape")
+        for term, screen in (("update", TimelineScreen), ("state", ProbeScreen)):
+            await jump(term)
+            assert isinstance(app.screen, screen)
+            await pilot.press("escape")
+        assert app.screen is app.main
+
+
+async def test_every_word_can_be_looked_at_and_followed():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("glossary")
+        await settled(pilot)
+        listed = app.screen.query_one(OptionList)
+        for place, term in enumerate(TERMS.values()):
+            listed.highlighted = place
+            await pilot.pause()
+            assert term.text.split()[0] in explained(app.screen)
+            assert app.screen.query_one("VerticalScroll").virtual_size.width <= 80
+        for see in {term.see for term in TERMS.values() if term.see is not None}:
+            await app.perform(*see)
+            await pilot.pause()
+            while app.screen is not app.main:
+                await pilot.press("escape")
+
+
+async def test_an_algorithm_is_shown_by_its_equations():
+    app, _ = playground()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await app.perform("glossary", "dapo")
+        await settled(pilot)
+        words = explained(app.screen)
+        assert "arXiv:2503.14476 · builds on GRPO" in words
+        assert "clip(w, 0.8, 1.28)" in words
+
+
+async def test_where_nothing_is_found_it_says_so():
+    app, _ = playground()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await app.perform("glossary")
+        await settled(pilot)
+        await pilot.press(*"xyzzy", "enter", "down")
+        await settled(pilot)
+        assert isinstance(app.screen, GlossaryScreen)
+        assert explained(app.screen).startswith("No word fits.")
+        app.screen.query_one(Input).value = ""
+        await settled(pilot)
+        assert app.screen.query_one(OptionList).option_count == len(TERMS)
+
+
+async def test_a_click_on_the_place_goes_there():
+    app, source = playground()
+    async with app.run_test(size=(120, 40)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("glossary", "entropy")
+        await settled(pilot)
+        text = app.screen.query_one(Static)
+        lines = [text.render_line(y).text for y in range(text.size.height)]
+        y = next(y for y, line in enumerate(lines) if line.startswith("enter"))
+        await pilot.click(text, offset=(lines[y].index("Entropy") + 1, y))
+        await settled(pilot)
+        assert app.screen is app.main
+        assert app.lens is LENSES["entropy"]
