@@ -30,10 +30,10 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def _known(self, ctx: click.Context, word: str) -> None:
-        from rlplay.scenario.names import bundled, looks_like_path
+        from rlplay.scenario.names import bundled, looks_like_code, looks_like_path
         from rlplay.scenario.spelling import nearest
 
-        if looks_like_path(word) or word in bundled():
+        if looks_like_path(word) or word in bundled() or looks_like_code(word):
             return
         near = nearest(word, [*self.list_commands(ctx), *bundled()])
         hint = f"did you mean {near!r}?" if near else "see 'rlplay list' and 'rlplay --help'"
@@ -63,7 +63,7 @@ def cli() -> None:
     """See reinforcement learning on language models happen, token by token, and play with it.
 
     Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
-    scenario ('rlplay list' shows them) or a path to a YAML file.
+    scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…), as the knobs show one.
     """
 
 

@@ -26,7 +26,7 @@ else:
 
 
 class ScenarioName(_Word):
-    """A bundled scenario's name, completed by the shell, or a path."""
+    """A bundled scenario's name, completed by the shell, or a path; to play, a share code as well."""
 
     name = "scenario"
 
@@ -98,7 +98,11 @@ def _with_changes(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     from rlplay.scenario.loader import load, with_changes
+    from rlplay.scenario.names import looks_like_code
+    from rlplay.scenario.share import shared_in
 
+    if name is not None and looks_like_code(name):
+        return shared_in(name).scenario_with(changes)
     return with_changes(load(name or FLAGSHIP), **changes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _PACKAGED = Path(__file__).parent.parent / "scenarios"
@@ -21,3 +22,8 @@ def bundled() -> list[str]:
 def looks_like_path(name: str) -> bool:
     """Whether `name` means a file rather than a bundled scenario."""
     return name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name
+
+
+def looks_like_code(name: str) -> bool:
+    """Whether `name` is meant as a share code, see `share.py`, whatever its state."""
+    return re.match(r"rlp\d+-", name) is not None

@@ -18,8 +18,8 @@ script:
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
 ```
 
-Every verb of `verbs.py` is allowed except those that need a person (`resume`, `branch`, `compare`, `tour`, `quit`).
-`parse` turns a script into frozen steps, so that whoever plays it can match on types.
+Every verb of `verbs.py` is allowed except those that need a person: `resume`, `branch`, `compare`, `paste`, `tour`,
+`quit`. `parse` turns a script into frozen steps, so that whoever plays it can match on types.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from rlplay.trace.records import Choice
 
 Pace = Literal["token", "phase", "step", "update"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
-_NEEDS_A_PERSON = ("resume", "branch", "compare", "tour", "quit")
+_NEEDS_A_PERSON = ("resume", "branch", "compare", "paste", "tour", "quit")
 
 
 class Say(msgspec.Struct, frozen=True):

@@ -138,3 +138,14 @@ def _parsed(name: str, value: Any) -> Any:
         except msgspec.DecodeError:
             return value
     return value
+
+
+def written(value: Any) -> str:
+    """A value as it is typed, to the last digit: 0.0004, none, {correct: 1}."""
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {written(weight)}" for name, weight in value.items()) + "}"
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)

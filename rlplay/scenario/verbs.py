@@ -74,6 +74,8 @@ VERBS: dict[str, Verb] = {
              "answers, tokens, token or curves, or nothing", True),
         Verb("knobs", "knobs", ("k",), "panels", "screen", "Every setting of the run: see and change it.",
              "setting to go to, or nothing", True),
+        Verb("paste", "paste share code", (), "panels", "screen",
+             "Set the settings that a share code (rlp1-…) holds; the knobs show the code of this run."),
         Verb("timeline", "timeline", ("g",), "panels", "screen",
              "All updates: look at one while the engine goes on, go back to it, or branch from it.", "", True),
         Verb("branch", "branch", (), "engine", "screen",

@@ -238,6 +238,10 @@ async def _knobs(app: RlplayApp, argument: Any) -> None:
     app.open_knobs(argument)
 
 
+async def _paste(app: RlplayApp, _argument: Any) -> None:
+    app.open_paste()
+
+
 async def _timeline(app: RlplayApp, _argument: Any) -> None:
     app.open_timeline()
 
@@ -302,6 +306,7 @@ ACTIONS: dict[str, Action] = {
     "sort": _sort,
     "panel": _panel,
     "knobs": _knobs,
+    "paste": _paste,
     "timeline": _timeline,
     "branch": _branch,
     "compare": _compare,

@@ -309,7 +309,7 @@ class RlplayApp(App[int]):
         if started is None:
             self.notify("The engine is still starting; its settings come with it.")
             return
-        from rlplay.ui.command import scenario_of
+        from rlplay.scenario.recipe import scenario_of
         from rlplay.ui.screens.knobs import KnobsScreen
 
         self.knobs = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
@@ -349,6 +349,21 @@ class RlplayApp(App[int]):
         # One at a time: the order matters, and a setting may come twice on the way.
         for name, value in changes or ():
             await self.perform("set", {name: value})
+
+    def open_paste(self) -> None:
+        """Ask for a share code, and set what it holds."""
+        started = self.session.started
+        if started is None:
+            self.notify("The engine is still starting; its settings come with it.")
+            return
+        from rlplay.scenario.recipe import scenario_of
+        from rlplay.ui.screens.paste import PasteScreen
+
+        self.push_screen(PasteScreen(self.session.settings, scenario_of(started)), self._pasted)
+
+    async def _pasted(self, changes: dict[str, Any] | None) -> None:
+        if changes:
+            await self.perform("set", changes)
 
     def open_timeline(self) -> None:
         """All updates of the run."""

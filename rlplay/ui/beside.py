@@ -11,12 +11,12 @@ import msgspec
 
 from rlplay import paths
 from rlplay.link.messages import Advance, Imagined, Set, Status
+from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.schema import Job
 from rlplay.trace.branch import branch
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui.command import scenario_of
 from rlplay.ui.follow import follow
 from rlplay.ui.session import Session, Source
 from rlplay.ui.sources import LiveSource

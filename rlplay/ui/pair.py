@@ -6,9 +6,9 @@ from typing import Any
 
 from rlplay.link.messages import Advance, AnyCommand, Pause
 from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.settings import written
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.draft import written
 from rlplay.ui.session import Session
 
 _BEGUN = ("scenario", "model", "seed", "device", "dtype")

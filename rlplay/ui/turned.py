@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.settings import written
 from rlplay.trace.records import Changed
 from rlplay.trace.text import visible
-from rlplay.ui.draft import written
 from rlplay.ui.legend import PHASE_MARKS
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rlplay.engine.state import Halt
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
+from rlplay.scenario.share import Shared
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui import app
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
@@ -260,3 +262,28 @@ def test_a_run_without_a_snapshot_cannot_be_resumed(capsys: pytest.CaptureFixtur
         status, _, err = called(capsys, *args, str(recorded_run))
         assert status == 2
         assert "has no snapshot to go on from" in err
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["demo"]])
+@pytest.mark.parametrize(
+    ("code", "words"), [("rlp1-AAAAAAAA", "damaged"), ("rlp7-AAAA", "upgrade"), ("rlq1-AAAA", "neither|no scenario")]
+)
+def test_a_share_code_that_cannot_be_used_costs_one_line(
+    capsys: pytest.CaptureFixture[str], command: list[str], code: str, words: str
+) -> None:
+    status, out, err = called(capsys, *command, code)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert re.search(words, err)
+
+
+def test_a_share_code_is_played_as_the_command_it_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[Any] = []
+    monkeypatch.setattr("rlplay.engine.headless.run", lambda job, *_: played.append(job.scenario) or 0)
+    code = Shared("flattery", 3, None, "dr-grpo", {"epsilon": 0.1}).code
+    line = "flattery --seed 3 --algorithm dr-grpo --set epsilon=0.1"
+    for start in ([code], line.split()):
+        with pytest.raises(SystemExit):
+            cli.main(["run", *start, "--set", "beta=0.5"])
+    first, second = played
+    assert first == second
+    assert first.seed == 3

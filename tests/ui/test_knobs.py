@@ -9,8 +9,9 @@ from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.loader import load
 from rlplay.scenario.presets import apply, resolve, validated
-from rlplay.scenario.settings import Settings
-from rlplay.ui.draft import Draft, written
+from rlplay.scenario.settings import Settings, written
+from rlplay.scenario.share import shared_in
+from rlplay.ui.draft import Draft
 from rlplay.ui.screens.knobs import KnobList, KnobsScreen
 
 
@@ -273,3 +274,15 @@ async def test_a_recorded_run_can_be_looked_at_and_copied_only():
         await pilot.press("y", "escape")
         assert "beta=0.05" in app.clipboard
         assert app.outcome is None
+
+
+async def test_the_share_code_of_what_is_set_is_shown_and_copied():
+    app = Host()
+    async with app.run_test(size=(160, 45)) as pilot:
+        go_to(app.screen, "beta")
+        await pilot.press("right")
+        code = app.screen.recipe.code(app.screen.draft.settings)[0]
+        assert code in str(app.screen.query_one(Static).render())
+        await pilot.press("Y")
+        assert app.clipboard == code
+        assert shared_in(code).settings["beta"] == 0.05

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from textual.containers import Vertical
 
+from rlplay.scenario.recipe import scenario_of
 from rlplay.trace.records import Started
-from rlplay.ui.command import scenario_of
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session import Session
 from rlplay.ui.widgets.narrator import keyed

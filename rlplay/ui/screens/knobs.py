@@ -15,11 +15,11 @@ from textual.widgets.option_list import Option
 
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.knobs import KNOBS, Knob
+from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import choices
+from rlplay.scenario.settings import choices, written
 from rlplay.trace.text import visible
-from rlplay.ui.command import Recipe
-from rlplay.ui.draft import Draft, written
+from rlplay.ui.draft import Draft
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import Compared, Drafted, Wandered
@@ -27,8 +27,8 @@ from rlplay.ui.widgets.narrator import keyed
 
 TITLES = {True: "Knobs · `a` apply · `esc` cancel", False: "Knobs of a recorded run · `esc` close"}
 KEYS = {
-    True: "`← →` change · `enter` type · `r` reset · `v` compare · `y` copy",
-    False: "`← →` change · `enter` type · `r` reset · `y` copy command",
+    True: "`← →` change · `enter` type · `r` reset · `v` compare · `y` `Y` copy",
+    False: "`← →` change · `enter` type · `r` reset · `y` copy command · `Y` code",
 }
 """By whether an engine is there that changes can be applied to."""
 
@@ -87,6 +87,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("a", "apply", "apply"),
         Binding("r", "reset", "reset"),
         Binding("y", "copy", "copy the command"),
+        Binding("Y", "copy_code", "copy the share code"),
         Binding("v", "compare", "compare with what was trained"),
         Binding("shift+left", "wander(-1, 0)", "token left", show=False),
         Binding("shift+right", "wander(1, 0)", "token right", show=False),
@@ -152,8 +153,17 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def action_copy(self) -> None:
         """Copy the command line."""
-        self.app.copy_to_clipboard(self._command())
-        self.refused, self.done = "", "Copied: paste it into a shell."
+        self._copy(self._command(), "Copied: paste it into a shell.")
+
+    def action_copy_code(self) -> None:
+        """Copy the share code."""
+        code, _ = self.recipe.code(self.draft.settings)
+        if code:
+            self._copy(code, f"Copied: to play it, rlplay {code[:12]}…")
+
+    def _copy(self, text: str, done: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.refused, self.done = "", done
         self._refresh()
 
     def action_compare(self) -> None:
@@ -269,8 +279,16 @@ class KnobsScreen(ModalScreen[Changes | None]):
         told += [Content.styled(text, _INK[kind]) for line in terms for text, kind in line]
         # Where there is little room, what a change would do comes before what the setting is.
         lines = [*told, *lines] if self.has_class("-narrow") else [*lines, *told]
-        command = Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent"))
-        return Content("\n").join([*lines, Content.styled(self.done, "$success") if self.done else command])
+        again = [Content.styled(self.done, "$success")] if self.done else self._again()
+        return Content("\n").join([*lines, *again])
+
+    def _again(self) -> list[Content]:
+        """How to play it with these settings: the command, and the share code with what it leaves out."""
+        code, remark = self.recipe.code(self.draft.settings)
+        return [
+            Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),
+            Content.assemble((f"{code} " if code else "", "$accent"), (remark, "$text-muted")).rstrip(),
+        ]
 
     def _command(self) -> str:
         return self.recipe.command(self.draft.settings)

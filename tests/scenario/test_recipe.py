@@ -8,7 +8,7 @@ import pytest
 from rlplay import cli_play
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.presets import apply_all, resolve
-from rlplay.ui.command import Recipe, scenario_of
+from rlplay.scenario.recipe import Recipe, scenario_of
 from tests.recorded import synthetic_started
 
 

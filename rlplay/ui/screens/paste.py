@@ -1,0 +1,94 @@
+"""A share code typed or pasted: what it would change here is said before it is applied."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.presets import apply_all, resolve
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.settings import Settings, written
+from rlplay.scenario.share import PREFIX, Shared, shared_in
+from rlplay.trace.text import visible
+from rlplay.ui.widgets.narrator import keyed
+
+_SHOWN = 8
+"""Changes that are named one by one."""
+
+
+class PasteScreen(ModalScreen[dict[str, Any] | None]):
+    """Dismisses with the settings to change, or None."""
+
+    DEFAULT_CSS = """
+    PasteScreen { align: center middle; background: $background 70%; }
+    PasteScreen > Vertical {
+        width: 76; max-width: 100%; height: auto; padding: 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    PasteScreen Input { &, &:focus { height: 1; border: none; padding: 0; background: $surface; } }
+    PasteScreen Static { height: auto; min-height: 3; margin: 1 0 0 0; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
+
+    def __init__(self, settings: dict[str, Any], scenario: Scenario) -> None:
+        """`settings` hold now in a run of `scenario`."""
+        super().__init__()
+        self._held = msgspec.convert(settings, Settings)
+        self._scenario = scenario
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title, panel.border_subtitle = "Paste a share code", keyed("`enter` apply · `esc` cancel")
+            yield Input(placeholder=f"{PREFIX}…")
+            yield Static(Content.styled("It sets settings; the weights stay as they are.", "$text-muted"))
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self.query_one(Static).update(self._told(event.value))
+
+    @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        try:
+            self.dismiss(changes(shared_in(event.value), self._held, self._scenario))
+        except ValueError:
+            self._typed(Input.Changed(event.input, event.value))
+
+    def _told(self, word: str) -> Content:
+        """What the code would do here, or why it cannot."""
+        try:
+            shared = shared_in(word)
+            found = changes(shared, self._held, self._scenario)
+        except ValueError as error:
+            return Content.styled(visible(str(error)), "$error")
+        named = [
+            f"{KNOBS[name].title} {written(getattr(self._held, name))} → {written(v)}" for name, v in found.items()
+        ]
+        rest = [f"and {len(named) - _SHOWN} more"] * (len(named) > _SHOWN)
+        lines = [visible(line) for line in [*named[:_SHOWN], *rest]] or ["All settings are as in the code already."]
+        if (shared.scenario, shared.seed) != (self._scenario.name, self._scenario.seed):
+            lines.append(f"It is of {visible(shared.scenario)}, seed {shared.seed}: for all of it, rlplay {PREFIX}…")
+        return Content("\n").join(map(Content, lines))
+
+
+def changes(shared: Shared, held: Settings, scenario: Scenario) -> dict[str, Any]:
+    """What to change in a run of `scenario` in which the settings `held`. Raises ValueError, one line.
+
+    Of a code for another scenario, or for one with stages, only the settings that it names itself.
+    """
+    coded = shared.scenario_with()
+    if coded.name == scenario.name and not coded.stages:
+        wanted = resolve(coded.settings)
+    else:
+        algorithm = {} if shared.algorithm is None else {"algorithm": shared.algorithm}
+        wanted = apply_all(held, algorithm | shared.settings)
+    return {name: getattr(wanted, name) for name in KNOBS if getattr(wanted, name) != getattr(held, name)}

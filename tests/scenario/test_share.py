@@ -1,0 +1,133 @@
+"""Share codes: every setting comes back, every damage is refused, nothing of one's own disk goes along."""
+
+import contextlib
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.names import bundled
+from rlplay.scenario.presets import apply, resolve, stage_settings, validated
+from rlplay.scenario.recipe import Recipe
+from rlplay.scenario.settings import Settings, choices
+from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+WITHOUT_STAGES = [name for name in bundled() if not load(name).stages]
+
+
+def values(name):
+    """What a setting may be given."""
+    knob, default = KNOBS[name], getattr(Settings(), name)
+    if name == "reward_weights":
+        return st.dictionaries(st.sampled_from(["correct", "helpful"]), st.floats(-2, 2), max_size=2)
+    if words := tuple(PRESETS) if name == "algorithm" else choices(name):
+        return st.sampled_from(words)
+    if isinstance(default, bool):
+        return st.booleans()
+    if isinstance(default, int):
+        return st.integers(int(knob.low), int(knob.high))
+    return st.floats(knob.low, knob.high)
+
+
+CHANGE = st.sampled_from(list(KNOBS)).flatmap(lambda name: st.tuples(st.just(name), values(name)))
+
+
+@given(st.sampled_from(WITHOUT_STAGES), st.integers(0, 2**40), st.integers(1, 999), st.lists(CHANGE, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_scenario_seed_and_settings_come_back(name, seed, updates, changes):
+    scenario = with_changes(load(name), seed=seed, updates=updates)
+    wanted = resolve(scenario.settings)
+    for setting, value in changes:
+        with contextlib.suppress(ValueError):
+            wanted = validated(apply(wanted, setting, value))
+    code, remark = Recipe(scenario).code(wanted)
+    again = shared_in(code).scenario_with()
+    assert resolve(again.settings) == wanted
+    assert msgspec.structs.replace(again, settings={}) == msgspec.structs.replace(scenario, settings={})
+    assert not remark
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_any_other_character_is_refused(data):
+    code = Shared("flattery", 3, 20, "dapo", {"epsilon": 0.1, "reward_weights": {"helpful": 1.0}}).code
+    at = data.draw(st.integers(0, len(code) - 1))
+    other = data.draw(st.sampled_from([letter for letter in LETTERS + "é =." if letter != code[at]]))
+    with pytest.raises(ShareError):
+        shared_in(code[:at] + other + code[at + 1 :])
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_code_that_was_cut_is_refused(cut):
+    code = Shared("flattery", 3).code
+    for part in (code[:-cut], code[cut:], code + "A" * cut):
+        with pytest.raises(ShareError):
+            shared_in(part)
+
+
+@given(st.text(LETTERS, max_size=60))
+def test_no_noise_is_a_code(noise):
+    with pytest.raises(ShareError):
+        shared_in(PREFIX + noise)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("rlp2-AAAA", "upgrade rlplay"),
+        ("hello", "begin with rlp1-"),
+        (Shared("no-such").code, "which this rlplay does not have"),
+        (Shared("../../etc/x.yaml").code, "which this rlplay does not have"),
+        (Shared("flattery", settings={"epsilom": 1}).code, "does not fit this version of rlplay: unknown setting"),
+        (Shared("flattery", algorithm="newest").code, "unknown algorithm 'newest'"),
+        (Shared("flattery", settings={"beta": -1}).code, "out of range"),
+    ],
+)
+def test_what_a_code_cannot_do_is_said_in_one_line(code, words):
+    with pytest.raises(ShareError) as caught:
+        shared_in(code).scenario_with()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_code_of_a_pipeline_is_of_the_whole(tmp_path):
+    for name in set(bundled()) - set(WITHOUT_STAGES):
+        scenario = load(name)
+        for held in stage_settings(scenario):
+            assert shared_in(Recipe(scenario).code(held)[0]).scenario_with() == scenario
+
+
+def test_what_is_ones_own_is_named_and_left_out(tmp_path):
+    (tmp_path / "rows.csv").write_text("prompt\nx\n")
+    (tmp_path / "score.py").write_text("def f(**_): return []\n")
+    reward, rows = f"{tmp_path}/score.py:f", str(tmp_path / "rows.csv")
+    own = with_changes(load("learn-to-think"), model="some/model", dataset=rows, reward=[reward], seed=5)
+    code, remark = Recipe(own).code(resolve(own.settings))
+    assert remark == "Not in the code: your --model, --dataset, --reward."
+    shared = shared_in(code)
+    assert "score" not in str(shared)
+    assert "model" not in str(shared.settings)
+    given = {"model": "some/model", "dataset": rows, "reward": [reward]}
+    again = shared.scenario_with(given)
+    assert resolve(again.settings) == resolve(own.settings)
+    assert msgspec.structs.replace(again, settings={}) == msgspec.structs.replace(own, settings={})
+
+
+def test_a_scenario_file_of_ones_own_has_no_code(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("title: T\nquestion: Q\ntask: arithmetic\n")
+    code, remark = Recipe(load(path)).code(resolve({}))
+    assert not code
+    assert "file of your own" in remark
+
+
+def test_what_the_command_line_says_besides_wins():
+    shared = Shared("flattery", 3, None, "dapo", {"epsilon": 0.1})
+    scenario = shared.scenario_with({"seed": 9, "algorithm": "ppo", "sets": ["epsilon=0.3"], "updates": None})
+    assert (scenario.seed, resolve(scenario.settings).epsilon) == (9, 0.3)
+    assert resolve(scenario.settings).algorithm == "ppo"
