@@ -88,7 +88,7 @@ VERBS: dict[str, Verb] = {
         Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings."),
         Verb("help", "help", ("question_mark", "f1"), "panels", "screen",
              "What the focused panel shows, with its formula.", "", True),
-        Verb("glossary", "glossary", ("w",), "panels", "screen",
+        Verb("glossary", "glossary", ("d",), "panels", "screen",
              "What the words mean, in plain English, and where each can be seen live.", "term, or nothing"),
         Verb("tour", "lesson", ("t",), "script", "screen",
              "Play the scenario's script to its next step.", "", True),

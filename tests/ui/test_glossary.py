@@ -26,7 +26,7 @@ async def test_it_opens_on_the_colour_and_typing_narrows_it(size):
         source.update(1)
         await settled(pilot)
         await app.perform("lens", "entropy")
-        await pilot.press("w")
+        await pilot.press("d")
         await settled(pilot)
         assert isinstance(app.screen, GlossaryScreen)
         assert app.screen.term is TERMS["Entropy"]

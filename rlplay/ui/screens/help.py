@@ -70,7 +70,7 @@ class HelpScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close"),
-        Binding("question_mark,f1,w", "glossary", "what the words mean"),
+        Binding("question_mark,f1,d", "glossary", "what the words mean"),
     ]
 
     def __init__(self, widget: Widget | None) -> None:
