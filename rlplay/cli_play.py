@@ -82,7 +82,7 @@ _CHANGES = (
     ),
     click.option("--dataset", metavar="FILE", help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column."),
     click.option("--reward", metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."),
-    click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, ppo, …: 'rlplay algorithms' lists them."),
+    click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
     click.option("--seed", type=int, metavar="N", help="Of all random choices."),
     click.option("--device", default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto."),

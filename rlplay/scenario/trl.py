@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.settings import Settings
 
 _LOSS_TYPES = {
@@ -25,6 +26,11 @@ _TRAINERS = {
     "reward": "RewardTrainer",
 }
 
+_RLOO_OPTIONS = {
+    "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions"
+}  # fmt: skip
+"""What RLOOTrainer can be told; in all else it is as the preset is."""
+
 
 def trainer(settings: Settings) -> str | None:
     """The trainer of TRL with this loss, and its `loss_type` where it has several; None if there is none.
@@ -33,9 +39,14 @@ def trainer(settings: Settings) -> str | None:
     """
     if settings.loss_type == "policy_gradient":
         fused = loss_type(settings)
-        return fused and f"GRPOTrainer with loss_type={fused}"
+        return f"GRPOTrainer with loss_type={fused}" if fused else "RLOOTrainer" if _is_rloo(settings) else None
     smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
     return None if smoothed else _TRAINERS.get(settings.loss_type)
+
+
+def _is_rloo(settings: Settings) -> bool:
+    axes = PRESETS["rloo"].axes
+    return all(getattr(settings, name) == axes[name] for name in axes.keys() - _RLOO_OPTIONS)
 
 
 def loss_type(settings: Settings) -> str | None:

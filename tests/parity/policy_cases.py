@@ -10,7 +10,7 @@ import torch
 
 from tests.parity import ours
 from tests.parity.case import Case, Pairs
-from tests.parity.fixed import GENERATIONS, Fixed, fixed
+from tests.parity.fixed import GENERATIONS, MAX_LENGTH, Fixed, fixed
 
 Given = dict[str, Any]
 
@@ -76,11 +76,11 @@ def compare(kind: str, mine: Given, theirs: Given, dtype: torch.dtype, seed: int
     return beside(kind, fixed(dtype, seed), mine, theirs)
 
 
-def beside(kind: str, batch: Fixed, mine: Given, theirs: Given) -> Pairs:
-    """What both sides make of one batch, by names that both have."""
+def beside(kind: str, batch: Fixed, mine: Given, theirs: Given, rewarded: Fixed | None = None) -> Pairs:
+    """What both sides make of one batch, by names that both have; TRL's of `rewarded` where its rewards differ."""
     from tests.parity import trl_policy
 
-    own, other = ours.run(batch, **mine), trl_policy.run(kind, batch, **theirs)
+    own, other = ours.run(batch, **mine), trl_policy.run(kind, rewarded or batch, **theirs)
     other["advantages"] = other["advantages"][:, None] * batch.sampled
     shared = own.keys() & other.keys()
     always = {"advantages", "loss", "dloss_dlogp"}
@@ -117,6 +117,17 @@ def environment(mine: Given, theirs: Given, dtype: torch.dtype, seed: int) -> Pa
     return beside("grpo", replace(batch, environment=batch.mask & ~batch.holes), mine, theirs)
 
 
+def overlong(buffer: int, dtype: torch.dtype, seed: int) -> Pairs:
+    """All of DAPO but its sampling: what long answers pay is in TRL one more reward function."""
+    from trl.rewards import get_soft_overlong_punishment
+
+    batch = fixed(dtype, seed)
+    penalty = get_soft_overlong_punishment(MAX_LENGTH, buffer)(batch.completions)
+    rewards = torch.cat([batch.rewards, torch.tensor(penalty, dtype=dtype)[:, None]], dim=1)
+    mine, theirs = {"algorithm": "dapo", "overlong_buffer": buffer}, {"loss_type": "dapo", "epsilon_high": 0.28}
+    return beside("grpo", batch, mine, theirs, replace(batch, rewards=rewards))
+
+
 def token_level(mine: Given, dtype: torch.dtype, seed: int) -> Pairs:
     """PPO's policy loss: TRL's `bnpo` with an advantage of its own for every token."""
     from tests.parity import trl_policy
@@ -136,5 +147,6 @@ def cases() -> list[Case]:
               for kind, mine, theirs in UNSCORED]  # fmt: skip
     found += [Case("Tokens of an environment", against, f"environment {theirs}", partial(environment, mine, theirs))
               for mine, theirs in ENVIRONMENT]  # fmt: skip
+    found += [Case("DAPO's overlong penalty", against, f"overlong {n}", partial(overlong, n)) for n in (2, 5, 8)]
     found.append(Case("PPO-clip, policy loss", against, "PPO-clip", partial(token_level, {"algorithm": "ppo"})))
     return found

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from tests.parity import policy_cases, preference_cases, reference_cases, verl_cases
+from tests.parity import policy_cases, preference_cases, reference_cases, trpo_case, verl_cases
 from tests.parity.case import LIMITS, SEEDS, Case
 
-CASES = policy_cases.cases() + preference_cases.cases() + verl_cases.cases() + reference_cases.cases()
+CASES = (
+    policy_cases.cases() + preference_cases.cases() + verl_cases.cases() + reference_cases.cases() + trpo_case.cases()
+)
 
 
 def main() -> int:

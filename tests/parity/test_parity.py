@@ -43,8 +43,9 @@ def test_the_names_that_rlplay_shows_are_those_compared_with() -> None:
         if kind == "grpo":
             same = {"dapo", "bnpo"} if theirs["loss_type"] == "dapo" else {theirs["loss_type"]}
             assert shown in same
-        elif kind == "gmpo":
+        else:
             assert shown is None
+            assert trainer(resolve(ours.SIZES | mine)) == {"rloo": "RLOOTrainer", "gmpo": None}[kind]
     for _, function, mine, theirs in preference_cases.ROWS:
         wanted = {
             "dpo": f"DPOTrainer with loss_type={theirs.get('loss_type')}",

@@ -136,6 +136,13 @@ def test_the_name_that_trl_gives_it(given, name):
     [
         ({"algorithm": "grpo"}, "GRPOTrainer with loss_type=grpo"),
         ({"algorithm": "a2c"}, None),
+        ({"algorithm": "rloo"}, "RLOOTrainer"),
+        ({"algorithm": "rloo", "beta": 0}, "RLOOTrainer"),
+        ({"algorithm": "rloo", "kl_estimator": "k3"}, None),
+        ({"algorithm": "rloo", "kl_placement": "loss"}, None),
+        ({"algorithm": "rloo", "baseline": "group_mean"}, None),
+        ({"algorithm": "rloo", "delta": 2.0}, None),
+        ({"algorithm": "rloo", "aggregation": "token_mean"}, None),
         ({"algorithm": "ipo"}, "DPOTrainer with loss_type=ipo"),
         ({"algorithm": "cdpo"}, None),
         ({"algorithm": "orpo"}, None),

@@ -49,5 +49,4 @@ def overlong(lengths: Tensor, limit: int, buffer: int) -> Tensor:
 
     Yu et al. 2025 (DAPO), arXiv:2503.14476, equation 13.
     """
-    over = lengths.float() - (limit - buffer)
-    return -(over / buffer).clamp(0, 1)
+    return -((lengths - (limit - buffer)) / buffer).clamp(0, 1)
