@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rlplay import __version__, cli_look, cli_play
+from rlplay import __version__, cli_look, cli_new, cli_play
 from rlplay.trace.text import visible
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
@@ -67,7 +67,7 @@ def cli() -> None:
     """
 
 
-for command in (*cli_play.COMMANDS, *cli_look.COMMANDS):
+for command in (*cli_play.COMMANDS, *cli_new.COMMANDS, *cli_look.COMMANDS):
     cli.add_command(command)
 
 

@@ -29,8 +29,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     shown = (batch.group == 0).nonzero().squeeze(-1)
     everything = state.look_closely or state.settings.kl_ctrl == "ppo"  # which needs the whole batch's KL
     rows = torch.arange(len(batch.group), device=shown.device) if everything else shown
-    lm, top_ids = state.lm, batch.top_ids[rows]
-    logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(rows), top_ids, batch.temperature)
+    logprobs, top_logprobs = _again(batch, rows, shown, state)
     metrics["kl_old"] = _moved(batch, logprobs, rows, shown)
     _adapt(batch, logprobs, state)
     state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
@@ -47,6 +46,22 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
         timings={},
         seconds=0.0,
     )
+
+
+def _again(batch: Batch, rows: Tensor, shown: Tensor, state: State) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of the completions `rows` under the new policy [R, L], and of their candidates [R, L, K].
+
+    Those `shown` have a pass of their own: their numbers, to the last bit, do not depend on who else is looked at.
+    """
+    lm, known = state.lm, torch.isin(rows, shown)
+    order = torch.cat([known.nonzero(), (~known).nonzero()]).squeeze(-1)
+    passes = [
+        score_tokens(lm, lm.policy, batch.tokens(part), batch.top_ids[part], batch.temperature)
+        for part in (rows[known], rows[~known])
+        if len(part)
+    ]
+    own, candidates = (torch.cat(each)[order.argsort()] for each in zip(*passes, strict=True))
+    return own, candidates
 
 
 def step_means(batch: Batch) -> dict[str, float]:

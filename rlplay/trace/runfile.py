@@ -239,6 +239,15 @@ class RunReader:
         """The settings that held in the optimizer steps of update `number`."""
         return settings_at(self.started.settings, self.changes(), number)
 
+    def course(self) -> list[tuple[str, int, AnyRecord | None]]:
+        """Everything that happened in its order, what was rewound away too: the kind of each record and its update.
+
+        The record itself comes along where it is somebody's doing: a setting, a label, a way back.
+        """
+        doings = "kind IN ('changed', 'labelled', 'rewound')"
+        rows = self._rows(f"SELECT kind, number, CASE WHEN {doings} THEN data END FROM records ORDER BY id")
+        return [(name, number, data and unpack(data, self.path, number)) for name, number, data in rows]
+
     def snapshots(self) -> list[Snapshot]:
         """The snapshots of the live branch that are still on disk, by update."""
         with explained(self.path, "read"):

@@ -287,3 +287,21 @@ def test_a_share_code_is_played_as_the_command_it_stands_for(monkeypatch: pytest
     first, second = played
     assert first == second
     assert first.seed == 3
+
+
+def test_a_new_scenario_is_written_once_and_can_be_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert called(capsys, "new", "mine")[:2] == (0, "wrote mine.yaml; play it: rlplay mine.yaml\n")
+    assert called(capsys, "show", "mine.yaml")[1].startswith("Mine: What do you want to find out?")
+    for args, words in [
+        (["mine"], "mine.yaml exists already"),
+        (["other", "--from", "none"], "no run 'none'"),
+        (["other", "--from", "mine.yaml"], "not a run file"),
+        (["none/other"], "cannot be written"),
+    ]:
+        status, out, err = called(capsys, "new", *args)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert words in err
+    assert not (tmp_path / "other.yaml").exists()

@@ -1,0 +1,125 @@
+"""New scenario files: an example with comments to start from, or what was done in a recorded run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from rlplay.scenario.names import bundled
+from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.retell import retold
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.settings import check
+from rlplay.trace.runfile import RunReader
+
+_EXAMPLE = """\
+# Play it: rlplay {path}      Check what it claims: rlplay run {path}
+title: {title}
+question: What do you want to find out?
+# summary: A paragraph for 'rlplay show'.
+
+# What is learned: a bundled task (arithmetic, word_problems, questions, guess) …
+task: arithmetic
+# … or prompts and rewards of your own, found from this file's folder:
+# dataset: questions.jsonl        # a column "prompt"; the others reach the reward by name
+# reward: [score.py:short]        # def short(prompts, completions, **columns): return [number, …]
+# model: Qwen/Qwen3-0.6B          # a name or a folder; left out, the small bundled model
+
+# Every knob; 'k' in the playground explains them, 'rlplay algorithms' lists the algorithms.
+settings:
+  algorithm: grpo
+  num_prompts: 8                  # different prompts in an update
+  num_generations: 8              # answers to each
+  max_completion_length: 24       # tokens
+  learning_rate: 4e-4
+  reward_weights: {{correct: 1}}    # of the task's rewards, by name
+
+seed: 0
+max_updates: 10
+eval_every: 5                     # held-out prompts are answered every so many updates; 0: never
+# eval_prompts: 64
+
+# Pipelines: stages in place of max_updates; each hands its policy on to the next.
+# stages:
+#   - {{name: imitate, updates: 10, settings: {{algorithm: sft}}}}
+#   - {{name: reinforce, updates: 20, settings: {{algorithm: grpo}}}}
+
+# A lesson, step by step with 't'; without a screen 'rlplay run' plays it and checks the claims.
+script:
+  - say: What happens first, and what to look at.
+  - update: 1                     # also token, phase, step
+  - lens: credit                  # colours the tokens
+  - ask:                          # predict first
+      question: What will happen to the reward?
+      choices: [it falls, it rises]
+      answer: it rises
+      because: That is what is maximised.
+  - run: 9
+  - expect: {{text: It learns, metric: reward, at: 10, minus: 1, above: 0}}
+# - set: {{temperature: 0.8}}       # any knob
+# - rewind: 0                     # back to the state after an update; 'undo': by one
+  - say: What was to be seen.
+"""
+
+_RETOLD = """\
+# Play it: rlplay {path}      Check what it claims: rlplay run {path}
+# From the run {run}: its task, seed and first settings; the script does what was done there.
+# On the same machine and device ({device}, {versions}) it gives the same numbers, bit for bit.
+# Where somebody looked is not on record: add lens, focus, say, ask and expect as you like.
+"""
+
+
+def example(path: Path) -> str:
+    """The text of a scenario to start from, to be written to `path`."""
+    return _EXAMPLE.format(path=path, title=json.dumps(_title(path), ensure_ascii=False))
+
+
+def from_run(run: Path, path: Path) -> str:
+    """The text of a scenario that does what was done in a recorded run, to be written to `path`.
+
+    Raises ValueError, one line, if the run cannot be read or its course cannot be told as a script.
+    """
+    with RunReader(run) as reader:
+        started = reader.started
+        try:
+            scenario = scenario_of(started)
+            script = retold(reader.course())
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise ValueError(f"{run}: {error}") from None
+    versions = ", ".join(f"{name} {started.versions[name]}" for name in ("torch", "rlplay") if name in started.versions)
+    content = {"title": _title(path), **_plain(scenario), "script": script}
+    head = _RETOLD.format(path=path, run=run.stem, device=started.device, versions=versions)
+    return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a new scenario file. Raises ValueError, one line, if that cannot be."""
+    if path.stem in bundled():
+        raise ValueError(f"{path.stem!r} is a bundled scenario; take another name")
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ValueError(f"{path} exists already; take another name, or remove it") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be written: {error.strerror}") from None
+
+
+def _title(path: Path) -> str:
+    return path.stem.replace("-", " ").replace("_", " ").capitalize()
+
+
+def _plain(scenario: Scenario) -> dict[str, Any]:
+    """What differs from a scenario's defaults, in YAML's own types; name, title and script are the new file's."""
+    content = msgspec.to_builtins(scenario)
+    kept = ("name", "title", "script", "origin") + ("max_updates",) * bool(scenario.stages)
+    defaults = msgspec.to_builtins(Scenario("", "", ""))
+    content = {name: value for name, value in content.items() if name not in kept and value != defaults[name]}
+    for part in (content, *content.get("stages", ())):
+        if "settings" in part:
+            part["settings"] = {name: check(name, value) for name, value in part["settings"].items()}
+    return {"question": scenario.question, **content, "seed": scenario.seed}
