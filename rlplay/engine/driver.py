@@ -17,6 +17,7 @@ import msgspec
 from safetensors import SafetensorError
 
 from rlplay.engine.evaluate import Evaluating
+from rlplay.engine.judge import judge
 from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.pairs import Unlabelled
@@ -28,7 +29,7 @@ from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
-from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Until
+from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Until
 from rlplay.scenario.presets import apply
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
@@ -97,8 +98,10 @@ class Driver:
         self._moments: Iterator[Moment] = train(self._state, self._plan)
         progress("ready", 1.0)
 
-    def advance(self, until: Until, count: int, interrupted: Callable[[], bool]) -> None:
+    def advance(self, until: Until, count: int, interrupted: Callable[[], bool]) -> int:
         """Go on to the end of `count` tokens, phases, optimizer steps or updates, or "forever" to max_updates.
+
+        Returns how many of them are left where pairs wait for the user's labels (`asks`), else 0.
 
         `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error,
         out of memory), the state goes back to the end of the last update and the exception goes on to the caller.
@@ -114,9 +117,11 @@ class Driver:
             if self._ends(moment, until):
                 count -= 1
             at_limit = isinstance(moment, Finished) and moment.update == self._plan.max_updates
-            waits = isinstance(moment, Unlabelled)
-            if waits or interrupted() or (until == "forever" and at_limit):
-                return
+            if isinstance(moment, Unlabelled):
+                return count
+            if interrupted() or (until == "forever" and at_limit):
+                break
+        return 0
 
     def set(self, name: str, value: Any) -> None:
         """Change a setting from the next phase on; what an update learns from, from the next update on.
@@ -143,6 +148,15 @@ class Driver:
             raise ValueError(f"pair {pair} waits for no label; with labeller=user, pairs do once they are sampled")
         self._state.choices[self._point[0], pair] = choice
         self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
+
+    def judge(self, pair: int) -> Judged:
+        """What the models make of the answers of a pair that waits for a label, or may still get another.
+
+        Nothing changes. Raises ValueError, one line, if it does not.
+        """
+        if self._state.batch is None or not (self._labelling and 0 <= pair < self._pairs):
+            raise ValueError(f"pair {pair} waits for no label")
+        return judge(self._state, pair)
 
     def what_if(self, changes: Mapping[str, Any]) -> Imagined:
         """What changed settings would make of the completions at hand; nothing changes.

@@ -32,7 +32,7 @@ class Engine(Protocol):
     """What is needed of `rlplay.engine.driver.Driver`."""
 
     def load(self, progress: Callable[[str, float], None]) -> None: ...
-    def advance(self, until: Any, count: int, interrupted: Callable[[], bool]) -> None: ...
+    def advance(self, until: Any, count: int, interrupted: Callable[[], bool]) -> int: ...
     def set(self, name: str, value: Any) -> None: ...
     def rewind(self, update: int) -> None: ...
     def asks(self) -> list[int]: ...
@@ -153,8 +153,8 @@ class Player:
 def _check_labelled(engine: Engine) -> None:
     if waiting := len(engine.asks()):
         raise ValueError(
-            f"{waiting} pairs of update {engine.status()[0] + 1} wait for labels: after '- phase: 1' put "
-            "'- prefer: [a, b, …]' into the script, or set labeller=gold"
+            f"{waiting} pairs of update {engine.status()[0] + 1} wait for somebody to choose: play it on the screen "
+            "(without 'run'), put '- prefer: [a, b, …]' into the script after '- phase: 1', or set labeller=gold"
         )
 
 

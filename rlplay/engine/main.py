@@ -29,6 +29,8 @@ from rlplay.link.messages import (
     Estimated,
     Failed,
     Imagined,
+    Judge,
+    Judged,
     Loading,
     LogLine,
     Pause,
@@ -70,6 +72,7 @@ class Session:
         self._link = link
         self._driver = driver
         self._held: AnyCommand | None = None  # taken from the queue, still to be carried out
+        self._rest: Advance | None = None  # what is left to do once the user has labelled all pairs
         self._told: Status | None = None
         self._told_at = 0.0
 
@@ -85,15 +88,23 @@ class Session:
                         return 0
                     case Advance():
                         self._advance(command)
-                    case Set() | Rewind() | Prefer():
+                    case Rewind():
+                        self._rest = None
                         self._change(command)
+                    case Set() | Prefer():
+                        self._change(command)
+                        self._go_on()
+                    case Judge():
+                        self._judge(command)
                     case WhatIf():
                         self._imagine(command)
                     case Begin():
                         self._link.send(LogLine("warning", "a second job was refused: this engine has one already"))
                     case Peek() | Continue() | Estimate():
                         self._probe(command)
-                    case Pause() | EndProbe():
+                    case Pause():
+                        self._rest = None
+                    case EndProbe():
                         pass
             except RunFileError as error:
                 self._link.send(Failed(str(error), traceback.format_exc()))
@@ -101,10 +112,12 @@ class Session:
             self._report(running=False)
 
     def _advance(self, command: Advance) -> None:
+        self._rest = None
         self._report(running=True)
         try:
-            self._driver.advance(command.until, command.count, self._interrupted)
-            if waiting := len(self._driver.asks()):
+            if left := self._driver.advance(command.until, command.count, self._interrupted):
+                self._rest = Advance(command.until, left)
+                waiting = len(self._driver.asks())
                 self._link.send(LogLine("info", f"{waiting} pairs wait to be labelled: prefer a, b or skip"))
             return
         except RunFileError:
@@ -115,6 +128,11 @@ class Session:
         gc.collect()
         if (torch := sys.modules.get("torch")) is not None:
             torch.cuda.empty_cache()
+
+    def _go_on(self) -> None:
+        """Do what is left of an `Advance` that was cut short, once no pair waits for a label any more."""
+        if self._rest is not None and not self._driver.asks():
+            self._advance(self._rest)
 
     def _interrupted(self) -> bool:
         """Asked by the driver at every token, phase and step; settings change here without stopping it."""
@@ -129,6 +147,8 @@ class Session:
                 self._change(command)
             elif isinstance(command, WhatIf):
                 self._imagine(command)
+            elif isinstance(command, Judge):
+                self._judge(command)
             elif isinstance(command, Peek | Continue | Estimate):
                 self._probe(command)
             elif not isinstance(command, EndProbe):
@@ -156,6 +176,13 @@ class Session:
             # A question must never cost the run, not even its memory.
             self._link.send(Imagined(command.changes, refused=_first_line(error)))
 
+    def _judge(self, command: Judge) -> None:
+        try:
+            self._link.send(self._driver.judge(command.pair))
+        except Exception as error:
+            # A question must never cost the run, not even its memory.
+            self._link.send(Judged(command.pair, refused=_first_line(error)))
+
     def _probe(self, question: AnyProbe) -> None:
         """Answer a question, unless the next command comes first: what was asked for last matters more."""
         waiting = self._link.commands.queue
@@ -173,7 +200,8 @@ class Session:
 
     def _report(self, running: bool) -> None:
         update, phase, settings, rewindable, finished = self._driver.status()
-        status = Status(running, update, cast(Any, phase), settings, rewindable, finished, self._driver.asks())
+        waits = not running and self._rest is not None
+        status = Status(running, update, cast(Any, phase), settings, rewindable, finished, self._driver.asks(), waits)
         if status != self._told:
             self._link.send(status)
             self._told = status

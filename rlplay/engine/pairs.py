@@ -16,6 +16,7 @@ from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
 from rlplay.engine.given import observed, written
+from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling, draw_prompts, sample
 from rlplay.engine.score import score
 from rlplay.engine.state import Halt, Plan, State
@@ -83,9 +84,11 @@ def label(batch: Batch, state: State, plan: Plan) -> Generator[Unlabelled, None,
     count, swapped = len(examples), _swapped(plan, update, len(examples))
     is_given = bool(given_answers(examples, state.settings.loss_type, swapped))
     compared = len(batch.group) > count
+    scored = score(batch, state) if state.task.gold or (rewards_of(state) and not is_given) else None
+    state.batch = batch  # at hand for as long as the user is asked about it
     while compared and state.settings.labeller == "user" and state.unlabelled(update, count):
         yield Unlabelled()
-    scored = score(batch, state) if state.task.gold or not is_given else None
+    state.batch = None
     gold = {} if scored is None else scored.gold
     if not compared:
         second = np.zeros(count)

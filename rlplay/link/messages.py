@@ -58,6 +58,12 @@ class Prefer(Command, frozen=True):
     choice: Choice
 
 
+class Judge(Command, frozen=True):
+    """What do the models make of the answers of a pair of `Status.asks`? Answered by `Judged`; changes nothing."""
+
+    pair: int
+
+
 class WhatIf(Command, frozen=True):
     """What would the changed settings make of the same completions? Answered by `Imagined`; changes nothing."""
 
@@ -141,6 +147,16 @@ class Status(Event, frozen=True):
     rewindable: list[int]  # updates that a Rewind reaches, cheaply or by replaying from the nearest snapshot
     finished: bool = False  # max_updates reached
     asks: list[int] = []  # pairs of the update under way that wait for a `Prefer`; without them it does not go on
+    waits: bool = False  # an `Advance` was cut short by them; with the last one it goes on by itself
+
+
+class Judged(Event, frozen=True):
+    """The answer to a `Judge`: how much of what each of the two answers of a pair has; never recorded."""
+
+    pair: int
+    update: int = 0
+    refused: str = ""  # why it cannot be told, in one line; then the rest is empty
+    scores: dict[str, tuple[float, float]] = {}  # first and second answer, by what the number is
 
 
 class Imagined(Event, frozen=True):
@@ -241,8 +257,8 @@ class Failed(Event, frozen=True):
 
 AnyProbe = Peek | Continue | Estimate
 AnyProbed = Peeked | Continued | Estimated
-AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | WhatIf | AnyProbe | EndProbe | Stop
-AnyEvent = Loading | Recorded | Status | Imagined | AnyProbed | LogLine | Failed
+AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | Judge | WhatIf | AnyProbe | EndProbe | Stop
+AnyEvent = Loading | Recorded | Status | Judged | Imagined | AnyProbed | LogLine | Failed
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)
 EVENTS: Codec[AnyEvent] = Codec(AnyEvent)

@@ -6,7 +6,19 @@ from typing import Literal
 
 import numpy as np
 
-from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Searched, Stepped, spans
+from rlplay.trace.records import (
+    AnyRecord,
+    Array,
+    Choice,
+    Credited,
+    Finished,
+    Labelled,
+    Sampled,
+    Scored,
+    Searched,
+    Stepped,
+    spans,
+)
 
 Phase = Literal["sample", "score", "credit", "update", "after"]
 PHASES: tuple[Phase, ...] = ("sample", "score", "credit", "update", "after")
@@ -18,6 +30,7 @@ class Update:
     def __init__(self, number: int) -> None:
         self.number = number
         self.sampled: Sampled | None = None
+        self.labels: dict[int, Choice] = {}  # the user's, by pair
         self.scored: Scored | None = None
         self.credited: Credited | None = None
         self.searched: list[Searched] = []
@@ -29,6 +42,8 @@ class Update:
         match record:
             case Sampled():
                 self.sampled = record
+            case Labelled():
+                self.labels[record.pair] = record.choice
             case Scored():
                 self.scored = record
             case Credited():

@@ -80,14 +80,19 @@ async def _rewind(app: RlplayApp, argument: Any) -> None:
 
 
 async def _prefer(app: RlplayApp, argument: Any) -> None:
-    status = app.session.status
-    waiting = status.asks if status is not None else []
+    waiting = app.session.asks
     choices = argument if isinstance(argument, list) else [argument]
-    if not waiting or any(choice not in get_args(Choice) for choice in choices):
-        app.notify("No pair waits for a label." if not waiting else "Say a, b or skip.")
-        return
-    for pair, choice in zip(waiting, choices, strict=False):
-        await send(app, Prefer(pair, choice))
+    if not waiting:
+        app.notify("No pair waits for a label. With labeller=user (k), pairs do once they are sampled.")
+    elif argument is None:
+        app.open_labels()
+    elif any(choice not in get_args(Choice) for choice in choices):
+        app.notify("Say a, b or skip.")
+    elif app.labels is not None:
+        await app.labels.action_choose(choices[0])
+    else:
+        for pair, choice in zip(waiting, choices, strict=False):
+            await send(app, Prefer(pair, choice))
 
 
 async def _set(app: RlplayApp, argument: Any) -> None:

@@ -26,7 +26,7 @@ from rlplay.ui.actions import ACTIONS
 from rlplay.ui.beside import Beside
 from rlplay.ui.follow import follow
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
-from rlplay.ui.narrate import narrate, narrate_problem, narrate_run, narrate_start
+from rlplay.ui.narrate import Narration, narrate, narrate_asking, narrate_problem, narrate_run, narrate_start
 from rlplay.ui.order import SORTS, Sort, order
 from rlplay.ui.player import Player
 from rlplay.ui.preview import Preview
@@ -45,6 +45,7 @@ from rlplay.ui.widgets.tokens import VACANT, Tokens
 
 if TYPE_CHECKING:
     from rlplay.ui.screens.knobs import KnobsScreen
+    from rlplay.ui.screens.labels import LabelScreen
 
 FRAMES = 15
 
@@ -93,6 +94,8 @@ class RlplayApp(App[int]):
         self.lesson.hands_free = demo
         self.preview = Preview(self.session, source.send)
         self.knobs: KnobsScreen | None = None
+        self.labels: LabelScreen | None = None
+        self._waited = False
         self.lens_choice: str | None = None
         self.signs = False
         self.sort: Sort = SORTS[0]
@@ -159,6 +162,9 @@ class RlplayApp(App[int]):
             self._show_preview()
         else:
             self._greet(event)
+            waited, self._waited = self._waited, event.waits
+            if event.waits and not waited and self.screen is self.main:
+                self.open_labels()
 
     def _greet(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
@@ -216,17 +222,7 @@ class RlplayApp(App[int]):
                 self.rollouts.show(session.shown, listed, self.sort, abreast)
         if changes & {"update", "status", "history"}:
             self._inspect()
-            if session.loading is not None and session.status is None:
-                self.narrator.narrate(narrate_start(session.source.question, session.source.live))
-            elif session.problem:
-                self.narrator.narrate(narrate_problem(session.problem, session.place))
-            elif session.runs_on and session.looking is None:
-                self.narrator.narrate(narrate_run(session.history))
-            else:
-                # A limit changed while answers are sampled waits for the next update's.
-                phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
-                settings = session.settings_of(session.shown, phase)
-                self.narrator.narrate(narrate(session.shown, session.history, settings, session.place))
+            self.narrator.narrate(self._narration())
         self.curves.stand(session.standing)
         if changes & {"update", "history"} and self._curves_are_due(changes):
             self.curves.prepare(session.history, session.shown, session.settings_of(session.shown))
@@ -237,6 +233,20 @@ class RlplayApp(App[int]):
         if session.turned:
             self.notify(told(session.turned), markup=False)
             session.turned.clear()
+
+    def _narration(self) -> Narration:
+        session = self.session
+        if session.loading is not None and session.status is None:
+            return narrate_start(session.source.question, session.source.live)
+        if session.problem:
+            return narrate_problem(session.problem, session.place)
+        if session.asks and session.looking is None:
+            return narrate_asking(len(session.asks))
+        if session.runs_on and session.looking is None:
+            return narrate_run(session.history)
+        # A limit changed while answers are sampled waits for the next update's.
+        phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
+        return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
 
     def _curves_are_due(self, changes: set[str]) -> bool:
         shown = self.session.shown
@@ -364,6 +374,21 @@ class RlplayApp(App[int]):
     async def _pasted(self, changes: dict[str, Any] | None) -> None:
         if changes:
             await self.perform("set", changes)
+
+    def open_labels(self) -> None:
+        """Ask the user about the pairs that wait for labels."""
+        from rlplay.ui.labelling import Labelling
+        from rlplay.ui.screens.labels import LabelScreen
+
+        update = self.session.newest
+        if update is None or update.sampled is None or not self.session.asks:
+            return
+
+        def closed(_result: None) -> None:
+            self.labels = None
+
+        self.labels = LabelScreen(self.session, Labelling(update, self.session.asks))
+        self.push_screen(self.labels, closed)
 
     def open_timeline(self) -> None:
         """All updates of the run."""

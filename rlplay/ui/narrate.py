@@ -78,6 +78,15 @@ def narrate_start(question: str, live: bool) -> Narration:
     return Narration(question, "The engine is starting; what you press now is done when it is ready." if live else "")
 
 
+def narrate_asking(pairs: int) -> Narration:
+    """So many pairs wait for the user."""
+    wait = "1 pair waits" if pairs == 1 else f"{pairs} pairs wait"
+    return Narration(
+        f"{wait} for you to choose: which of the two answers is better? The update learns from what you say.",
+        "`w` shows them side by side.",
+    )
+
+
 def narrate_problem(problem: str, place: Place) -> Narration:
     """An update that cannot be shown, and the ways past it."""
     past = {"live": "`u` plays the next update.", "looking": LOOKING_NEXT, "replay": REPLAY_NEXT["after"]}

@@ -29,6 +29,9 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
     for verb in VERBS.values():
         if verb.name in ACTIONS:
             yield command(f"{verb.title[0].upper()}{verb.title[1:]}", verb.help, verb.name)
+    if app.session.asks:
+        for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
+            yield command(f"Better: {side}", "Label the pair that waits; with `enter` the next.", "prefer", choice)
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", lens.reading, "lens", lens.name)
     for name in app.session.history.names():

@@ -176,7 +176,7 @@ class Player:
             def ended(status: Status) -> bool:
                 nonlocal begun
                 begun = begun or status.running
-                return begun and not status.running
+                return begun and not status.running and not status.waits
 
             await self._done(Advance(step.until, count), ended)
         target, reached = self._target, self._status is not None and self._status.finished

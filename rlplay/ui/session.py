@@ -16,6 +16,7 @@ from rlplay.link.messages import (
     Continued,
     Estimated,
     Failed,
+    Judged,
     Loading,
     LogLine,
     Peeked,
@@ -105,6 +106,7 @@ class Session:
         self.notices: list[Notice] = []
         self.turned: list[Changed] = []  # settings changed since the screen last looked
         self.probing = Probing()
+        self.judged: Judged | None = None  # the last answer about a pair
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
         self.asked: str = ""
@@ -177,6 +179,12 @@ class Session:
         """The last update there are numbers of; 0 before the first."""
         return max(self.history.series("num_tokens")[0], default=0)
 
+    @property
+    def asks(self) -> list[int]:
+        """The pairs that wait for the user to say which answer is better."""
+        there = self.failed is None and self.status is not None and not self.status.running
+        return self.status.asks if there and self.status is not None else []
+
     def apply(self, event: Happening) -> None:
         """Take one event."""
         match event:
@@ -192,6 +200,8 @@ class Session:
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
                 self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
                 self.changed |= {"status", "log"}
+            case Judged():
+                self.judged = event
             case Peeked() | Continued() | Estimated():
                 self.probing.take(event)
             case LogLine():

@@ -92,8 +92,14 @@ def _state(session: Session) -> list[Part]:
         return [(f"● {session.asked}", "$text-muted")]
     running, finished = session.status.running, session.status.finished
     if session.source.live:
-        return [_RUNNING if running else ("● finished" if finished else "● paused", "$foreground")]
+        paused = _asking(len(session.asks)) if session.asks else [("● paused", "$foreground")]
+        return [_RUNNING] if running else [("● finished", "$foreground")] if finished else paused
     return [_PLAYING if running else ("■ end of the recording" if finished else "● replay", "$foreground")]
+
+
+def _asking(pairs: int) -> list[Part]:
+    choices = "1 choice" if pairs == 1 else f"{pairs} choices"
+    return [(f"◆ waits for {choices}", "bold $warning"), (" · w", "bold $primary"), (" chooses", "$text-muted")]
 
 
 def _count(number: int) -> str:

@@ -1,0 +1,283 @@
+"""Which of two answers is better? One pair after another; what the models think shows once the user has said."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from rlplay.link.messages import Judged, Prefer
+from rlplay.trace.records import Choice
+from rlplay.trace.text import visible
+from rlplay.ui.actions import send
+from rlplay.ui.labelling import SIDES, Labelling
+from rlplay.ui.numbers import plain, signed
+from rlplay.ui.session import Session
+from rlplay.ui.widgets.answer import Answer
+from rlplay.ui.widgets.narrator import keyed
+
+FRAMES = 15
+DOTS = 40
+"""More pairs than this are only counted."""
+KEYS = "`a` `b` better · `s` skip · `z` back · `e` enough, skip the rest · `?` help · `esc` later"
+KEYS_CHOSEN = "`enter` next pair · `z` take it back · `e` enough, skip the rest · `?` help · `esc` later"
+CHOOSE = "Read both, then choose: `a` or `b`, or click on one. What the model thinks of them shows after that."
+SAME = 5e-4
+"""Scores that are written alike make no difference."""
+
+
+class LabelScreen(ModalScreen[None]):
+    """Shows the pairs that wait until none does, or until the user leaves; the engine waits on."""
+
+    HELP = """\
+# Which is better?
+
+With `labeller=user` the labels of an update are yours: the engine has two answers to each prompt and waits. `a` or `b`
+says which of them is better, `s` leaves the pair out, and `enter` goes on to the next pair. With the last one the
+engine goes on by itself with what it was asked to do. `e` leaves out all pairs that are left, and the update learns
+from the others.
+
+Only when you have chosen, the models' view of the pair is shown, so that it cannot sway you:
+
+* **log-probability** of each answer under the policy, the sum over its tokens. A short answer often has a larger one.
+* **implicit reward**: what the loss takes for reward, such as β times how much likelier the policy has made the answer
+  than the reference. 0 for both means that nothing has been learned about them yet. Where a **reward model** is
+  trained, it is its score.
+* a score that is **never trained on**, where the task has one: it tells how well your labels go with it.
+
+`z` takes a choice back, or goes back to the pair before. After the last pair there is no way back but undoing the
+update.
+"""
+    DEFAULT_CSS = """
+    LabelScreen { align: center middle; background: $background 70%; }
+    LabelScreen > Vertical {
+        width: 100%; max-width: 140; height: 100%; max-height: 36; padding: 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    LabelScreen #progress { height: 1; padding: 0 1; margin: 0 0 1 0; }
+    LabelScreen #prompt { height: 6; }
+    LabelScreen Horizontal { height: 1fr; }
+    LabelScreen Horizontal Answer {
+        width: 1fr; height: 1fr;
+        &:hover { border: round $accent 60%; }
+        &.-chosen { border: heavy $accent; border-title-color: $accent; border-subtitle-color: $accent; }
+        &.-other { opacity: 60%; }
+    }
+    LabelScreen #verdict {
+        height: 8; padding: 0 1; border: round $border; border-title-color: $foreground; border-title-style: bold;
+    }
+    LabelScreen.-narrow {
+        #progress { margin: 0; }
+        #prompt { height: 4; }
+    }
+    """
+    AUTO_FOCUS = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "choose('a')", "A is better"),
+        Binding("b", "choose('b')", "B is better"),
+        Binding("s", "choose('skip')", "leave this pair out"),
+        Binding("enter,space,right", "on", "next pair"),
+        Binding("z,left,backspace", "back", "take back"),
+        Binding("e", "enough", "leave out the rest"),
+        Binding("up", "scroll(-1)", "up", show=False),
+        Binding("down,j", "scroll(1)", "down", show=False),
+        Binding("question_mark,f1", "help", "help"),
+        Binding("escape,w,q", "leave", "later"),
+    ]
+
+    def __init__(self, session: Session, labelling: Labelling) -> None:
+        super().__init__()
+        self.session, self.labelling = session, labelling
+        self._drawn: tuple[object, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "Which answer is better?"
+            yield Static(id="progress")
+            yield Answer(id="prompt")
+            with Horizontal():
+                yield Answer(id="a")
+                yield Answer(id="b")
+            yield Static(id="verdict")
+
+    def on_mount(self) -> None:
+        self.query_one("#prompt", Answer).border_title = "Prompt"
+        self.set_interval(1 / FRAMES, self._follow)
+        self.call_after_refresh(self._draw)
+
+    def _follow(self) -> None:
+        """Take what the engine has said; with nothing left to choose, make room."""
+        session, labelling = self.session, self.labelling
+        if not session.asks or session.newest is not labelling.update:
+            self.dismiss(None)
+            return
+        labelling.heard(session.asks)
+        if session.judged is not None:
+            labelling.told(session.judged)
+        self._draw()
+
+    # Drawing
+
+    def _draw(self) -> None:
+        labelling = self.labelling
+        now = labelling.pair, labelling.held, labelling.judged, labelling.refused, tuple(labelling.left)
+        if now == self._drawn or not self.is_current:
+            return
+        before, self._drawn = self._drawn, now
+        if not before or before[0] != labelling.pair:
+            self.query_one("#prompt", Answer).show_prompt(labelling.sampled.prompts[labelling.pair])
+            for side in SIDES:
+                self._answer(side).show_completion(labelling.sampled, labelling.answer(side))
+        for side in SIDES:
+            self._mark(side)
+        held = labelling.held is not None
+        self.query_one(Vertical).border_subtitle = keyed(KEYS_CHOSEN if held else KEYS)
+        self.query_one("#progress", Static).update(progress(labelling))
+        verdict = self.query_one("#verdict", Static)
+        verdict.border_title = "What the model thinks" if held else ""
+        verdict.update(told(labelling))
+
+    def _answer(self, side: str) -> Answer:
+        return self.query_one(f"#{side}", Answer)
+
+    def _mark(self, side: str) -> None:
+        labelling, answer = self.labelling, self._answer(side)
+        chosen = labelling.held == side
+        answer.set_class(chosen, "-chosen")
+        answer.set_class(labelling.held is not None and not chosen, "-other")
+        row = labelling.answer("a" if side == "a" else "b")
+        tokens = int(labelling.sampled.offsets[row + 1] - labelling.sampled.offsets[row])
+        cut = ", cut" if labelling.sampled.truncated[row] else ""
+        answer.caption(
+            Content(f"{side.upper()} ✓ your choice" if chosen else side.upper()),
+            Content.styled(f"{tokens} token{'s' * (tokens != 1)}{cut}", "$text-muted"),
+        )
+
+    # Keys
+
+    async def action_choose(self, choice: Choice) -> None:
+        """Choose, and see what the models think."""
+        question = self.labelling.choose(choice)
+        if question is not None:
+            await self.session.source.send(question)
+        self._draw()
+
+    @on(Answer.Clicked)
+    async def _clicked(self, event: Answer.Clicked) -> None:
+        if self.labelling.held is not None:
+            await self.action_on()
+        elif event.answer.id in SIDES:
+            await self.action_choose(event.answer.id)
+
+    async def action_on(self) -> None:
+        """To the next pair; after the last the engine has what it waits for."""
+        last = not self.labelling.left
+        said = self.labelling.go_on()
+        if said is not None:
+            await self._say(said, over=last)
+
+    async def action_enough(self) -> None:
+        """Learn from the pairs that have an answer."""
+        said = self.labelling.enough()
+        if said:
+            await self._say(*said, over=True)
+        self._draw()
+
+    async def _say(self, *labels: Prefer, over: bool) -> None:
+        for label in labels:
+            await send(self.app, label)  # type: ignore[arg-type]
+        if over:
+            self.dismiss(None)
+        else:
+            self._draw()
+
+    def action_back(self) -> None:
+        """Think again."""
+        self.labelling.take_back()
+        self._draw()
+
+    def action_scroll(self, lines: int) -> None:
+        """Both answers, where they are longer than their frames."""
+        for side in SIDES:
+            self._answer(side).scroll_relative(y=lines, animate=False)
+
+    def action_help(self) -> None:
+        """What all this is."""
+        from rlplay.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self))
+
+    async def action_leave(self) -> None:
+        """Back to the main screen; a choice that was made counts, and the engine waits for the others."""
+        said = self.labelling.go_on()
+        if said is not None:
+            await self._say(said, over=True)
+        else:
+            self.dismiss(None)
+
+
+def progress(labelling: Labelling) -> Content:
+    """Which pair of how many, and a dot for each."""
+    pairs, labels = labelling.pairs, labelling.labels
+    waiting = {labelling.pair, *labelling.left}
+    place = Content.styled(f"{labelling.pair + 1} of {pairs}", "bold $foreground")
+    aside = f"   update {labelling.update.number} waits for {len(waiting)} of its {pairs} pairs"
+    dots = []
+    for pair in range(pairs if pairs <= DOTS else 0):
+        if pair == labelling.pair:
+            dots.append(Content.styled("◆", "$accent"))
+        elif pair in waiting:
+            dots.append(Content.styled("○", "$text-muted"))
+        else:
+            dots.append(Content.styled("–" if labels.get(pair) == "skip" else "●", "$foreground"))
+    return Content.assemble(place, "   " if dots else "", Content(" ").join(dots), (aside, "$text-muted"))
+
+
+def told(labelling: Labelling) -> Content:
+    """Before a choice how to make it; after it, each score of the two answers and which of them it favours."""
+    if labelling.held is None:
+        refused = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
+        return Content("\n").join([*refused, keyed(CHOOSE, "$text-muted")])
+    said = {"a": "You choose A.", "b": "You choose B.", "skip": "You leave this pair out."}[labelling.held]
+    lines = [Content.styled(said, "bold $foreground")]
+    judged = labelling.judged
+    if judged is None:
+        lines.append(Content.styled("Asking the model …", "$text-muted"))
+    elif judged.refused:
+        lines.append(Content.styled(f"▲ {visible(judged.refused)}", "$warning"))
+    else:
+        lines.append(Content.styled(f"{'':<18}{'A':>9}{'B':>9}", "$text-muted"))
+        lines += [_score(name, judged, labelling.held) for name in judged.scores]
+    left = len(labelling.left)
+    lines.append(keyed(f"`enter` {f'goes on: {left} more' if left else 'hands in the last one'}", "$text-muted"))
+    return Content("\n").join(lines)
+
+
+def _score(name: str, judged: Judged, choice: Choice) -> Content:
+    one, other = judged.scores[name]
+    relative = name in ("implicit reward", "reward model")
+    written: Any = signed if relative else plain
+    known = name == "log-probability" or relative
+    lead = one - other
+    if abs(lead) < SAME:
+        verdict, ink = "no difference" + (" yet" if relative and one == other == 0 else ""), "$text-muted"
+    else:
+        favoured = "a" if lead > 0 else "b"
+        verb = "likelier" if name == "log-probability" else "higher"
+        agrees = "" if choice == "skip" else ", like you" if choice == favoured else ", unlike you"
+        verdict = f"{verb}: {favoured.upper()}{'' if verb == 'likelier' else agrees}"
+        ink = "$text-muted" if verb == "likelier" or not agrees else "$success" if choice == favoured else "$warning"
+    digits = 3 if relative else 2
+    return Content.assemble(
+        (f"{visible(name)[:17]:<18}", "$foreground"),
+        (f"{written(one, digits):>9}{written(other, digits):>9}", "bold $foreground"),
+        (f"   {verdict}", ink),
+        ("" if known else "  · never trained on", "$text-muted"),
+    )

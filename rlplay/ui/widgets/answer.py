@@ -1,0 +1,72 @@
+"""Model text in a frame: a prompt, or an answer that can be chosen with the mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.segment import Segment
+from textual import events
+from textual.message import Message
+
+from rlplay.trace.records import Sampled
+from rlplay.trace.text import NEWLINE, visible
+from rlplay.ui.text import token_text
+from rlplay.ui.widgets.lines import Lines
+from rlplay.ui.wrap import Cell, wrap
+
+
+class Answer(Lines, can_focus=False):
+    """One text, wrapped between its tokens."""
+
+    class Clicked(Message):
+        """The mouse chose this text."""
+
+        def __init__(self, answer: Answer) -> None:
+            super().__init__()
+            self.answer = answer
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._texts: Sequence[str] = ()
+        self._breaks: Sequence[bool] = ()
+        self._lines: list[list[Cell]] = []
+
+    def show(self, texts: Sequence[str], breaks: Sequence[bool]) -> None:
+        """Show these tokens, a new line beginning after those with `breaks`, from the top."""
+        self._texts, self._breaks = texts, breaks
+        self._lay_out()
+        self.scroll_to(y=0, animate=False, immediate=True)
+
+    def show_prompt(self, prompt: str) -> None:
+        """Show what the user asks."""
+        words = visible(prompt.replace("\n", f"{NEWLINE} ")).split(" ")
+        self.show([f" {word}" if i else word for i, word in enumerate(words)], [False] * len(words))
+
+    def show_completion(self, sampled: Sampled, completion: int) -> None:
+        """Show one of the completions."""
+        tokens = range(*(int(x) for x in sampled.offsets[completion : completion + 2]))
+        pieces = (sampled.pieces.get(int(sampled.token_ids[token]), "") for token in tokens)
+        texts = [token_text(sampled.texts[token], piece) for token, piece in zip(tokens, pieces, strict=True)]
+        self.show(texts, [sampled.texts[token].endswith("\n") for token in tokens])
+
+    def on_resize(self) -> None:
+        """Lines break elsewhere."""
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        self._lines = wrap(self._texts, self.scrollable_content_region.width, self._breaks)
+        self.rebuild()
+
+    def count(self) -> int:
+        """Its lines, one at least: an empty answer is an answer."""
+        return max(len(self._lines), 1)
+
+    def line(self, row: int) -> Iterable[Segment]:
+        """One of them."""
+        if row < len(self._lines):
+            yield Segment("".join(cell.text for cell in self._lines[row]), self.palette.text)
+
+    def on_click(self, event: events.Click) -> None:
+        """The mouse chooses it."""
+        event.stop()
+        self.post_message(self.Clicked(self))
