@@ -19,7 +19,7 @@ def judge(state: State, pair: int) -> Judged:
 
     Their log-probabilities are sums over the answer's tokens, in nats. "implicit reward" is what the loss takes for
     reward (`token_scores`), "reward model" the score after the last token where one is trained. Then what is never
-    trained on: the task's gold scores, or the rewards, which do not count where labels do.
+    trained on: the task's hidden gold scores, or the rewards, which do not count where labels do.
     """
     batch = state.batch
     assert batch is not None
@@ -32,8 +32,9 @@ def judge(state: State, pair: int) -> Judged:
         scores["implicit reward"] = _implied(batch, rows, state)
     found = {name: (float(one), float(other)) for name, (one, other) in scores.items()}
     if batch.scored is not None:
-        hidden = batch.scored.gold or batch.scored.parts
-        found |= {name: (float(values[2 * pair]), float(values[2 * pair + 1])) for name, values in hidden.items()}
+        kind, untrained = ("hidden", batch.scored.gold) if batch.scored.gold else ("reward", batch.scored.parts)
+        for name, values in untrained.items():
+            found[f"{kind} {name}"] = float(values[2 * pair]), float(values[2 * pair + 1])
     return Judged(pair, batch.update, scores=found)
 
 

@@ -46,7 +46,7 @@ VERBS: dict[str, Verb] = {
              "Go back to the start; in a script, to the state after an update.", "update"),
         Verb("set", "set", (), "engine", "engine",
              "Change settings; live, no restart.", "mapping of settings"),
-        Verb("prefer", "which is better?", ("w",), "engine", "engine",
+        Verb("prefer", "which is better?", ("a",), "engine", "engine",
              "Where you label pairs (labeller=user): both answers side by side, a or b is better.",
              "a, b or skip, or a list of them"),
         Verb("resume", "resume", ("r",), "engine", "screen",

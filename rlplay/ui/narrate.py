@@ -83,7 +83,7 @@ def narrate_asking(pairs: int) -> Narration:
     wait = "1 pair waits" if pairs == 1 else f"{pairs} pairs wait"
     return Narration(
         f"{wait} for you to choose: which of the two answers is better? The update learns from what you say.",
-        "`w` shows them side by side.",
+        "`a` shows them side by side.",
     )
 
 

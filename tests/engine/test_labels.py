@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import io
+import queue
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rlplay.engine.headless import Player
+from rlplay.engine.main import Session
 from rlplay.engine.report import Lines
 from rlplay.engine.state import Halt
-from rlplay.link.messages import COMMANDS, EVENTS, Prefer, Status
+from rlplay.link.messages import (
+    COMMANDS,
+    EVENTS,
+    Advance,
+    Judge,
+    Judged,
+    Pause,
+    Prefer,
+    Rewind,
+    Set,
+    Status,
+    Stop,
+)
+from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.script import parse
 from rlplay.trace.codec import RECORDS
-from rlplay.trace.records import AnyRecord, Labelled, Sampled, Scored, Stepped
+from rlplay.trace.records import AnyRecord, Credited, Labelled, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunReader
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.labels import LabelScreen
+from rlplay.ui.sources import LiveSource
+from tests.engine.conftest import SMALL
 
 Start = Callable[..., Any]
 GIVEN = {"algorithm": "dpo", "labeller": "user", "num_prompts": 3}
@@ -108,9 +128,133 @@ def test_an_update_in_which_every_pair_is_left_out_is_asked_again(start: Start) 
 
 
 def test_labels_cross_the_link() -> None:
-    assert COMMANDS.decode(COMMANDS.encode(Prefer(2, "skip"))) == Prefer(2, "skip")
-    status = Status(False, 0, "score", {}, [0], False, [0, 2])
-    assert EVENTS.decode(EVENTS.encode(status)) == status
+    for command in (Prefer(2, "skip"), Judge(2)):
+        assert COMMANDS.decode(COMMANDS.encode(command)) == command
+    status = Status(False, 0, "score", {}, [0], False, [0, 2], True)
+    for event in (status, Judged(1, 3, scores={"implicit reward": (0.5, -1.0)})):
+        assert EVENTS.decode(EVENTS.encode(event)) == event
+
+
+def _sums(sampled: Any, flat: Any) -> list[float]:
+    return [float(part.sum()) for part in np.split(flat, sampled.offsets[1:-1])]
+
+
+@pytest.mark.parametrize("algorithm", ["dpo", "simpo", "reward-model"])
+def test_the_models_view_of_a_pair_is_that_of_the_update_and_changes_nothing(start: Start, algorithm: str) -> None:
+    runs = []
+    for asked in (True, False):
+        driver, records = start(f"{asked}.rlplay", **GIVEN | {"algorithm": algorithm, "learning_rate": 5e-2})
+        for _ in range(2):
+            driver.advance("update", 1, never)
+            judged = [driver.judge(pair) for pair in range(3)] if asked else []
+            _answer(driver, *"aba")
+            runs.append(judged)
+            driver.advance("update", 1, never)
+        with pytest.raises(ValueError, match="pair 0 waits for no label"):
+            driver.judge(0)
+        driver.close()
+        runs.append(_steps(records, 1) + _steps(records, 2))
+        sampled, credited = (
+            next(r for r in records if isinstance(r, kind) and r.update == 2 and getattr(r, "done", True))
+            for kind in (Sampled, Credited)
+        )
+    assert runs[2] == runs[5], "the same updates, whether somebody asked or not"
+    seen = [judged.scores for judged in runs[1]]
+    assert [x for scores in seen for x in scores["log-probability"]] == pytest.approx(
+        _sums(sampled, sampled.old_logprobs), abs=1e-4
+    )
+    if algorithm == "reward-model":
+        expected = credited.values[sampled.offsets[1:] - 1]
+        assert [judged.scores["reward model"] for judged in runs[0]] == [(0, 0)] * 3, "not trained yet"
+    else:
+        expected = _sums(sampled, credited.implicit_rewards)
+    name = "reward model" if algorithm == "reward-model" else "implicit reward"
+    found = [x for scores in seen for x in scores[name]]
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert max(map(abs, found)) > 1e-3, "something was learned"
+    (task_score,) = {scored for scored in seen[0] if scored.startswith(("hidden ", "reward "))} - {name}
+    assert task_score
+
+
+class OneByOne(queue.Queue[Any]):
+    """A command comes only when the one before it has been carried out."""
+
+    def get_nowait(self) -> Any:
+        raise queue.Empty
+
+
+class Wire:
+    """A link to a session: commands in, events out."""
+
+    def __init__(self, *commands: Any) -> None:
+        self.commands = OneByOne()
+        for command in commands:
+            self.commands.put(command)
+        self.events: list[Any] = []
+        self.send = self.events.append
+
+
+def test_with_the_last_label_the_engine_goes_on_by_itself(start: Start) -> None:
+    driver, _ = start(**GIVEN)
+    labels = [Prefer(0, "a"), Judge(1), Prefer(1, "b"), Prefer(2, "skip")]
+    wire = Wire(Advance("update", 2), *labels, *labels, Stop())
+    assert Session(wire, driver).serve() == 0  # type: ignore[arg-type]
+    told = [event for event in wire.events if isinstance(event, Status)]
+    assert [(s.update, s.running, s.waits, s.asks) for s in told if not s.running] == [
+        (0, False, False, []),
+        *((done, False, True, asks) for done in (0, 1) for asks in ([0, 1, 2], [1, 2], [2])),
+        (2, False, False, []),
+    ]
+    assert [event.pair for event in wire.events if isinstance(event, Judged)] == [1, 1]
+
+
+@pytest.mark.parametrize("other", [Pause(), Rewind(0)])
+def test_what_waits_can_be_called_off(start: Start, other: Any) -> None:
+    driver, _ = start(**GIVEN)
+    wire = Wire(Advance("forever"), other, *(Prefer(pair, "a") for pair in range(3)), Stop())
+    Session(wire, driver).serve()  # type: ignore[arg-type]
+    last = [event for event in wire.events if isinstance(event, Status)][-1]
+    assert (last.update, last.running, last.waits) == (0, False, False)
+
+
+def test_a_labeller_who_gives_up_lets_the_gold_score_go_on(start: Start) -> None:
+    driver, _ = start(**GIVEN)
+    wire = Wire(Advance("update"), Prefer(0, "a"), Set("labeller", "gold"), Stop())
+    Session(wire, driver).serve()  # type: ignore[arg-type]
+    assert driver.status()[0] == 1
+
+
+async def _until(pilot: Any, condition: Callable[[], bool]) -> None:
+    for _ in range(3000):
+        if condition():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"never came; the screen is {pilot.app.screen}")
+
+
+async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_model: Path, tmp_path: Path) -> None:
+    scenario = Scenario(
+        name="micro", title="Micro", question="", model=str(micro_model), task="questions",
+        settings=SMALL | GIVEN | {"learning_rate": 5e-2}, eval_every=0, max_updates=2,
+    )  # fmt: skip
+    run = tmp_path / "run.rlplay"
+    app = RlplayApp(LiveSource(Job(scenario, str(run), device="cpu", threads=1)))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await _until(pilot, lambda: app.session.status is not None)
+        await pilot.press("space")
+        for done in (1, 2):
+            await _until(pilot, lambda: isinstance(app.screen, LabelScreen) and app.screen.labelling.pairs == 3)
+            await pilot.press("b")
+            await _until(pilot, lambda: app.screen.labelling.judged is not None)  # type: ignore[attr-defined]
+            one, other = app.screen.labelling.judged.scores["implicit reward"]  # type: ignore[attr-defined]
+            assert (abs(one - other) > 1e-3) == (done == 2), "learned from the first update's labels"
+            await pilot.press("enter", "a", "enter", "e")
+            await _until(pilot, lambda done=done: app.session.last_finished == done)
+    with RunReader(run) as reader:
+        assert [label.choice for label in reader.labels()] == ["b", "a", "skip"] * 2
+        update = reader.load(1)
+        assert update.scored.roles == ["rejected", "chosen", "chosen", "rejected", "", ""]
+        assert update.steps[0].rows.tolist() == [1, 2, 0, 3]
 
 
 def test_a_script_labels_pairs_and_is_told_when_it_forgets_to(start: Start) -> None:

@@ -46,6 +46,10 @@ class Fed:
         """Let the engine say where it stands."""
         self.put(Status(running, update, phase, {**CHOSEN, **changes}, [0]))  # type: ignore[arg-type]
 
+    def waiting(self, *asks: int, waits: bool = True) -> None:
+        """Let the pairs `asks` want labels, and the engine wait for them."""
+        self.put(Status(False, 0, "score", CHOSEN, [0], asks=list(asks), waits=waits))
+
     def update(self, number: int, **shape: int) -> None:
         """Let a whole update happen."""
         self.records(synthetic_update(number, **shape))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from rlplay.link.messages import Judged, Prefer
+from rlplay.link.messages import Prefer
 from rlplay.trace.records import Choice
 from rlplay.trace.text import visible
 from rlplay.ui.actions import send
@@ -28,6 +28,8 @@ DOTS = 40
 KEYS = "`a` `b` better · `s` skip · `z` back · `e` enough, skip the rest · `?` help · `esc` later"
 KEYS_CHOSEN = "`enter` next pair · `z` take it back · `e` enough, skip the rest · `?` help · `esc` later"
 CHOOSE = "Read both, then choose: `a` or `b`, or click on one. What the model thinks of them shows after that."
+NAME = 20
+"""Cells for what a score is."""
 SAME = 5e-4
 """Scores that are written alike make no difference."""
 
@@ -49,7 +51,8 @@ Only when you have chosen, the models' view of the pair is shown, so that it can
 * **implicit reward**: what the loss takes for reward, such as β times how much likelier the policy has made the answer
   than the reference. 0 for both means that nothing has been learned about them yet. Where a **reward model** is
   trained, it is its score.
-* a score that is **never trained on**, where the task has one: it tells how well your labels go with it.
+* a **hidden** score, where the task has one, or a **reward**. Neither is trained on here; they tell how well your
+  labels go with them.
 
 `z` takes a choice back, or goes back to the pair before. After the last pair there is no way back but undoing the
 update.
@@ -57,25 +60,20 @@ update.
     DEFAULT_CSS = """
     LabelScreen { align: center middle; background: $background 70%; }
     LabelScreen > Vertical {
-        width: 100%; max-width: 140; height: 100%; max-height: 36; padding: 0 1;
+        width: 100%; max-width: 112; height: 100%; max-height: 28; padding: 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
     LabelScreen #progress { height: 1; padding: 0 1; margin: 0 0 1 0; }
-    LabelScreen #prompt { height: 6; }
+    LabelScreen #prompt { height: auto; min-height: 3; max-height: 6; }
     LabelScreen Horizontal { height: 1fr; }
-    LabelScreen Horizontal Answer {
-        width: 1fr; height: 1fr;
-        &:hover { border: round $accent 60%; }
-        &.-chosen { border: heavy $accent; border-title-color: $accent; border-subtitle-color: $accent; }
-        &.-other { opacity: 60%; }
-    }
+    LabelScreen Horizontal Answer { width: 1fr; height: 1fr; }
     LabelScreen #verdict {
         height: 8; padding: 0 1; border: round $border; border-title-color: $foreground; border-title-style: bold;
     }
     LabelScreen.-narrow {
         #progress { margin: 0; }
-        #prompt { height: 4; }
+        #prompt { max-height: 4; }
     }
     """
     AUTO_FOCUS = ""
@@ -89,7 +87,7 @@ update.
         Binding("up", "scroll(-1)", "up", show=False),
         Binding("down,j", "scroll(1)", "down", show=False),
         Binding("question_mark,f1", "help", "help"),
-        Binding("escape,w,q", "leave", "later"),
+        Binding("escape,q", "leave", "later"),
     ]
 
     def __init__(self, session: Session, labelling: Labelling) -> None:
@@ -109,10 +107,10 @@ update.
 
     def on_mount(self) -> None:
         self.query_one("#prompt", Answer).border_title = "Prompt"
-        self.set_interval(1 / FRAMES, self._follow)
+        self.set_interval(1 / FRAMES, self.follow)
         self.call_after_refresh(self._draw)
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """Take what the engine has said; with nothing left to choose, make room."""
         session, labelling = self.session, self.labelling
         if not session.asks or session.newest is not labelling.update:
@@ -246,38 +244,41 @@ def told(labelling: Labelling) -> Content:
         refused = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
         return Content("\n").join([*refused, keyed(CHOOSE, "$text-muted")])
     said = {"a": "You choose A.", "b": "You choose B.", "skip": "You leave this pair out."}[labelling.held]
-    lines = [Content.styled(said, "bold $foreground")]
+    left = len(labelling.left)
+    on = keyed(f"   `enter` {f'goes on, {left} more wait' if left else 'hands in the last one'}", "$text-muted")
+    lines = [Content.assemble((said, "bold $foreground"), on)]
     judged = labelling.judged
     if judged is None:
         lines.append(Content.styled("Asking the model …", "$text-muted"))
     elif judged.refused:
         lines.append(Content.styled(f"▲ {visible(judged.refused)}", "$warning"))
     else:
-        lines.append(Content.styled(f"{'':<18}{'A':>9}{'B':>9}", "$text-muted"))
-        lines += [_score(name, judged, labelling.held) for name in judged.scores]
-    left = len(labelling.left)
-    lines.append(keyed(f"`enter` {f'goes on: {left} more' if left else 'hands in the last one'}", "$text-muted"))
+        lines.append(Content.styled(f"{'':<{NAME}}{'A':>9}{'B':>9}", "$text-muted"))
+        lines += [_score(name, *scores, labelling.held) for name, scores in judged.scores.items()]
     return Content("\n").join(lines)
 
 
-def _score(name: str, judged: Judged, choice: Choice) -> Content:
-    one, other = judged.scores[name]
-    relative = name in ("implicit reward", "reward model")
-    written: Any = signed if relative else plain
-    known = name == "log-probability" or relative
-    lead = one - other
-    if abs(lead) < SAME:
-        verdict, ink = "no difference" + (" yet" if relative and one == other == 0 else ""), "$text-muted"
-    else:
-        favoured = "a" if lead > 0 else "b"
-        verb = "likelier" if name == "log-probability" else "higher"
-        agrees = "" if choice == "skip" else ", like you" if choice == favoured else ", unlike you"
-        verdict = f"{verb}: {favoured.upper()}{'' if verb == 'likelier' else agrees}"
-        ink = "$text-muted" if verb == "likelier" or not agrees else "$success" if choice == favoured else "$warning"
-    digits = 3 if relative else 2
+def _score(name: str, one: float, other: float, choice: Choice) -> Content:
+    learned = name in ("implicit reward", "reward model")
+    written, digits = (signed, 3) if learned else (plain, 2)
+    verdict, ink = _favours(name, one - other, choice), "$text-muted"
+    if learned and max(abs(one), abs(other)) < SAME:
+        verdict = "nothing learned of them yet"
+    elif "you" in verdict:
+        ink = "$success" if "like you" in verdict.split(", ") else "$warning"
     return Content.assemble(
-        (f"{visible(name)[:17]:<18}", "$foreground"),
+        (f"{visible(name)[: NAME - 1]:<{NAME}}", "$foreground"),
         (f"{written(one, digits):>9}{written(other, digits):>9}", "bold $foreground"),
         (f"   {verdict}", ink),
-        ("" if known else "  · never trained on", "$text-muted"),
     )
+
+
+def _favours(name: str, lead: float, choice: Choice) -> str:
+    """Which answer a score is higher of, by how much A leads, and whether that is the user's choice."""
+    if not abs(lead) >= SAME:
+        return "no difference"
+    favoured = "a" if lead > 0 else "b"
+    if name == "log-probability":
+        return f"likelier: {favoured.upper()}"
+    agrees = "" if choice == "skip" else ", like you" if choice == favoured else ", unlike you"
+    return f"better: {favoured.upper()}{agrees}"

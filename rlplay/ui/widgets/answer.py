@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from textual import events
+from textual.geometry import Size
 from textual.message import Message
 
 from rlplay.trace.records import Sampled
@@ -35,6 +36,7 @@ class Answer(Lines, can_focus=False):
         """Show these tokens, a new line beginning after those with `breaks`, from the top."""
         self._texts, self._breaks = texts, breaks
         self._lay_out()
+        self.refresh(layout=True)
         self.scroll_to(y=0, animate=False, immediate=True)
 
     def show_prompt(self, prompt: str) -> None:
@@ -53,6 +55,10 @@ class Answer(Lines, can_focus=False):
         """Lines break elsewhere."""
         self._lay_out()
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
+        """As many lines as there are, where the frame may be as high as its text."""
+        return max(len(wrap(self._texts, width, self._breaks)), 1)
+
     def _lay_out(self) -> None:
         self._lines = wrap(self._texts, self.scrollable_content_region.width, self._breaks)
         self.rebuild()
@@ -64,7 +70,10 @@ class Answer(Lines, can_focus=False):
     def line(self, row: int) -> Iterable[Segment]:
         """One of them."""
         if row < len(self._lines):
-            yield Segment("".join(cell.text for cell in self._lines[row]), self.palette.text)
+            text = "".join(cell.text for cell in self._lines[row])
+            # The blank before a word that begins a line is the space at which the line was broken.
+            broken = row > 0 and not self._breaks[self._lines[row - 1][-1].token]
+            yield Segment(text.removeprefix(" ") if broken else text, self.palette.text)
 
     def on_click(self, event: events.Click) -> None:
         """The mouse chooses it."""

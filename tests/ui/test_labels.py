@@ -1,0 +1,250 @@
+"""Which of two answers is better: as data, and on the screen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.widgets import Static
+
+from rlplay.link.messages import Judge, Judged, Prefer
+from rlplay.trace.records import Labelled, Sampled
+from rlplay.trace.update import Update
+from rlplay.ui.labelling import NONE_LEFT, Labelling
+from rlplay.ui.screens.labels import LabelScreen, progress, told
+from rlplay.ui.widgets.answer import Answer
+from tests.recorded import synthetic_update
+from tests.ui.stage import Fed, all_text, playground, settled
+
+SIZES = [(160, 45), (120, 35), (80, 24)]
+SCORES = {"log-probability": (-2.5, -1.5), "implicit reward": (0.125, -0.25), "hidden helpful": (0.0, 1.0)}
+
+
+def sampled(number: int = 1) -> Sampled:
+    """Two answers to each of three prompts."""
+    record = synthetic_update(number, prompts=3, generations=2)[0]
+    assert isinstance(record, Sampled)
+    return record
+
+
+def begun(*asks: int) -> Labelling:
+    update = Update(1)
+    update.add(sampled())
+    return Labelling(update, asks or (0, 1, 2))
+
+
+def test_a_choice_is_handed_in_only_when_the_user_goes_on() -> None:
+    labelling = begun()
+    assert labelling.answer("a") == 0
+    assert labelling.go_on() is None, "nothing is chosen"
+    assert labelling.choose("b") == Judge(0)
+    assert labelling.choose("a") is None, "on second thoughts it is taken back first"
+    assert labelling.labels == {0: "b"}
+    assert labelling.go_on() == Prefer(0, "b")
+    assert (labelling.pair, labelling.held, labelling.left) == (1, None, [2])
+    assert (labelling.answer("a"), labelling.answer("b")) == (2, 3)
+    labelling.choose("skip")
+    assert labelling.go_on() == Prefer(1, "skip")
+    assert labelling.pair == 2, "the engine's word of what was handed in comes later"
+    labelling.choose("a")
+    assert labelling.left == []
+    assert labelling.go_on() == Prefer(2, "a")
+
+
+def test_a_choice_can_be_taken_back() -> None:
+    labelling = begun()
+    labelling.take_back()
+    assert labelling.pair == 0
+    labelling.choose("a")
+    labelling.take_back()
+    assert (labelling.pair, labelling.held) == (0, None)
+    labelling.choose("a")
+    labelling.go_on()
+    labelling.heard([1, 2])
+    labelling.take_back()
+    assert labelling.pair == 0
+    labelling.heard([1, 2])
+    assert labelling.pair == 0, "it stands although it waits no more"
+    labelling.choose("b")
+    assert labelling.go_on() == Prefer(0, "b")
+    assert labelling.pair == 1
+
+
+def test_what_the_models_think_comes_after_the_choice() -> None:
+    labelling = begun()
+    opinion = Judged(0, 1, scores=SCORES)
+    labelling.told(opinion)
+    assert labelling.judged is None
+    labelling.choose("a")
+    labelling.told(Judged(1, 1))
+    labelling.told(Judged(0, 2))
+    assert labelling.judged is None, "of another pair, of another update"
+    labelling.told(opinion)
+    lines = str(told(labelling)).split("\n")
+    assert [line.split("  ")[-1].strip() for line in lines[2:]] == [
+        "likelier: B", "better: A, like you", "better: B, unlike you",
+    ]  # fmt: skip
+    assert "+0.125   −0.250" in lines[3]
+    labelling.told(Judged(0, 1, scores={"implicit reward": (0.0, 1e-9)}))
+    assert "nothing learned of them yet" in str(told(labelling))
+    labelling.told(Judged(0, 1, refused="out of memory"))
+    assert "out of memory" in str(told(labelling))
+
+
+def test_at_least_one_pair_is_kept() -> None:
+    labelling = begun()
+    assert labelling.enough() == []
+    assert labelling.refused == NONE_LEFT
+    for _ in range(2):
+        labelling.choose("skip")
+        labelling.go_on()
+    assert labelling.choose("skip") is None
+    assert labelling.refused == NONE_LEFT
+    assert labelling.choose("a") == Judge(2)
+    assert labelling.refused == ""
+
+
+def test_enough_leaves_out_what_has_no_answer() -> None:
+    labelling = begun()
+    labelling.choose("b")
+    labelling.go_on()
+    assert labelling.enough() == [Prefer(1, "skip"), Prefer(2, "skip")]
+    held = begun()
+    held.choose("a")
+    assert held.enough() == [Prefer(0, "a"), Prefer(1, "skip"), Prefer(2, "skip")]
+
+
+def test_a_pair_that_a_script_labels_is_not_asked_about() -> None:
+    labelling = begun()
+    labelling.update.add(Labelled(update=1, pair=0, choice="a"))
+    labelling.heard([1, 2])
+    assert labelling.pair == 1
+    assert "2 of 3   ● ◆ ○" in str(progress(labelling))
+
+
+def waiting(script: list[dict[str, Any]] | None = None) -> tuple[Any, Fed]:
+    """An app whose engine waits for three labels."""
+    app, source = playground(script)
+    source.records([sampled()])
+    source.status(running=True)
+    source.waiting(0, 1, 2)
+    return app, source
+
+
+def shown(app: Any) -> str:
+    return str(app.screen.query_one("#verdict", Static).content)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> None:
+    app, source = waiting()
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        await settled(pilot)
+        assert isinstance(app.screen, LabelScreen)
+        prompt, first, second = (app.screen.query_one(f"#{name}", Answer) for name in ("prompt", "a", "b"))
+        whole = app.screen.region
+        for part in (prompt, first, second, app.screen.query_one("#verdict")):
+            assert part.region.area
+            assert whole.contains_region(part.region), "nothing is cut off"
+        assert first.region.y == second.region.y
+        assert first.region.right <= second.region.x
+        assert " ".join(all_text(prompt).split()) == sampled().prompts[0]
+        assert "[bold]" in all_text(first), "model text is data"
+        assert source.commands == []
+        assert "implicit" not in shown(app)
+        await pilot.press("b")
+        assert source.commands == [Judge(0)]
+        source.put(Judged(0, 1, scores=SCORES))
+        await settled(pilot)
+        app.screen.follow()
+        assert "better: A, unlike you" in shown(app)
+        assert second.has_class("-chosen")
+        await pilot.press("enter")
+        assert source.commands[1:] == [Prefer(0, "b")]
+        assert "implicit" not in shown(app)
+        await pilot.press("z", "a", "enter", "s", "enter")
+        assert source.commands[2:] == [Judge(0), Prefer(0, "a"), Judge(1), Prefer(1, "skip")]
+        await pilot.press("a", "enter")
+        assert source.commands[-1] == Prefer(2, "a")
+        assert app.screen is app.main
+
+
+async def test_leaving_says_what_the_engine_waits_for_and_a_key_comes_back() -> None:
+    app, source = waiting()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settled(pilot)
+        await settled(pilot)
+        await pilot.press("a", "escape")
+        assert source.commands == [Judge(0), Prefer(0, "a")], "what was chosen counts"
+        source.waiting(1, 2)
+        await settled(pilot)
+        assert app.screen is app.main, "who has left is not asked again by itself"
+        assert "waits for 2 choices · a" in str(app.header.render())
+        assert "2 pairs wait for you" in str(app.narrator.render())
+        await pilot.press("a")
+        await settled(pilot)
+        assert isinstance(app.screen, LabelScreen)
+        assert app.screen.labelling.pair == 1
+        await pilot.press("escape")
+        source.status(running=True)
+        source.waiting(1, 2)
+        await settled(pilot)
+        await settled(pilot)
+        assert isinstance(app.screen, LabelScreen), "u or space, and it cannot go on"
+        source.status(running=True)
+        await settled(pilot)
+        if app.labels is not None:
+            app.labels.follow()
+        assert app.screen is app.main, "nothing waits any more"
+
+
+async def test_stepping_by_phase_does_not_interrupt() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        source.records([sampled()])
+        source.status(running=True)
+        source.waiting(0, 1, 2, waits=False)
+        await settled(pilot)
+        await settled(pilot)
+        assert app.screen is app.main, "the answers can be looked at first"
+        assert "waits for 3 choices" in str(app.header.render())
+
+
+async def test_by_mouse_by_palette_and_by_script() -> None:
+    app, source = waiting()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settled(pilot)
+        await settled(pilot)
+        await pilot.click("#b")
+        assert app.screen.labelling.held == "b"
+        await pilot.click("#a")
+        assert source.commands == [Judge(0), Prefer(0, "b")], "a click goes on, too"
+        await app.perform("prefer", "a")
+        assert app.screen.labelling.held == "a"
+        await pilot.press("escape")
+        await app.perform("prefer", ["skip", "b"])
+        assert source.commands[-2:] == [Prefer(0, "skip"), Prefer(1, "b")]
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert "Better: the first answer, A" in titles
+        source.status()
+        await settled(pilot)
+        await pilot.press("a")
+        assert app.screen is app.main
+        assert any("No pair waits" in toast.message for toast in app._notifications)
+
+
+async def test_a_lesson_waits_until_the_pairs_are_labelled() -> None:
+    app, source = playground([{"update": 1}, {"say": "Done."}])
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        source.records([sampled()])
+        source.status(running=True)
+        source.waiting(0, 1, 2)
+        await settled(pilot)
+        assert "Done." not in str(app.narrator.render())
+        source.status(running=True)
+        source.update(1)
+        await settled(pilot)
+        assert "Done." in str(app.narrator.render())
