@@ -35,6 +35,7 @@ from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.settings import check
 from rlplay.scenario.spelling import closest
 from rlplay.scenario.verbs import PANELS, VERBS
+from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.records import Choice
@@ -182,6 +183,8 @@ def _look(verb: str, argument: Any) -> Look:
         case "curve":
             if describe(_text(verb, argument)) is None:
                 _known("metric", argument, list(METRICS))
+        case "find":
+            parse_find(str(argument))
         case "glossary":
             term_called(_text(verb, argument))
         case "focus":

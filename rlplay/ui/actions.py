@@ -219,6 +219,24 @@ async def _sort(app: RlplayApp, _argument: Any) -> None:
     app.session.changed.add("update")
 
 
+async def _find(app: RlplayApp, argument: Any) -> None:
+    if argument is None:
+        app.open_find()
+    elif problem := app.seek(str(argument)):
+        app.notify(problem, severity="warning", markup=False)
+
+
+def _match(step: int) -> Action:
+    async def action(app: RlplayApp, _argument: Any) -> None:
+        place = app.finder.next(app.tokens.cursor, step)
+        if place is not None:
+            app.point(*place)
+        else:
+            app.notify("Nothing fits here." if app.finder.query else "Press / and say what to find.")
+
+    return action
+
+
 async def _panel(app: RlplayApp, argument: Any) -> None:
     narrow = app.main.has_class("-narrow")
     if argument is not None:
@@ -309,6 +327,9 @@ ACTIONS: dict[str, Action] = {
     "curve": _curve,
     "signs": _signs,
     "sort": _sort,
+    "find": _find,
+    "match": _match(1),
+    "match_back": _match(-1),
     "panel": _panel,
     "knobs": _knobs,
     "paste": _paste,

@@ -24,6 +24,7 @@ from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.beside import Beside
+from rlplay.ui.finder import Finder
 from rlplay.ui.follow import follow
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
 from rlplay.ui.narrate import Narration, narrate, narrate_asking, narrate_problem, narrate_run, narrate_start
@@ -80,7 +81,7 @@ class RlplayApp(App[int]):
             for verb in VERBS.values()
             if verb.keys
         ),
-        Binding("escape", "verb('live')", "back to live", show=False),
+        Binding("escape", "back", "all answers, back to live", show=False),
     ]
 
     def __init__(self, source: Source, demo: bool = False, beside: Source | None = None) -> None:
@@ -99,6 +100,7 @@ class RlplayApp(App[int]):
         self.lens_choice: str | None = None
         self.signs = False
         self.sort: Sort = SORTS[0]
+        self.finder = Finder()
         self.view = "answers"
         self._greeted = False
         self.main: Screen[Any]
@@ -209,17 +211,7 @@ class RlplayApp(App[int]):
         if "status" in changes:
             self.banner.show(session)
         if changes & {"update", "look"}:
-            listed = order(session.shown, self.sort)
-            lens = self.lens
-            self.tokens.words = visible_lines(session.problem) or VACANT[session.place]
-            preview = self.preview
-            self.tokens.show(
-                preview.shown or session.shown, listed, lens, self.lens_choice is None, self.signs,
-                preview.turned, preview.version,
-            )  # fmt: skip
-            if "update" in changes:
-                abreast = () if self.main.has_class("-narrow") else self.tokens.rows
-                self.rollouts.show(session.shown, listed, self.sort, abreast)
+            self._paint_answers(changes)
         if changes & {"update", "status", "history"}:
             self._inspect()
             self.narrator.narrate(self._narration())
@@ -247,6 +239,23 @@ class RlplayApp(App[int]):
         # A limit changed while answers are sampled waits for the next update's.
         phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
         return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
+
+    def _paint_answers(self, changes: set[str]) -> None:
+        session = self.session
+        listed = self.finder.look(session.shown, order(session.shown, self.sort))
+        lens = self.lens
+        self.tokens.words = visible_lines(session.problem) or self.finder.nothing or VACANT[session.place]
+        preview = self.preview
+        self.tokens.show(
+            preview.shown or session.shown, listed, lens, self.lens_choice is None, self.signs,
+            preview.turned, preview.version, self.finder,
+        )  # fmt: skip
+        if listed and self.tokens.cursor[0] not in listed:
+            self.tokens.point(listed[0], 0)
+        if "update" in changes:
+            abreast = () if self.main.has_class("-narrow") else self.tokens.rows
+            self.rollouts.show(session.shown, listed, self.sort, abreast, self.finder.count)
+            self.rollouts.point(*self.tokens.cursor)
 
     def _curves_are_due(self, changes: set[str]) -> bool:
         shown = self.session.shown
@@ -291,6 +300,13 @@ class RlplayApp(App[int]):
             self._greeted = True
             self.lesson.take_over()
         await self.perform(name)
+
+    async def action_back(self) -> None:
+        """From what was found to all answers; from an update looked at to what the engine does."""
+        if self.finder.query is not None:
+            self.seek("")
+        else:
+            await self.perform("live")
 
     @on(Perform)
     async def _asked_to_perform(self, event: Perform) -> None:
@@ -431,6 +447,18 @@ class RlplayApp(App[int]):
                 self.point(at.get("completion", 0), at.get("token", 0))
             probing.open(None if session.shown is None else session.shown.sampled, self.tokens.cursor)
         self.push_screen(ProbeScreen(session, at.get("then", "")))
+
+    def seek(self, typed: str) -> str:
+        """Show only what `typed` finds, or everything if it is empty; returns what is wrong with it, in a line."""
+        problem = self.finder.ask(typed, self.session)
+        self.session.changed.add("update")
+        return problem
+
+    def open_find(self) -> None:
+        """Ask what to look for, and find it while it is typed."""
+        from rlplay.ui.screens.find import FindScreen
+
+        self.push_screen(FindScreen(self.seek, self.finder, self.session))
 
     def open_log(self) -> None:
         """What the engine said."""

@@ -6,11 +6,12 @@ import pytest
 from rich.style import Style
 from textual.color import Color
 
+from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.layout import Layout
-from rlplay.ui.order import advantages, order
+from rlplay.ui.order import order
 from rlplay.ui.theme import STEPS, THEMES, contrast, levels, palette
 from rlplay.ui.widgets.inspector import _folded
 from tests.recorded import synthetic_sampling, synthetic_update

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from textual import events, on
+from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content, Span
@@ -172,7 +173,9 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
             self.post_message(UpdatePicked(self.cursor))
 
     def action_release(self) -> None:
-        """Take the cursor away: titles show the latest values."""
+        """Take the cursor away: titles show the latest values. Without one the key is the app's."""
+        if self.cursor is None:
+            raise SkipAction
         self.post_message(self.Moved(None))
 
     def on_click(self, event: events.Click) -> None:

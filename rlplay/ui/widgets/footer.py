@@ -14,13 +14,14 @@ from rlplay.ui.messages import Perform
 KEY_NAMES = {
     "full_stop": ".",
     "question_mark": "?",
+    "slash": "/",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
     "f12": "F12",
     "f1": "F1",
 }
 NARROW = 110
-FIRST_TO_GO = ("timeline", "step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
+FIRST_TO_GO = ("find", "timeline", "step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
 """Who makes room where the line is short, first to last; below `NARROW` columns "panel" stays, it is the way around."""
 
 

@@ -12,6 +12,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from rlplay.trace.answers import advantages
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
@@ -19,9 +20,10 @@ from rlplay.ui.diagnose import NO_ADVANTAGE
 from rlplay.ui.layout import Row
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import plain, signed
-from rlplay.ui.order import Sort, advantages
+from rlplay.ui.order import Sort
 from rlplay.ui.text import is_special
 from rlplay.ui.widgets.lines import Lines
+from rlplay.ui.widgets.narrator import keyed
 
 PART_WIDTH = 7
 PROMPT, NOTHING = -1, -2
@@ -62,8 +64,13 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         self._row_of: dict[int, int] = {}
         self.cursor = (0, 0)
 
-    def show(self, update: Update | None, order: list[int], sort: Sort, beside: Sequence[Row] = ()) -> None:
-        """List `update`'s completions in this `order`, each on the line where `beside`, the token map, begins it."""
+    def show(
+        self, update: Update | None, order: list[int], sort: Sort, beside: Sequence[Row] = (), found: str = ""
+    ) -> None:
+        """List `update`'s completions in this `order`, each on the line where `beside`, the token map, begins it.
+
+        `found` says how many of them these are, where they are not all.
+        """
         self._order = order
         self._sampled, self._scored, self._credited = (
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
@@ -72,7 +79,9 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         self._silent = set() if self._sampled is None else _without_signal(self._sampled, self._credited)
         self._rows = _abreast(beside) if beside else _close(order, self._sampled)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
-        self.caption(Content("Rollouts"), Content(f"by {sort}" if sort != "as sampled" else "reward · advantage"))
+        named = Content.assemble("Rollouts", (f" · {found}" if found else "", "$accent"))
+        below = f"by {sort}" if sort != "as sampled" else "reward · advantage"
+        self.caption(named, keyed("`esc` all answers") if found else Content(below))
         self.rebuild()
 
     def point(self, completion: int, token: int) -> None:

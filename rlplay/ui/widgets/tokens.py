@@ -13,16 +13,17 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
+from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Update
+from rlplay.ui.finder import Finder
 from rlplay.ui.layout import TURNED, Layout, Row
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.narrate import Place
 from rlplay.ui.numbers import short
-from rlplay.ui.order import advantages
 from rlplay.ui.theme import levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.wrap import Cell
@@ -73,6 +74,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._levels: Array | None = None
         self._clips: Array | None = None
         self._means: Array | None = None
+        self._found: Array | None = None
         self._signs = False
         self._steps = 0
         self._supposed = False
@@ -81,12 +83,13 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def show(
         self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool,
-        turned: Array | None = None, version: str = "",
+        turned: Array | None = None, version: str = "", finder: Finder | None = None,
     ) -> None:  # fmt: skip
         """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
 
         `automatic` says that nobody chose the lens. Of an update that is supposed, `turned` (bool [T]) marks the
-        tokens that would be pulled the other way, and `version` says which one it is.
+        tokens that would be pulled the other way, and `version` says which one it is. What `finder` has found stands
+        out, and the border names it.
         """
         sampled = None if update is None else update.sampled
         steps = 0 if update is None else len(update.steps)
@@ -94,6 +97,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         stands = stands and turned is None and not self._supposed
         self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
         self._supposed = turned is not None
+        self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._sampled = sampled
         self._values = self._levels = self._means = None
         if update is not None and sampled is not None:
@@ -115,6 +119,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         else:
             self._lay_out()
         named = title(lens, automatic, update, self.outer_size.width - CORNERS)
+        if finder is not None and finder.query is not None:
+            named = Content.assemble("Tokens", (f" · {finder.told}", "$accent"), named[len("Tokens") :])
         if version:
             named = Content.assemble(
                 "Tokens", (f" · {version}", "$warning"), (f" · {lens.title.lower()}", "$text-muted")
@@ -221,7 +227,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def _style(self, token: int) -> Style:
         assert self._sampled is not None
-        if not self._sampled.mask[token]:
+        if not self._sampled.mask[token] or (self._found is not None and not self._found[token]):
             return self.palette.muted
         if self._levels is None or self._lens is None:
             return self.palette.text

@@ -1,0 +1,38 @@
+"""The numbers of whole answers: what an answer earned, how long it is, how it compares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlplay.trace.records import Array
+from rlplay.trace.update import Update
+
+OF_ANSWERS = ("reward", "advantage", "length")
+
+
+def measures(update: Update | None) -> dict[str, Array]:
+    """Each number that is known of the N answers by its name, float or int [N]: `OF_ANSWERS`, parts and gold scores.
+
+    A part of the reward that is called like something else gives way to it.
+    """
+    if update is None or update.sampled is None:
+        return {}
+    found: dict[str, Array] = {}
+    if update.scored is not None:
+        found |= {**update.scored.gold, **update.scored.parts, "reward": update.scored.rewards}
+    mean = advantages(update)
+    if mean is not None:
+        found["advantage"] = mean
+    return found | {"length": np.diff(update.sampled.offsets)}
+
+
+def advantages(update: Update) -> Array | None:
+    """The mean advantage of each completion's sampled tokens, float64 [N]; None before credit."""
+    if update.credited is None or update.sampled is None:
+        return None
+    sampled = update.sampled
+    kept = sampled.mask == 1
+    bounds = np.concatenate([[0], np.cumsum(np.where(kept, update.credited.advantages, 0.0))])
+    counts = np.concatenate([[0], np.cumsum(kept)])
+    sums, sizes = (x[sampled.offsets[1:]] - x[sampled.offsets[:-1]] for x in (bounds, counts))
+    return np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)

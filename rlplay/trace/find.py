@@ -1,0 +1,163 @@
+"""Finding answers and tokens: by their numbers, as in `reward<0.5 length>20` or `entropy > 1`, or by their text.
+
+A condition on an answer (its reward, a part of it, its advantage, its length) keeps answers; one on a token (any
+statistic of `lenses.py`, by its name, its symbol or a shorter word) keeps tokens and the answers that have some. All
+conditions have to hold. What does not begin like a comparison, or stands in quotes, is text to look for.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlplay.trace.answers import OF_ANSWERS, measures
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Array, Sampled
+from rlplay.trace.update import Update
+
+SHORTER = {
+    "ratio": "importance_ratio",
+    "kl": "ref_kl",
+    "value": "values",
+    "return": "returns",
+    "clip": "clip_state",
+    "change": "prob_delta",
+}
+"""Names for statistics that are quicker to type."""
+
+
+def _equal(values: Any, number: float) -> Any:
+    return np.isclose(values, number, rtol=1e-5, atol=1e-8)
+
+
+_RELATIONS: dict[str, Callable[[Any, float], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": _equal,
+    "!=": lambda values, number: ~_equal(values, number),
+}
+_SPELLINGS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-"}
+_NAME, _RELATION = r"[^\W\d]\w*", r"<=|>=|!=|=|<|>"
+_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?=[\s,]|$)"
+_CONDITION = re.compile(rf"({_NAME})\s*({_RELATION})\s*({_NUMBER})[\s,]*(?:and\s+)?", re.IGNORECASE)
+_BEGINS = re.compile(rf"({_NAME})\s*({_RELATION})")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One comparison; `name` is a number of answers or a lens."""
+
+    name: str
+    relation: str
+    number: float
+
+    def holds(self, values: Array) -> Array:
+        """Where it holds, bool; nowhere that has no number."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(_RELATIONS[self.relation](values, self.number) & ~np.isnan(values))
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is looked for: conditions, or else text."""
+
+    typed: str
+    conditions: tuple[Condition, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where it is: bool [N] of the answers and [T] of the tokens, None where no token was asked for.
+
+    `stops` [T] are the tokens to go to, of a text found only the first.
+    """
+
+    answers: Array
+    tokens: Array | None = None
+    stops: Array | None = None
+
+
+def parse(typed: str) -> Query | None:
+    """What `typed` looks for; None if it is empty. Raises ValueError, one line, for a comparison that is none."""
+    typed = " ".join(typed.split())
+    plain = typed
+    for spelling, meant in _SPELLINGS.items():
+        plain = plain.replace(spelling, meant)
+    if not typed:
+        return None
+    if not _BEGINS.match(plain):
+        return Query(typed, text=typed.strip('"') if len(typed) > 2 and typed[0] == typed[-1] == '"' else typed)
+    conditions, at = [], 0
+    while at < len(plain):
+        found = _CONDITION.match(plain, at)
+        if found is None:
+            raise ValueError(f"'{plain[at:]}' is no comparison; write one like reward<0.5, and text in quotes")
+        conditions.append(Condition(_meant(found[1]), found[2], float(found[3])))
+        at = found.end()
+    return Query(typed, tuple(conditions))
+
+
+def names(update: Update | None) -> list[str]:
+    """The names that conditions can be about: those of answers, then those of tokens, each as short as it goes."""
+    shorter = {long: short for short, long in SHORTER.items()}
+    of_answers = [*OF_ANSWERS, *(name for name in measures(update) if name not in OF_ANSWERS)]
+    return [*of_answers, *(shorter.get(name, name) for name in LENSES if name not in of_answers)]
+
+
+def unknown(query: Query, update: Update | None, parts: Sequence[str] = ()) -> str | None:
+    """The first name in `query` that nothing is called, neither in `update` nor among the `parts` seen earlier."""
+    known = {*OF_ANSWERS, *LENSES, *measures(update), *parts}
+    return next((condition.name for condition in query.conditions if condition.name not in known), None)
+
+
+def find(query: Query, update: Update) -> Found:
+    """The answers and tokens of `update` that fit; what is not computed yet fits nothing."""
+    sampled = update.sampled
+    assert sampled is not None
+    if query.text:
+        return _find_text(query.text, sampled)
+    numbers = measures(update)
+    answers, tokens = np.ones(update.completions, dtype=bool), None
+    for condition in query.conditions:
+        if condition.name in LENSES and condition.name not in numbers:
+            values = LENSES[condition.name].values(update)
+            fits = np.zeros(update.tokens, dtype=bool) if values is None else condition.holds(values)
+            tokens = fits & (sampled.mask == 1) & (True if tokens is None else tokens)
+        else:
+            values = numbers.get(condition.name)
+            answers &= False if values is None else condition.holds(values)
+    if tokens is not None:
+        owner = np.repeat(np.arange(update.completions), np.diff(sampled.offsets))
+        tokens &= answers[owner]
+        answers = np.bincount(owner[tokens], minlength=update.completions) > 0
+    return Found(answers, tokens, tokens)
+
+
+def _find_text(text: str, sampled: Sampled) -> Found:
+    """Tokens that `text` runs through, and the answers that have it or whose prompt does; case does not matter."""
+    looked_for = re.compile(re.escape(text), re.IGNORECASE)
+    asked = np.array([looked_for.search(prompt) is not None for prompt in sampled.prompts], dtype=bool)
+    answers = asked[sampled.group]
+    tokens, stops = (np.zeros(len(sampled.texts), dtype=bool) for _ in range(2))
+    for completion, (start, end) in enumerate(zip(sampled.offsets[:-1], sampled.offsets[1:], strict=True)):
+        pieces = sampled.texts[start:end]
+        ends = np.cumsum([len(piece) for piece in pieces])
+        for hit in looked_for.finditer("".join(pieces)):
+            ends_at = np.searchsorted(ends, (hit.start(), hit.end() - 1), side="right")
+            first, last = (int(start + token) for token in ends_at)
+            tokens[first : last + 1] = stops[first] = answers[completion] = True
+    return Found(answers, tokens, stops)
+
+
+def _meant(name: str) -> str:
+    """The registry's name for what was typed."""
+    symbols = {lens.symbol: lens.name for lens in LENSES.values()}
+    return SHORTER.get(name.lower()) or symbols.get(name) or (name.lower() if name.lower() in LENSES else name)

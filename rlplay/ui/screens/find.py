@@ -1,0 +1,82 @@
+"""What to find: typed on a line at the bottom, while the answers above are already looked through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from rlplay.trace.find import names
+from rlplay.trace.text import visible
+from rlplay.ui.finder import Finder
+from rlplay.ui.session import Session
+from rlplay.ui.widgets.narrator import keyed
+
+
+class FindScreen(ModalScreen[None]):
+    """`seek` takes what is typed and says what is wrong with it."""
+
+    DEFAULT_CSS = """
+    FindScreen { background: transparent; }
+    FindScreen > Vertical {
+        dock: bottom; height: auto; padding: 0 1; background: $background; border: round $accent;
+        border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted;
+    }
+    FindScreen Input { &, &:focus { height: 1; border: none; padding: 0; background: $background; } }
+    FindScreen Static { height: auto; max-height: 3; color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "all answers again")]
+
+    def __init__(self, seek: Callable[[str], str], finder: Finder, session: Session) -> None:
+        super().__init__()
+        self._seek, self._finder, self._session = seek, finder, session
+        self._before = "" if finder.query is None else finder.query.typed
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "Find"
+            panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` all answers")
+            yield Input(self._before, placeholder="reward<0.5 length>20, or text")
+            yield Static()
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+        self._tell("")
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        # What may become a comparison is left to grow: neither looked for as text nor called wrong.
+        growing = event.value and any(name.startswith(event.value.lower()) for name in names(self._session.shown))
+        if not growing and self._seek(event.value) and not self._goes_on(event.value):
+            self._seek(self._before)
+        self._tell("")
+
+    @on(Input.Submitted)
+    def _kept(self, event: Input.Submitted) -> None:
+        problem = self._seek(event.value)
+        if problem:
+            self._tell(problem)
+        else:
+            self.dismiss()
+
+    def action_cancel(self) -> None:
+        """Leave, with all answers in sight."""
+        self._seek("")
+        self.dismiss()
+
+    def _goes_on(self, typed: str) -> bool:
+        """Whether `typed` has begun another comparison after those that already hold."""
+        query = self._finder.query
+        return query is not None and bool(query.conditions) and typed.startswith(query.typed)
+
+    def _tell(self, problem: str) -> None:
+        known = " ".join(map(visible, names(self._session.shown)))
+        words = Content.styled(f"▲ {problem}", "$warning") if problem else Content(f"numbers: {known}")
+        self.query_one(Static).update(words)

@@ -1,0 +1,176 @@
+"""Find on the screen: only what fits is listed, it stands out, keys go through it, escape ends it."""
+
+import numpy as np
+import pytest
+from textual.content import Content
+from textual.widgets import Input, Static
+
+from rlplay.ui.screens.find import FindScreen
+from rlplay.ui.theme import levels
+from tests.recorded import synthetic_update
+from tests.ui.stage import playground, settled, text_of
+
+SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+
+
+def titles(app) -> list[str]:
+    said = app.tokens.border_title, app.rollouts.border_title, app.rollouts.border_subtitle
+    return [Content.from_markup(each).plain for each in said]
+
+
+def listed(app) -> set[int]:
+    return {row.completion for row in app.tokens.rows if row.completion >= 0}
+
+
+@SIZES
+async def test_a_condition_on_answers_lists_only_those_until_escape(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.update(1, prompts=4)
+        await settled(pilot)
+        rewards = app.session.shown.scored.rewards
+        wanted = set(np.flatnonzero(rewards < 0.5).tolist())
+        await pilot.press("slash", *"reward<0.5")
+        await settled(pilot)
+        assert listed(app) == wanted, "found while it is typed"
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.screen is app.main
+        state = f"{len(wanted)} of {len(rewards)}"
+        tokens, rollouts, below = titles(app)
+        assert f"{state} · reward<0.5" in tokens
+        assert state in rollouts
+        assert below == "esc all answers"
+        assert app.tokens.cursor[0] in wanted
+        await pilot.press("escape")
+        await settled(pilot)
+        assert listed(app) == set(range(len(rewards)))
+        assert "of" not in titles(app)[1]
+
+
+async def test_next_and_back_go_round_the_tokens_found():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1, steps=4)
+        await settled(pilot)
+        ratios = app.session.shown.latest_step("importance_ratio")
+        many = np.flatnonzero(ratios > 1.2)
+        offsets = app.session.shown.sampled.offsets
+        await app.perform("find", "ratio>1.2")
+        await settled(pilot)
+        assert f"{len(many)} tokens in " in titles(app)[0]
+        app.point(int(np.searchsorted(offsets, many[-1], side="right")) - 1, 0)
+        visited = []
+        for _ in range(len(many) + 1):
+            await pilot.press("f")
+            completion, token = app.tokens.cursor
+            visited.append(int(offsets[completion] + token))
+        assert set(visited) == set(many.tolist())
+        assert visited[0] == visited[-1], "round the end"
+        await pilot.press("F")
+        completion, token = app.tokens.cursor
+        assert int(offsets[completion] + token) == visited[-2]
+
+
+async def test_what_was_not_found_loses_its_colour():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("lens", "probability")
+        await app.perform("find", "p<0.5")
+        await settled(pilot)
+        tokens = app.tokens
+        shades = levels(app.lens, app.lens.values(app.session.shown))
+        found = app.finder.found.tokens
+        strong = next(token for token in range(len(found)) if shades[token] > 0 and not found[token])
+        assert tokens._style(strong) == tokens.palette.muted
+
+
+async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("slash", *"beauty>1", "enter")
+        await settled(pilot)
+        assert isinstance(app.screen, FindScreen)
+        words = str(app.screen.query_one(Static).render())
+        assert "nothing is called 'beauty'; known: reward, advantage, length" in words
+        assert app.finder.query is None
+        app.screen.query_one(Input).value = "reward<"
+        await pilot.press("enter")
+        await settled(pilot)
+        assert "'reward<' is no comparison" in str(app.screen.query_one(Static).render())
+        await pilot.press("escape")
+        await app.perform("find", "beauty>1")
+        await settled(pilot)
+        assert "nothing is called 'beauty'" in [notice.message for notice in app._notifications][-1]
+
+
+async def test_the_beginning_of_a_name_is_not_looked_for_before_enter():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("slash", *"len")
+        await settled(pilot)
+        assert app.finder.query is None
+        await pilot.press(*"gth>0", "space", *"rew")
+        await settled(pilot)
+        assert app.finder.query.typed == "length>0"
+        app.screen.query_one(Input).value = "len"
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.finder.query.text == "len"
+
+
+async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("find", "reward>100")
+        await settled(pilot)
+        assert "No answer fits reward>100." in " ".join(text_of(app.tokens).replace("╱", " ").split())
+        await pilot.press("right", "left", "up", "down", "home", "end", "pagedown", "f", "F", "x", "y", "o", "m", "c")
+        app.rollouts.focus()
+        await pilot.press("up", "down", "home", "end", "y")
+        await pilot.resize_terminal(80, 24)
+        await settled(pilot)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert listed(app) == set(range(app.session.shown.completions))
+
+
+async def test_what_is_looked_for_stands_while_updates_come():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("find", "correct<0.5")
+        await settled(pilot)
+        source.records(synthetic_update(2)[:1])
+        await settled(pilot)
+        assert app.finder.count == f"0 of {app.session.shown.completions}", "not scored yet"
+        source.update(2)
+        await settled(pilot)
+        parts = app.session.shown.scored.parts["correct"]
+        assert listed(app) == set(np.flatnonzero(parts < 0.5).tolist())
+        assert app.tokens.cursor[0] in listed(app)
+
+
+async def test_escape_takes_the_filter_away_before_it_leaves_an_older_update():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        for number in (1, 2, 3):
+            source.update(number)
+        await settled(pilot)
+        await pilot.press("left_square_bracket")
+        await app.perform("find", "length>0")
+        await settled(pilot)
+        app.curves.panels[0].focus()
+        await pilot.press("escape")
+        assert (app.finder.query, app.session.looking) == (None, 2)
+        await pilot.press("escape")
+        assert app.session.looking is None
