@@ -221,7 +221,9 @@ async def _sort(app: RlplayApp, _argument: Any) -> None:
 
 async def _find(app: RlplayApp, argument: Any) -> None:
     if argument is None:
-        app.open_find()
+        from rlplay.ui.screens.find import FindScreen
+
+        app.push_screen(FindScreen(app.seek, app.finder, app.session))
     elif problem := app.seek(str(argument)):
         app.notify(problem, severity="warning", markup=False)
 
@@ -293,7 +295,9 @@ async def _help(app: RlplayApp, _argument: Any) -> None:
 
 
 async def _glossary(app: RlplayApp, argument: Any) -> None:
-    app.open_glossary(argument)
+    from rlplay.ui.screens.glossary import GlossaryScreen
+
+    app.push_screen(GlossaryScreen(argument, ("lens", app.lens.name)))
 
 
 async def _tour(app: RlplayApp, _argument: Any) -> None:

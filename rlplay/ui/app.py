@@ -454,12 +454,6 @@ class RlplayApp(App[int]):
         self.session.changed.add("update")
         return problem
 
-    def open_find(self) -> None:
-        """Ask what to look for, and find it while it is typed."""
-        from rlplay.ui.screens.find import FindScreen
-
-        self.push_screen(FindScreen(self.seek, self.finder, self.session))
-
     def open_log(self) -> None:
         """What the engine said."""
         from rlplay.ui.screens.log import LogScreen
@@ -471,12 +465,6 @@ class RlplayApp(App[int]):
         from rlplay.ui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen(self.focused))
-
-    def open_glossary(self, term: str | None) -> None:
-        """What the words mean, at `term` or at the one for the colour on the screen."""
-        from rlplay.ui.screens.glossary import GlossaryScreen
-
-        self.push_screen(GlossaryScreen(term, ("lens", self.lens.name)))
 
     def tour(self) -> None:
         """Play the lesson to the next thing it says."""
