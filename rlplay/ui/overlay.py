@@ -11,8 +11,9 @@ from rlplay.trace.history import History, Series
 from rlplay.trace.text import visible
 from rlplay.ui.picture import Picture, Size
 from rlplay.ui.plot import Curve, curves
+from rlplay.ui.smooth import told
 from rlplay.ui.timeline import heading
-from rlplay.ui.views import FIRST, SECOND, Source, exact
+from rlplay.ui.views import FIRST, SECOND, Source, exact, manner, with_average
 
 LINE, DOTTED = "━", "┅"
 
@@ -43,20 +44,23 @@ class Overlay:
         """Equal where the same is drawn."""
         return self._pair(source), source.history.marks, self.other().marks
 
-    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         """Both curves; one that has no points yet is left out."""
         looks = (FIRST, "line"), (SECOND, "dotted")
         series = [
-            Curve(updates, values, style, "dotted" if kind == "dotted" and len(updates) > 1 else "line")
+            each
             for (updates, values), (style, kind) in zip(self._pair(source), looks, strict=True)
             if updates
+            for each in with_average(
+                Curve(updates, values, style, "dotted" if kind == "dotted" and len(updates) > 1 else "line"), smoothing
+            )
         ]
         marks = sorted({update for history in (source.history, self.other()) for update, _ in history.marks})
-        return curves(series, marks, size, log) if series else "not computed in either run"
+        return curves(series, marks, size, log, told(smoothing)) if series else "not computed in either run"
 
-    def titles(self, source: Source, cursor: int | None, log: bool) -> tuple[Content, Content]:
+    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         """Above the metric, below both runs' values: at the cursor, else the latest."""
-        when = ("" if cursor is None else f" at {cursor}") + (" · log" if log else "")
+        when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
         values = [_value(series, cursor) for series in self._pair(source)]
         below = Content.assemble(
             (f"{LINE} A ", FIRST), (values[0], "bold $foreground"),

@@ -35,8 +35,8 @@ class Curve:
     band: Sequence[float] | None = None
 
 
-def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool = False) -> Picture:
-    """The series over updates; `marks` are the updates at which something was changed.
+def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool = False, words: str = "") -> Picture:
+    """The series over updates; `marks` are the updates at which something was changed; `words` stand at the axis.
 
     A value that is no number, or not positive on a log scale, leaves a gap and a × on the axis.
     """
@@ -75,8 +75,17 @@ def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool 
         )
         for a, row, b in zip(left, rows, right, strict=True)
     ]
-    axis = frame.axis(str(first), str(last) if last > first else "", notes)
+    ends = str(first), str(last) if last > first else ""
+    axis = frame.axis(*ends, [(_room(frame, ends, notes, len(words)), words, AXIS), *notes])
     return Picture(Content("\n").join([*lines, axis]).add_spans(bands), frame)
+
+
+def _room(frame: Frame, ends: tuple[str, str], notes: Iterable[tuple[int, str, str]], length: int) -> int:
+    """The first cell of the axis from which so many are free; where there are none, right after the first label."""
+    left, right = frame.left + len(ends[0]) + 1, frame.right - len(ends[1])
+    taken = {column for column, _, _ in notes}
+    free = (at for at in range(left, right - length) if taken.isdisjoint(range(at - 1, at + length + 1)))
+    return next(free, left)
 
 
 def _clear(frame: Frame, height: int) -> None:

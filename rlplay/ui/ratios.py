@@ -28,7 +28,7 @@ class Ratios:
         step = _last(source)
         return None if step is None else (step.update, step.step), [source.settings.get(name) for name in names]
 
-    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+    def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
         step = _last(source)
         planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
@@ -44,7 +44,9 @@ class Ratios:
         fences = band if source.settings.get("surrogate", "ppo") == "ppo" else ()
         return histogram(ratio, ratio[clipped], fences, size, Look(limits, FIRST, "$warning", not log))
 
-    def titles(self, source: Source, _cursor: int | None, log: bool) -> tuple[Content, Content]:
+    def titles(
+        self, source: Source, _cursor: int | None, log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
         """The share of tokens whose gradient is zero above; its two halves and the unsigned share below."""
         step = _last(source)
         if step is None or step.epochs * step.minibatches == 1:

@@ -34,7 +34,13 @@ class Search:
         live = source.live
         return None if live is None else (live.number, len(live.searched), len(live.steps)), _limit(source.settings)
 
-    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:  # noqa: ARG002 - a view's signature
+    def draw(
+        self,
+        source: Source,
+        size: Size,
+        log: bool,  # noqa: ARG002 - a view's signature
+        _smoothing: float = 0.0,
+    ) -> Picture | str:
         """One bar for each iteration of conjugate gradient; below that a line for each, or for each step tried."""
         if source.live is None or not source.live.searched:
             return NOTHING if source.live is not None and source.live.steps else NOT_YET
@@ -47,7 +53,9 @@ class Search:
         frame = Frame(size.width, 0, size.width - 1, 0, 1)
         return Picture(Content("\n").join(line.truncate(size.width) for line in lines), frame)
 
-    def titles(self, source: Source, _cursor: int | None, _log: bool) -> tuple[Content, Content]:
+    def titles(
+        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
         """The KL of the step taken and its limit above; what the step gained below."""
         limit = number(_limit(source.settings))
         tried = split(source.live.searched)[1] if source.live is not None else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from textual.content import Content
@@ -14,6 +14,7 @@ from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
+from rlplay.ui.smooth import smoothed, told
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "comes with the first update · `u`"
@@ -50,11 +51,14 @@ class View(Protocol):
     def state(self, source: Source) -> object:
         """Equal for sources of which the same is drawn."""
 
-    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+    def draw(self, source: Source, size: Size, log: bool, smoothing: float, /) -> Picture | str:
         """The plot, or a sentence saying why there is none, with keys between backticks."""
 
-    def titles(self, source: Source, cursor: int | None, log: bool, /) -> tuple[Content, Content]:
-        """What stands in the upper and the lower border: names and values, at the cursor or the latest."""
+    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float, /) -> tuple[Content, Content]:
+        """What stands in the upper and the lower border: names and values, at the cursor or the latest.
+
+        Values are never smoothed ones; that the curve is smoothed is said.
+        """
 
 
 @dataclass(frozen=True)
@@ -90,21 +94,21 @@ class Lines:
         branches = len(source.history.abandoned(self.traces[0].metric))
         return [source.history.series(name) for name in self.metrics], source.history.marks, estimators, branches
 
-    def draw(self, source: Source, size: Size, log: bool) -> Picture | str:
+    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = []
         for trace, style in zip(self.traces, (FIRST, SECOND), strict=False):
             updates, values = source.history.series(trace.metric)
             if len(updates):
                 band = _aligned(updates, *source.history.series(trace.band)) if trace.band else None
-                series.append(Curve(updates, values, style, trace.kind, trace.side, band))
+                series += with_average(Curve(updates, values, style, trace.kind, trace.side, band), smoothing)
         if not series:
             return "not computed in this run" if source.history.series("num_tokens")[0] else NOTHING_YET
         # What was rewound away stays in sight, to compare with.
         given_up = source.history.abandoned(self.traces[0].metric)[-GHOSTS:]
         series += [Curve(updates, values, GHOST, "dotted") for updates, values in given_up]
-        return curves(series, [update for update, _ in source.history.marks], size, log)
+        return curves(series, [update for update, _ in source.history.marks], size, log, told(smoothing))
 
-    def titles(self, source: Source, cursor: int | None, log: bool) -> tuple[Content, Content]:
+    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
         parts = [
             self._legend(trace, style, source, cursor)
@@ -113,7 +117,7 @@ class Lines:
         ]
         head, *others = parts if known[0] else [Content(""), *parts]
         when = "" if cursor is None else f" at {cursor}"
-        above = Content.assemble(f"{self.title} ", head, when, " · log" if log else "")
+        above = Content.assemble(f"{self.title} ", head, when, manner(log, smoothing))
         return above.rstrip(), Content("").join(others)
 
     def _legend(self, trace: Trace, style: str, source: Source, cursor: int | None) -> Content:
@@ -131,6 +135,19 @@ class Lines:
     def _names_unit(self, trace: Trace) -> bool:
         """A unit that both metrics share is named once, below."""
         return [_unit(other) for other in self.traces][self.traces.index(trace) + 1 :] != [_unit(trace)]
+
+
+def manner(log: bool, smoothing: float) -> str:
+    """How a curve is drawn, for its title, where there is room."""
+    return "".join(f" · {word}" for word in (told(smoothing), "log" * log) if word)
+
+
+def with_average(curve: Curve, smoothing: float) -> list[Curve]:
+    """The curve, or where it is smoothed, its values in grey and their moving average over them; points stay."""
+    if not smoothing or curve.kind == "points":
+        return [curve]
+    average = replace(curve, values=smoothed(curve.values, smoothing), band=None)
+    return [replace(curve, style=GHOST), average]
 
 
 def single(metric: str) -> Lines:

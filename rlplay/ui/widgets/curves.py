@@ -21,6 +21,7 @@ from rlplay.ui.picture import CURSOR, Picture, Size
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.search import Search
+from rlplay.ui.smooth import STRENGTHS
 from rlplay.ui.views import KL, LENGTH, NOTHING_YET, PAIRS, REWARD, STEP_KL, Source, View, single
 from rlplay.ui.views import Lines as Curves
 from rlplay.ui.widgets.lines import CORNERS
@@ -42,7 +43,9 @@ class CurvePanel(Widget, can_focus=True):
 One number per update, drawn over the whole run.
 
 `←` and `→` move a cursor and show exact values in the title, in all panels at once; `enter` looks at that update.
-`↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back.
+`↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back. `S` draws a moving average over the
+values, which stay in grey beneath it: TensorBoard's, of weight .6, then .9, then none. The numbers in the title and
+under the cursor are never smoothed.
 `esc` goes back to the latest values.
 
 ◆ marks an update at which a setting was changed or the run went back: put the cursor on it to read which.
@@ -75,6 +78,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         Binding("up,comma", "cycle(-1)", "previous metric", show=False, id="curve.previous"),
         Binding("down,semicolon", "cycle(1)", "next metric", show=False, id="curve.next"),
         Binding("L", "scale", "log scale", show=False, id="curve.log"),
+        Binding("S", "smooth", "smooth", show=False, id="curve.smooth"),
         Binding("enter", "open", "look at this update", show=False, id="curve.open"),
         Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
@@ -91,6 +95,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self.border_title = Content(view.title)
         self.view, self.overview = view, OVERVIEW
         self.log_scale = False
+        self.smoothing = STRENGTHS[0]
         self.cursor: int | None = None
         self.standing: int | None = None
         self.source: Source | None = None
@@ -167,6 +172,11 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self.log_scale = not self.log_scale
         self._redraw()
 
+    def action_smooth(self) -> None:
+        """Draw a moving average over the values, a stronger one, or none."""
+        self.smoothing = STRENGTHS[(STRENGTHS.index(self.smoothing) + 1) % len(STRENGTHS)]
+        self._redraw()
+
     def action_open(self) -> None:
         """Look at the tokens of the update under the cursor."""
         if self.cursor is not None:
@@ -204,7 +214,9 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
     def _draw(self, size: Size) -> Picture | str:
         self.set_class(self.source is None, "-empty")
-        drawn = NOTHING_YET if self.source is None else self.view.draw(self.source, size, self.log_scale)
+        drawn: Picture | str = NOTHING_YET
+        if self.source is not None:
+            drawn = self.view.draw(self.source, size, self.log_scale, self.smoothing)
         self.set_class(isinstance(drawn, str), "-words")
         return drawn
 
@@ -219,7 +231,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
     def _label(self) -> None:
         if self.source is not None:
-            above, below = self.view.titles(self.source, self.cursor, self.log_scale)
+            above, below = self.view.titles(self.source, self.cursor, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
 
