@@ -11,7 +11,7 @@ import pyte
 
 from rlplay.scenario.algorithms import PRESETS
 from screenshots.draw import paint
-from tests.benchmarks.bench_algorithms import Run, short, sparkline
+from tests.benchmarks.bench_algorithms import PAIR_UPDATES, UPDATES, Run, short, sparkline
 
 HERE = Path(__file__).parent
 _WIDTH, _COLUMNS = 60, 118
@@ -45,7 +45,8 @@ def main(results: Path) -> None:
     runs = msgspec.json.decode(results.read_bytes(), type=list[Run])
     shown = [(p.title, [r for r in runs if r.algorithm == name]) for name, p in PRESETS.items()]
     shown = [(title, mine) for title, mine in shown if mine]
-    head = f" {_DIM}{'':26} {'reward':>13}  held-out accuracy: before, after 12 updates (mean of 5 seeds, best){_OFF}"
+    what = f"held-out accuracy before and after {UPDATES} updates ({PAIR_UPDATES} on pairs); mean and best"
+    head = f" {_DIM}{'':26} {'reward':>13}  {what}{_OFF}"
     screen = pyte.Screen(_COLUMNS, len(shown) + 3)
     stream = pyte.Stream(screen)
     stream.feed("\r\n".join([head, "", *(row(title, mine) for title, mine in shown)]))

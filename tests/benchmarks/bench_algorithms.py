@@ -1,11 +1,14 @@
-"""Every algorithm on the same task with the same budget: does it learn, on how many seeds, and at what cost.
+"""Every algorithm on the same task, with one budget per kind: does it learn, on how many seeds, and at what cost.
 
     python -m tests.benchmarks.bench_algorithms [NAME …] [--seeds 5] [--results FILE]
 
-Sums of two numbers, one for a right answer; 12 updates of 16 prompts x 8 completions, one CPU thread. Those that learn
-from pairs get them from the same number of completions, labelled by the same verifier. A seed counts as improved when
-held-out accuracy rises by at least .1. Results are added to FILE as they come, so that a run that was
-cut short goes on; without names, every algorithm that FILE lacks is run. The table is Markdown.
+Sums of two numbers, one CPU thread. Those that learn from rewards get one for a right answer: 12 updates of 16 prompts
+x 8 completions. Those that learn from pairs get 16 updates of 64 pairs in 4 minibatches, which the untrained model
+wrote and the same verifier labelled (a coin where both answers are right, or both wrong). They never see an answer of
+their own, so they need more. Budget, step size and beta are the same for all of these, chosen on seed 1, the weakest.
+
+A seed counts as improved when held-out accuracy rises by at least .1. Results are added to FILE as they come, so that a
+run that was cut short goes on; without names, every algorithm that FILE lacks is run. The table is Markdown.
 """
 
 from __future__ import annotations
@@ -23,8 +26,7 @@ from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord, Evaluated, Finished
 
-UPDATES, IMPROVED = 12, 0.1
-PAIRS = 64
+UPDATES, PAIR_UPDATES, IMPROVED = 12, 16, 0.1
 SETTINGS = {
     "num_prompts": 16,
     "num_generations": 8,
@@ -32,6 +34,7 @@ SETTINGS = {
     "learning_rate": 4e-4,
     "reward_weights": {"correct": 1.0},
 }
+FROM_PAIRS = SETTINGS | {"num_prompts": 64, "num_minibatches": 4, "learning_rate": 2e-4, "beta": 0.5}
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -50,16 +53,16 @@ def play(algorithm: str, seed: int) -> Run:
     """Train from the pocket model and look at what became of it."""
     records: list[AnyRecord] = []
     from_pairs = PRESETS[algorithm].axes["loss_type"] != "policy_gradient"
-    settings = SETTINGS | {"algorithm": algorithm} | ({"num_prompts": PAIRS} if from_pairs else {})
+    settings, updates = (FROM_PAIRS, PAIR_UPDATES) if from_pairs else (SETTINGS, UPDATES)
     scenario = Scenario(
-        name="bench", title="", question="", task="arithmetic", settings=settings,
-        seed=seed, max_updates=UPDATES, eval_every=UPDATES, eval_prompts=1000,
+        name="bench", title="", question="", task="arithmetic", settings=settings | {"algorithm": algorithm},
+        seed=seed, max_updates=updates, eval_every=updates, eval_prompts=1000,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         driver = Driver(Job(scenario, f"{folder}/run.rlplay", device="cpu", threads=1), records.append)
         driver.load(lambda what, fraction: None)
         began = time.process_time()
-        driver.advance("update", UPDATES, lambda: False)
+        driver.advance("update", updates, lambda: False)
         seconds = time.process_time() - began
         driver.close()
     held_out = [r.metrics["eval_reward"] for r in records if isinstance(r, Evaluated)]
@@ -70,7 +73,7 @@ def play(algorithm: str, seed: int) -> Run:
 def table(runs: list[Run]) -> str:
     """One Markdown row per algorithm, in the order of the presets."""
     lines = [
-        "| algorithm | reward, update 1 to 12 | held-out before | after: mean (worst–best) | improved | CPU s |",
+        "| algorithm | reward, update by update | held-out before | after: mean (worst–best) | improved | CPU s |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, preset in PRESETS.items():
@@ -102,7 +105,7 @@ def short(share: float) -> str:
 def main() -> None:
     """Run what is missing, then print the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", default=list(PRESETS))
+    parser.add_argument("names", nargs="*", default=[name for name in PRESETS if name != "reward-model"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--results", type=Path)
     given = parser.parse_args()
