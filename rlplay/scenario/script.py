@@ -18,8 +18,8 @@ script:
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
 ```
 
-Every verb of `verbs.py` is allowed except those that need a person: `resume`, `branch`, `compare`, `paste`, `tour`,
-`quit`. `parse` turns a script into frozen steps, so that whoever plays it can match on types.
+Every verb of `verbs.py` is allowed but `tour`, which plays a script; a run without a screen passes over those of the
+screen. `parse` turns a script into frozen steps, so that whoever plays it can match on types.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ from rlplay.trace.records import Choice
 
 Pace = Literal["token", "phase", "step", "update"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
-_NEEDS_A_PERSON = ("resume", "branch", "compare", "paste", "tour", "quit")
 
 
 class Say(msgspec.Struct, frozen=True):
@@ -111,9 +110,10 @@ def parse_step(entry: dict[str, Any]) -> Step:
     if not isinstance(entry, dict) or len(entry) != 1:
         raise ValueError("a step is a mapping with one verb, as in '- update: 3'")
     ((verb, argument),) = entry.items()
-    allowed = [name for name in VERBS if name not in _NEEDS_A_PERSON]
-    if verb not in allowed:
-        raise ValueError(f"unknown verb {str(verb)!r}{closest(str(verb), allowed)}")
+    if verb not in VERBS:
+        raise ValueError(f"unknown verb {str(verb)!r}{closest(str(verb), list(VERBS))}")
+    if verb == "tour":
+        raise ValueError("tour plays a script and has no place in one")
     if verb in _PACES:
         return Go(_PACES[verb], _count(verb, 1 if argument is None else argument, least=1))
     return _READERS.get(verb, _look)(verb, argument)

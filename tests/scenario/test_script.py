@@ -46,7 +46,7 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({}, "one verb"),
         ({"say": "a", "run": 1}, "one verb"),
         ("run", "one verb"),
-        ({"quit": None}, "unknown verb"),
+        ({"tour": None}, "plays a script"),
         ({"rnu": 1}, "did you mean"),
         ({"run": 0}, "1 or more"),
         ({"run": True}, "whole number"),

@@ -128,6 +128,10 @@ def _keys(panel: Widget | None) -> Content:
     for group, title in _GROUPS.items():
         verbs = [verb for verb in VERBS.values() if verb.group == group and verb.keys]
         groups.append((title, [(" ".join(map(_written, verb.keys)), verb.help) for verb in verbs]))
+    nameless = [verb for verb in VERBS.values() if not verb.keys]
+    for title, scripted in (("By name, with ctrl+p", False), ("Only in the script of a scenario", True)):
+        entries = [(verb.name, verb.help) for verb in nameless if (verb.where == "script") == scripted]
+        groups.append((title, entries))
     for title, entries in groups:
         rows += [Content(""), Content.styled(title, "$text-muted")] if entries else []
         rows += [Content.assemble((f"{keys:>9}  ", "bold $accent"), words) for keys, words in entries]

@@ -1,0 +1,127 @@
+"""The registry of verbs, walked: each is reached by key or palette, explained in help, and takes a script's word."""
+
+import re
+from collections import Counter
+
+import pytest
+from textual.binding import Binding
+from textual.widgets import Static
+
+from rlplay.scenario.script import Look, Say, parse_step
+from rlplay.scenario.verbs import VERBS
+from rlplay.ui.actions import ACTIONS
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.palette import commands
+from rlplay.ui.widgets.curves import CurvePanel
+from rlplay.ui.widgets.footer import KEY_NAMES
+from rlplay.ui.widgets.inspector import Inspector
+from rlplay.ui.widgets.narrator import Narrator
+from rlplay.ui.widgets.rollouts import Rollouts
+from rlplay.ui.widgets.tokens import Tokens
+from tests.ui.stage import playground, settled
+
+ON_SCREEN = pytest.mark.parametrize("verb", ACTIONS)
+GIVEN = {
+    "run": 2,
+    "token": 2,
+    "phase": 1,
+    "step": 1,
+    "update": 1,
+    "rewind": 0,
+    "set": {"beta": 0.1},
+    "prefer": ["a", "skip"],
+    "lens": "entropy",
+    "focus": {"completion": 1, "token": 2},
+    "curve": "kl",
+    "find": "reward<0.5",
+    "panel": "token",
+    "knobs": "beta",
+    "probe": {"completion": 0, "token": 1},
+    "glossary": "advantage",
+    "say": "Look.",
+    "ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."},
+    "expect": {"text": "It learns", "metric": "reward", "above": 0},
+}
+"""An argument for each verb that takes one."""
+
+
+def keys_of(bindings) -> list[str]:
+    return [key for binding in bindings if isinstance(binding, Binding) for key in binding.key.split(",")]
+
+
+def test_there_is_an_argument_for_each_verb_that_takes_one():
+    assert {name for name, verb in VERBS.items() if verb.argument} == set(GIVEN)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_script_can_say_it(verb):
+    if verb == "tour":
+        with pytest.raises(ValueError, match=r"^tour plays a script and has no place in one$"):
+            parse_step({verb: None})
+        return
+    step = parse_step({verb: GIVEN.get(verb)})
+    assert not isinstance(step, Look) or step == Look(verb, GIVEN.get(verb))
+    assert not isinstance(step, Say) or step.text == GIVEN[verb]
+    assert (VERBS[verb].where == "screen") == isinstance(step, Look), "a run without a screen passes over just those"
+
+
+@ON_SCREEN
+async def test_it_can_be_performed_by_name_while_a_run_plays(verb):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        source.update(2)
+        source.status(2, running=True)
+        await settled(pilot)
+        for argument in (None, GIVEN.get(verb)):
+            await app.perform(verb, argument)
+            await settled(pilot)
+            while app.is_running and app.screen is not app.main:
+                await pilot.press("escape")
+    assert app.return_code in (0, None)
+
+
+@ON_SCREEN
+async def test_it_does_no_harm_before_anything_has_happened(verb):
+    app, _ = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.perform(verb, GIVEN.get(verb))
+        await settled(pilot)
+    assert app.return_code in (0, None)
+
+
+def test_each_is_reached_by_a_key_or_by_its_name():
+    app, _ = playground()
+    offered = {command.title.lower() for command in commands(app)}
+    bound = dict(Counter(keys_of(RlplayApp.BINDINGS)))
+    for verb in VERBS.values():
+        if verb.where == "script":
+            continue
+        assert verb.title.lower() in offered
+        assert all(bound[key] == 1 for key in verb.keys)
+
+
+@pytest.mark.parametrize("panel", [Tokens, Rollouts, Inspector, CurvePanel, Narrator])
+def test_no_panel_takes_a_verbs_key_away(panel):
+    taken = {key for verb in VERBS.values() for key in verb.keys}
+    assert taken & set(keys_of(panel.BINDINGS)) == set()
+
+
+def test_titles_and_help_are_there_and_tell_verbs_apart():
+    for texts in ([verb.title for verb in VERBS.values()], [verb.help for verb in VERBS.values()]):
+        assert len(set(texts)) == len(texts)
+    for verb in VERBS.values():
+        assert re.fullmatch(r"[A-Z].+\.", verb.help), verb.name
+
+
+async def test_the_help_screen_shows_them_all():
+    app, _ = playground()
+    async with app.run_test(size=(100, 40)) as pilot:
+        await settled(pilot)
+        await pilot.press("question_mark")
+        await settled(pilot)
+        shown = "\n".join(str(part.render()) for part in app.screen.query(Static) if type(part) is Static)
+    for verb in VERBS.values():
+        called = [KEY_NAMES.get(key, key) for key in verb.keys] or [verb.name]
+        line = next(line for line in shown.splitlines() if verb.help in line)
+        assert set(called) <= set(line.split()), verb.name
