@@ -18,6 +18,16 @@ def home() -> Path:
     return Path(given).expanduser() if given else Path(platformdirs.user_data_dir("rlplay", appauthor=False))
 
 
+def first_time() -> bool:
+    """Whether nobody has played here yet. True only once, and never where that cannot be noted."""
+    try:
+        home().mkdir(parents=True, exist_ok=True)
+        (home() / "oriented").touch(exist_ok=False)
+    except OSError:
+        return False
+    return not list_runs()
+
+
 def runs_folder() -> Path:
     """The folder of the run files; it need not exist yet."""
     return home() / "runs"

@@ -40,6 +40,8 @@ class Terminal:
         self._stream = pyte.Stream(self.screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.started = time.monotonic()
+        if env is not None and "RLPLAY_HOME" in env:
+            (Path(env["RLPLAY_HOME"]) / "oriented").touch()  # no orientation, whose cards would take the keys
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}

@@ -96,6 +96,8 @@ VERBS: dict[str, Verb] = {
              "What the focused panel shows, with its formula.", "", True),
         Verb("glossary", "glossary", ("d",), "panels", "screen",
              "What the words mean, in plain English, and where each can be seen live.", "term, or nothing"),
+        Verb("orientation", "orientation", (), "panels", "screen",
+             "The screen in four cards: its panels, and the keys to begin with."),
         Verb("tour", "lesson", ("t",), "script", "screen",
              "Play the scenario's script to its next step.", "", True),
         Verb("say", "say", (), "script", "script", "Tell the user something.", "text"),

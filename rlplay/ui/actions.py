@@ -300,6 +300,12 @@ async def _glossary(app: RlplayApp, argument: Any) -> None:
     app.push_screen(GlossaryScreen(argument, ("lens", app.lens.name)))
 
 
+async def _orientation(app: RlplayApp, _argument: Any) -> None:
+    from rlplay.ui.screens.orientation import OrientationScreen
+
+    app.push_screen(OrientationScreen(app.main))
+
+
 async def _tour(app: RlplayApp, _argument: Any) -> None:
     app.tour()
 
@@ -344,6 +350,7 @@ ACTIONS: dict[str, Action] = {
     "log": _log,
     "help": _help,
     "glossary": _glossary,
+    "orientation": _orientation,
     "tour": _tour,
     "quit": _quit,
 }

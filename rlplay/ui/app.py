@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from rlplay.link.messages import Imagined, Status
+from rlplay.paths import first_time
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
@@ -53,7 +54,9 @@ FRAMES = 15
 
 def play(job: Job, demo: bool = False) -> int:
     """Open the playground on a job, with `demo` playing its lesson hands-free; returns the exit status."""
-    return RlplayApp(LiveSource(job), demo).run() or 0
+    app = RlplayApp(LiveSource(job), demo)
+    app.orients = not demo and not job.resume and first_time()
+    return app.run() or 0
 
 
 def replay(path: str | Path) -> int:
@@ -102,6 +105,7 @@ class RlplayApp(App[int]):
         self.sort: Sort = SORTS[0]
         self.finder = Finder()
         self.view = "answers"
+        self.orients = False  # whether it begins with the orientation
         self._greeted = False
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
@@ -135,6 +139,8 @@ class RlplayApp(App[int]):
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
+        if self.orients:
+            self.call_after_refresh(self.perform, "orientation")
         if self.beside.session is not None:
             self.beside.listen()
             self.open_comparison()

@@ -1,0 +1,135 @@
+"""The first minute: four cards over the living screen, each lighting the part it speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from rlplay.ui.widgets.narrator import keyed
+
+LIT = "-lit"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What one card says, on a small screen `narrow` as well, and the parts of the main screen it lights.
+
+    A `high` card stands above on a small screen, where it would cover what it speaks of.
+    """
+
+    title: str
+    text: str
+    lights: str
+    narrow: str = ""
+    high: bool = False
+
+
+CARDS = (
+    Card(
+        "What you see",
+        "A language model answers prompts, and learns from what its answers earn. Rollouts lists every answer with its "
+        "reward. Tokens is their text, coloured by one statistic. Token takes the one under the cursor apart, and the "
+        "curves show the run so far.",
+        "#rollouts, #tokens, #inspector, CurvePanel",
+        "On a small screen `p` goes from panel to panel.",
+    ),
+    Card(
+        "Make it go",
+        "`space` runs and pauses. One step at a time: `.` a token, `n` a phase, `s` an optimizer step, `u` a whole "
+        "update. `z` takes an update back. You can break nothing.",
+        "PhaseBar, Footer",
+    ),
+    Card(
+        "Look closer",
+        "The arrows move the cursor over the tokens; Token shows what else could have stood there, and the formula "
+        "with this token's numbers. `c` colours by another statistic, `/` finds, `[` looks at an older update, "
+        "`v` comes back.",
+        "#tokens, #inspector",
+        high=True,
+    ),
+    Card(
+        "Never lost",
+        "`?` explains the panel you are in, `d` any word, `k` every setting. `ctrl+p` finds all of it by name, this "
+        "orientation too. The line above the keys says what just happened; `t` plays the lesson.",
+        "Narrator, Footer",
+        high=True,
+    ),
+)
+
+
+class OrientationScreen(ModalScreen[None]):
+    """Any key or click goes on, escape skips the rest."""
+
+    AUTO_FOCUS: ClassVar[str | None] = ""
+    DEFAULT_CSS = """
+    OrientationScreen { align: center bottom; background: transparent; }
+    OrientationScreen.-high { align: center top; }
+    OrientationScreen > Vertical {
+        width: 74; max-width: 100%; height: auto; padding: 1 2; margin: 3 1 5 1;
+        background: $panel; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    OrientationScreen.-narrow > Vertical { padding: 0 1; }
+    OrientationScreen Static { height: auto; }
+    """
+
+    def __init__(self, main: Screen[object]) -> None:
+        """`main` is the screen that is explained."""
+        super().__init__()
+        self._main = main
+        self._at = -1
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield Static()
+
+    def on_mount(self) -> None:
+        self._main.add_class("-oriented")
+        self._go_on()
+
+    def on_unmount(self) -> None:
+        self._main.remove_class("-oriented")
+        self._light("")
+
+    def on_key(self, event: events.Key) -> None:
+        """Every key means one of two things."""
+        event.stop()
+        event.prevent_default()
+        if event.key == "escape":
+            self.dismiss()
+        else:
+            self._go_on()
+
+    def on_click(self) -> None:
+        """The mouse goes on, too."""
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._at += 1
+        if self._at == len(CARDS):
+            self.dismiss()
+            return
+        card, narrow = CARDS[self._at], self._main.has_class("-narrow")
+        self.set_class(card.high and narrow, "-high")
+        panel = self.query_one(Vertical)
+        panel.border_title = Content(card.title)
+        last = self._at + 1 == len(CARDS)
+        panel.border_subtitle = keyed(
+            f"{self._at + 1} of {len(CARDS)} · any key {'begins' if last else 'goes on'} · `esc` skips"
+        )
+        more = f" {card.narrow}" if narrow and card.narrow else ""
+        self.query_one(Static).update(keyed(card.text + more))
+        self._light(card.lights)
+
+    def _light(self, parts: str) -> None:
+        for part in self._main.query(f".{LIT}"):
+            part.remove_class(LIT)
+        if parts:
+            self._main.query(parts).add_class(LIT)

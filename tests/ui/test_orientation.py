@@ -1,0 +1,95 @@
+"""The orientation: once, over the living screen, any key goes on, escape ends it."""
+
+import os
+
+import pytest
+
+from rlplay import paths
+from rlplay.scenario.loader import load
+from rlplay.scenario.schema import Job
+from rlplay.ui import app as app_module
+from rlplay.ui.screens.orientation import CARDS, LIT, OrientationScreen
+from tests.ui.stage import playground, settled
+
+SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+
+
+def lit(app) -> set[str]:
+    return {f"#{part.id}" if part.id else type(part).__name__ for part in app.main.query(f".{LIT}")}
+
+
+@SIZES
+async def test_every_key_goes_on_and_lights_what_is_spoken_of(size):
+    app, source = playground()
+    app.orients = True
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        for card, key in zip(CARDS, ("q", "space", "tab", "enter"), strict=True):
+            assert isinstance(app.screen, OrientationScreen)
+            panel = app.screen.query_one("Vertical")
+            assert panel.border_title == card.title
+            assert lit(app) == set(card.lights.split(", "))
+            assert panel.region.height >= 5
+            assert app.screen.region.contains_region(panel.region)
+            shown = [part for part in app.main.query(f".{LIT}") if part.region.area]
+            assert any(not panel.region.contains_region(part.region) for part in shown), "not all of it is covered"
+            await pilot.press(key)
+            await settled(pilot)
+        assert app.screen is app.main
+        assert not lit(app)
+        assert source.commands == [], "the keys did nothing else"
+        assert app.focused is app.tokens
+
+
+async def test_escape_skips_it_and_its_verb_brings_it_back():
+    app, _ = playground()
+    app.orients = True
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("x", "escape")
+        await settled(pilot)
+        assert app.screen is app.main
+        assert not lit(app)
+        await app.perform("orientation")
+        await pilot.click()
+        await settled(pilot)
+        assert app.screen.query_one("Vertical").border_title == CARDS[1].title
+
+
+async def test_it_does_not_come_by_itself():
+    app, _ = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert app.screen is app.main
+
+
+def test_the_first_time_is_noted_and_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "new"))
+    assert [paths.first_time() for _ in range(3)] == [True, False, False]
+
+
+def test_who_has_played_before_needs_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "old.rlplay").touch()
+    assert not paths.first_time()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_where_it_cannot_be_noted_it_does_not_come_at_all(tmp_path, monkeypatch):
+    tmp_path.chmod(0o500)
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    assert not paths.first_time()
+
+
+@pytest.mark.parametrize(
+    ("demo", "resume", "comes"), [(False, False, True), (True, False, False), (False, True, False)]
+)
+def test_demos_and_resumed_runs_begin_without_it(tmp_path, monkeypatch, demo, resume, comes):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    opened = []
+    monkeypatch.setattr(app_module.RlplayApp, "run", lambda self: opened.append(self.orients))
+    job = Job(scenario=load("two-plus-two"), run=str(tmp_path / "run.rlplay"), device="cpu", resume=resume)
+    app_module.play(job, demo)
+    assert opened == [comes]
+    assert paths.first_time() == (not comes), "only who has seen it will not see it"
