@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -117,7 +118,8 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
 
 
 def _needs_a_terminal(instead: str) -> None:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # Textual draws through another driver where its environment names one: textual-serve's writes to a browser.
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
         raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
 
 
@@ -258,4 +260,26 @@ def compare(one: Path, other: Path) -> int:
     return open_comparison(*found)
 
 
-COMMANDS = (play, demo, run, resume, replay, compare)
+@click.command()
+@click.argument("scenario", type=SCENARIO, required=False)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
+)
+def serve(scenario: str | None, port: int) -> None:
+    """Open the playground in this machine's browsers; each tab is a run of its own.
+
+    It is at http://127.0.0.1:N, for this machine alone.
+    """
+    from importlib.util import find_spec
+
+    from rlplay.scenario.loader import load
+
+    load(scenario or FLAGSHIP)  # what is wrong with it is said here, not in the browser
+    if find_spec("textual_serve") is None:
+        raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
+    from rlplay.serve import serve as serve_playground
+
+    serve_playground(scenario or FLAGSHIP, port)
+
+
+COMMANDS = (play, demo, run, resume, replay, compare, serve)

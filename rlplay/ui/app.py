@@ -12,6 +12,7 @@ from textual import events, on
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.driver import Driver
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -117,6 +118,15 @@ class RlplayApp(App[int]):
     def available_themes(self) -> dict[str, Theme]:
         """Textual's themes and our own, known from the start so that TEXTUAL_THEME can name them."""
         return {**super().available_themes, **{theme.name: theme for theme in THEMES}}
+
+    def get_driver_class(self) -> type[Driver]:
+        """What draws the screen: the terminal's driver, or the browser's."""
+        driver = super().get_driver_class()
+        if driver.__name__ != "WebDriver":
+            return driver
+        from rlplay.ui.browser import BrowserDriver
+
+        return BrowserDriver
 
     def compose(self) -> ComposeResult:
         yield self.header
