@@ -49,6 +49,8 @@ class Playground(Server):
             response = await handler(request)
             if not response.prepared:
                 response.headers["Content-Security-Policy"] = self._policy
+                # A page that a browser keeps for its back button would keep its engine, too.
+                response.headers["Cache-Control"] = "no-store"
             return response
 
         app = await self._make_app()

@@ -28,7 +28,7 @@ _KEYS = {
     "left": "\x1b[D",
     "f12": "\x1b[24~",
 }
-_QUERY = re.compile(r"\x1b\[[<>=?][0-9;$]*[^0-9;$hl]|\x1b[P_^].*?\x1b\\", re.S)
+QUERY = re.compile(r"\x1b\[[<>=?][0-9;$]*[^0-9;$hl]|\x1b[P_^].*?\x1b\\", re.S)
 """Questions to a terminal and private settings that pyte would draw as text."""
 
 
@@ -69,7 +69,7 @@ class Terminal:
 
     def draw(self, data: bytes) -> None:
         """Bring the screen up to date with bytes received."""
-        self._stream.feed(_QUERY.sub("", self._decoder.decode(data)))
+        self._stream.feed(QUERY.sub("", self._decoder.decode(data)))
 
     def wait_for(self, pattern: str, timeout: float = 30) -> float:
         """Seconds until the screen matches; AssertionError with the screen if it never does."""

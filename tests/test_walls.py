@@ -57,7 +57,8 @@ def test_help_loads_next_to_nothing() -> None:
 
 def test_what_is_imported_is_declared_and_the_reverse() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    declared = project["dependencies"] + project["optional-dependencies"]["png"]
+    extras = project["optional-dependencies"]
+    declared = project["dependencies"] + extras["png"] + extras["serve"]
     names = {re.split(r"[^\w-]", line, maxsplit=1)[0].lower() for line in declared}
     imported = {
         name.partition(".")[0]
@@ -66,7 +67,7 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
         for name in _imported(node)
     }
     ours = imported - sys.stdlib_module_names - {"rlplay"}
-    foreign = {{"yaml": "pyyaml", "PIL": "pillow"}.get(name, name) for name in ours}
+    foreign = {{"yaml": "pyyaml", "PIL": "pillow", "textual_serve": "textual-serve"}.get(name, name) for name in ours}
     assert foreign == names
 
 

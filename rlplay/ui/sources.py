@@ -45,6 +45,7 @@ class LiveSource:
         self.path = Path(job.run)
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, job.scenario.script
         self._engine: EngineProcess | None = None
+        self._early: list[AnyCommand] = []  # asked for before there is an engine
         self._reader: RunReader | None = None
         self._past: Restored | None = None
 
@@ -60,6 +61,9 @@ class LiveSource:
             await self._engine.close()
         self._engine = EngineProcess()
         await self._engine.start(msgspec.structs.replace(self._job, resume=resume))
+        early, self._early = self._early, []
+        for command in early:
+            await self._engine.send(command)
 
     async def events(self) -> AsyncIterator[AnyEvent | Restored]:
         """The engine's events until it ends; before them what a run that goes on has behind it."""
@@ -71,7 +75,9 @@ class LiveSource:
 
     async def send(self, command: AnyCommand) -> None:
         """Pass a command on to the engine."""
-        if self._engine is not None:
+        if self._engine is None:
+            self._early.append(command)
+        else:
             await self._engine.send(command)
 
     async def close(self) -> None:

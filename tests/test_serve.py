@@ -1,0 +1,234 @@
+"""The playground in a browser: the real server, its protocol spoken by hand, and a real browser where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pyte
+import pytest
+from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
+
+from rlplay import cli
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.runfile_format import RunFileError
+from tests.terminal import QUERY, child_of, rlplay
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+PATIENCE = 40
+
+
+class Served:
+    """A server of `two-plus-two` on a free port."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.process = subprocess.Popen(
+            rlplay("serve", "two-plus-two", "--port", "0"),
+            env=os.environ | {"RLPLAY_HOME": str(home)}, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.said = self.process.stdout.readline()
+        self.url = re.search(r"http://127\.0\.0\.1:\d+", self.said)[0]  # type: ignore[index]
+
+    def app(self) -> int:
+        """The process of the one tab."""
+        shell = child_of(self.process.pid, "two-plus-two")
+        assert shell is not None
+        return child_of(shell, "two-plus-two") or shell
+
+    async def engine(self) -> int:
+        """The engine's process, once it is there."""
+        return await _there(lambda: child_of(self.app(), "rlplay.engine.main"))
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    server = Served(tmp_path)
+    yield server
+    server.process.send_signal(signal.SIGINT)
+    server.process.wait(PATIENCE)
+
+
+async def _there(found: Any) -> Any:
+    """What `found` gives, once it gives anything."""
+    end = time.monotonic() + PATIENCE
+    while not (thing := found()):
+        assert time.monotonic() < end, "never came"
+        await asyncio.sleep(0.02)
+    return thing
+
+
+def _gone(*pids: int) -> bool:
+    def running(pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    return not any(map(running, pids))
+
+
+class Tab:
+    """What a page does: draw what comes, send what is typed."""
+
+    def __init__(self, web: ClientWebSocketResponse) -> None:
+        self.web = web
+        self.screen = pyte.Screen(120, 35)
+        self._stream = pyte.Stream(self.screen)
+
+    async def wait_for(self, words: str) -> None:
+        while words not in "\n".join(self.screen.display):
+            message = await asyncio.wait_for(self.web.receive(), PATIENCE)
+            assert message.type in (WSMsgType.BINARY, WSMsgType.TEXT), f"{words!r} never came: {message}"
+            if message.type is WSMsgType.BINARY:
+                self._stream.feed(QUERY.sub("", message.data.decode()))
+
+    async def press(self, key: str) -> None:
+        await self.web.send_json(["stdin", key])
+
+
+@asynccontextmanager
+async def tab(served: Served) -> AsyncIterator[Tab]:
+    async with ClientSession() as session, session.ws_connect(f"{served.url}/ws?width=120&height=35") as web:
+        yield Tab(web)
+
+
+async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
+    assert served.said.count("\n") == 1
+    async with tab(served) as page:
+        await page.wait_for("Rollouts")
+        await page.press("?")
+        await page.wait_for("Every answer the policy sampled")
+        app, engine = served.app(), await served.engine()
+        await page.web.send_json(["resize", {"width": 80, "height": 24}])
+    await _there(lambda: _gone(app, engine))
+    assert served.process.poll() is None, "other tabs go on"
+
+
+async def test_the_app_ends_with_a_server_that_is_killed(served: Served) -> None:
+    async with tab(served) as page:
+        await page.wait_for("Rollouts")
+        app, engine = served.app(), await served.engine()
+        served.process.kill()
+        await _there(lambda: _gone(app, engine))
+
+
+async def test_only_this_machines_own_pages_are_answered(served: Served) -> None:
+    port = served.url.rpartition(":")[2]
+    async with ClientSession() as session:
+        for address, headers in (
+            ("/", {"Host": f"playground.example:{port}"}),
+            ("/ws", {"Origin": "http://playground.example"}),
+            ("/ws", {"Origin": f"http://127.0.0.1:{int(port) ^ 1}"}),
+        ):
+            async with session.get(served.url + address, headers=headers) as answer:
+                assert answer.status == 403, (address, headers)
+        async with session.get(f"http://localhost:{port}/") as answer:
+            assert (answer.status, str(answer.url).rstrip("/")) == (200, served.url)
+            assert "default-src 'self'" in answer.headers["Content-Security-Policy"], "no fonts from elsewhere"
+    assert child_of(served.process.pid, "two-plus-two") is None, "nothing was started for them"
+    listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
+    places = {line.split()[1] for line in listening.splitlines() if f":{int(port):04X} 0" in line and " 0A " in line}
+    assert places == {f"0100007F:{int(port):04X}"}, "on the loopback address alone"
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_what_stands_in_the_way_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        if missing:
+            monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+        with pytest.raises(SystemExit) as left:
+            cli.main(["serve", "--port", str(port)])
+    out, err = capsys.readouterr()
+    assert (left.value.code, out, err.count("\n")) == (2, "", 1)
+    assert ("pip install textual-serve" if missing else f"port {port} cannot be had") in err
+
+
+class Chromium:
+    """A headless browser with one page, driven by its DevTools protocol."""
+
+    def __init__(self, web: ClientWebSocketResponse) -> None:
+        self.web = web
+        self._calls = 0
+        self.asked: list[str] = []  # addresses that a response came from
+
+    async def call(self, method: str, **params: Any) -> Any:
+        self._calls += 1
+        await self.web.send_json({"id": self._calls, "method": method, "params": params})
+        while True:
+            answer = await asyncio.wait_for(self.web.receive_json(), PATIENCE)
+            if answer.get("method") == "Network.responseReceived":
+                self.asked.append(answer["params"]["response"]["url"])
+            if answer.get("id") == self._calls:
+                return answer.get("result")
+
+    async def click(self, x: int, y: int) -> None:
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    async def type(self, key: str) -> None:
+        await self.call("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
+        await self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+
+@asynccontextmanager
+async def chromium(folder: Path) -> AsyncIterator[Chromium]:
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+    process = subprocess.Popen(
+        [str(CHROMIUM), *options, f"--user-data-dir={folder}", "--window-size=1400,900", "about:blank"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        address = next(line.split()[-1] for line in process.stderr if "DevTools listening" in line)
+        async with ClientSession() as session:
+            async with session.get(f"http://{address.split('/')[2]}/json") as answer:
+                page = next(page for page in await answer.json() if page["type"] == "page")
+            async with session.ws_connect(page["webSocketDebuggerUrl"], max_msg_size=0) as web:
+                yield Chromium(web)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def _updates(home: Path) -> list[int]:
+    try:
+        (run,) = home.glob("runs/*.rlplay")
+        with RunReader(run) as reader:
+            return reader.updates()
+    except (ValueError, RunFileError):
+        return []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here (Debian: apt-get install chromium)")
+async def test_a_real_browser_plays_an_update(served: Served, tmp_path: Path) -> None:
+    async with chromium(tmp_path / "profile") as browser:
+        await browser.call("Network.enable")
+        await browser.call("Page.navigate", url=served.url)
+        engine = await _there(lambda: child_of(served.process.pid, "two-plus-two")) and await served.engine()
+        app = served.app()
+        while "-first-byte" not in str(await browser.call("Runtime.evaluate", expression="document.body.className")):
+            await asyncio.sleep(0.05)
+        await browser.click(700, 300)
+        await browser.type("u")
+        await _there(lambda: 1 in _updates(tmp_path))
+        assert browser.asked
+        assert all(address.startswith((served.url, "data:", "blob:")) for address in browser.asked)
+        await browser.call("Page.navigate", url="about:blank")
+        await _there(lambda: _gone(app, engine))
