@@ -21,10 +21,11 @@ _NAMED = {
 def paint(screen: Any, out: Path) -> None:
     """Write a `pyte` screen to `out` as a PNG, in place of one that is there."""
     out.unlink(missing_ok=True)
-    Painter().paint(_grid(screen), out)
+    Painter().paint(grid_of(screen), out)
 
 
-def _grid(screen: Any) -> Grid:
+def grid_of(screen: Any) -> Grid:
+    """A `pyte` screen's cells."""
     lines = ([screen.buffer[y][x] for x in range(screen.columns)] for y in range(screen.lines))
     # The second column of a wide character has no text of its own.
     return [[Cell(cell.data, max(cell_len(cell.data), 1), _look(cell)) for cell in line if cell.data] for line in lines]

@@ -17,10 +17,12 @@ class _Line:
     """One metric's points, by rising update."""
 
     def __init__(self) -> None:
-        self.updates = array("q")
+        self.updates = array("I")
         self.values = array("d")
+        self.version = 0
 
     def put(self, update: int, value: float) -> None:
+        self.version += 1
         if self.updates and self.updates[-1] == update:  # evaluated again, after a resume
             self.values[-1] = value
             return
@@ -29,6 +31,7 @@ class _Line:
 
     def cut(self, last: int) -> Series:
         """Drop the points after update `last` and return them."""
+        self.version += 1
         keep = bisect_right(self.updates, last)
         dropped = self.updates[keep:].tolist(), self.values[keep:].tolist()
         del self.updates[keep:], self.values[keep:]
@@ -61,6 +64,7 @@ class History:
             line = kept if branch == 0 else dead.setdefault((branch, name), _Line())
             line.updates.append(update)
             line.values.append(math.nan if value is None else value)
+            line.version += 1
         for (_, name), line in dead.items():
             history._abandoned.setdefault(name, []).append((line.updates.tolist(), line.values.tolist()))
         for record in marks:
@@ -89,6 +93,11 @@ class History:
         """Updates and values of one metric on the live branch; empty lists if there are none."""
         line = self._lines.get(name)
         return ([], []) if line is None else (line.updates.tolist(), line.values.tolist())
+
+    def version(self, name: str) -> int:
+        """Another number whenever the series of one metric is another."""
+        line = self._lines.get(name)
+        return 0 if line is None else line.version
 
     def abandoned(self, name: str) -> list[Series]:
         """The parts of one metric's curve that were rewound away, oldest branch first."""

@@ -42,7 +42,8 @@ class Overlay:
 
     def state(self, source: Source) -> object:
         """Equal where the same is drawn."""
-        return self._pair(source), source.history.marks, self.other().marks
+        name, runs = self._metric(source), (source.history, self.other())
+        return name, [(run.version(name), run.marks) for run in runs]
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         """Both curves; one that has no points yet is left out."""

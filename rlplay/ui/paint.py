@@ -38,7 +38,13 @@ class Painter:
         self.width, self.height = round(self._plain.getlength("M")), round(_SIZE * 1.22)
 
     def paint(self, grid: Grid, out: Path) -> None:
-        """Write the screen to the new file `out` as a PNG, at half the size it is drawn; OSError if it cannot be."""
+        """Write the screen to the new file `out` as a PNG; OSError if it cannot be."""
+        image = self.picture(grid)
+        with out.open("xb") as file:
+            image.save(file, "PNG", optimize=True)
+
+    def picture(self, grid: Grid) -> Image.Image:
+        """The screen at half the size it is drawn."""
         columns = max(sum(cell.width for cell in line) for line in grid)
         size = (columns * self.width, len(grid) * self.height)
         image = Image.new("RGB", size, grid[0][0].look.ground)
@@ -48,8 +54,7 @@ class Painter:
             for cell in line:
                 self._cell(draw, cell, x * self.width, y * self.height)
                 x += cell.width
-        with out.open("xb") as file:
-            image.resize((size[0] // 2, size[1] // 2), Image.Resampling.BOX).save(file, "PNG", optimize=True)
+        return image.resize((size[0] // 2, size[1] // 2), Image.Resampling.BOX)
 
     def _cell(self, draw: ImageDraw.ImageDraw, cell: Cell, left: int, top: int) -> None:
         look, w, h = cell.look, self.width, self.height

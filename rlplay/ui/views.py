@@ -92,7 +92,7 @@ class Lines:
     def state(self, source: Source) -> object:
         estimators = [_estimator(trace, source) for trace in self.traces]
         branches = len(source.history.abandoned(self.traces[0].metric))
-        return [source.history.series(name) for name in self.metrics], source.history.marks, estimators, branches
+        return [source.history.version(name) for name in self.metrics], source.history.marks, estimators, branches
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = []

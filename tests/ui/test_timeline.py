@@ -161,3 +161,20 @@ async def test_the_columns_fit_and_nothing_is_cut_at_80_columns(tmp_path):
         width = updates.scrollable_content_region.width
         assert all(len(line.rstrip()) <= width for line in all_text(updates).split("\n"))
         assert len(updates.head) <= width
+
+
+async def test_words_that_stay_do_not_lay_the_screen_out_again(monkeypatch):
+    updated = []
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("g")
+        await settled(pilot)
+        monkeypatch.setattr(Static, "update", lambda self, *_args, **_more: updated.append(self.id))
+        app.screen._follow()
+        assert updated == []
+        source.status(1, running=True)
+        await settled(pilot)
+        app.screen._follow()
+        assert updated == ["state"]

@@ -25,6 +25,7 @@ from rlplay.ui.views import FIRST, SECOND
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.said import Said
 
 _LOOK_AGAIN = 0.1
 KEYS = "`[ ]` other update  `c` colour  `p` panels  `?` help  `esc` close"
@@ -72,7 +73,7 @@ They can be compared only as long as the words before the token are the same, an
         self._cut = self._cuts()
 
     def compose(self) -> ComposeResult:
-        yield Static(id="runs")
+        yield Said(id="runs")
         with Horizontal(id="pair"):
             for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
                 with Vertical():
@@ -138,7 +139,7 @@ They can be compared only as long as the words before the token are the same, an
             for mark, letter, ink, session in zip((LINE, DOTTED), "AB", (FIRST, SECOND), self.pair.both, strict=True)
         ]  # fmt: skip
         lines.append(_differing(self.pair.number, self.pair.differences(), self.size.width))
-        self.query_one("#runs", Static).update(Content("\n").join(lines))
+        self.query_one("#runs", Said).say(Content("\n").join(lines))
 
     def _inspect(self) -> None:
         """Take apart the tokens under the cursors, and say whether they follow the same words."""

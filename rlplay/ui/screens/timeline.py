@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
@@ -18,6 +17,7 @@ from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session import Session
 from rlplay.ui.timeline import Timeline
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.said import Said
 from rlplay.ui.widgets.updates import Updates
 
 _LOOK_AGAIN = 0.25
@@ -57,10 +57,10 @@ class TimelineScreen(ModalScreen[None]):
         with Vertical() as panel:
             panel.border_title = "Timeline"
             panel.border_subtitle = keyed("`enter` look · `z` go back · `b` branch · `v` live · `esc` close")
-            yield Static(id="state")
-            yield Static(id="columns")
+            yield Said(id="state")
+            yield Said(id="columns")
             yield Updates()
-            yield Static(id="told")
+            yield Said(id="told")
 
     def on_mount(self) -> None:
         updates = self.query_one(Updates)
@@ -94,9 +94,9 @@ class TimelineScreen(ModalScreen[None]):
         self._label()
 
     def _label(self) -> None:
-        self.query_one("#state", Static).update(state(self._session))
-        self.query_one("#columns", Static).update(self.query_one(Updates).head)
-        self.query_one("#told", Static).update(self._told())
+        self.query_one("#state", Said).say(state(self._session))
+        self.query_one("#columns", Said).say(Content(self.query_one(Updates).head))
+        self.query_one("#told", Said).say(self._told())
 
     def _told(self) -> Content:
         row = self.query_one(Updates).row
