@@ -127,7 +127,7 @@ def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool
     with curtain(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes)
         _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
-        from rlplay.ui.app import play as open_playground
+        from rlplay.ui.start import play as open_playground
     return open_playground(job, demo)
 
 
@@ -186,7 +186,7 @@ def resume(recorded: Path, device: str) -> int:
     with curtain(recorded.stem):
         job = _job_going_on(recorded, device)
         _needs_a_terminal(f"rlplay run --resume {recorded}")
-        from rlplay.ui.app import play as open_playground
+        from rlplay.ui.start import play as open_playground
     return open_playground(job)
 
 
@@ -241,7 +241,7 @@ def replay(recorded: Path) -> int:
 
     path = paths.find_run(recorded)
     _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
-    from rlplay.ui.app import replay as open_replay
+    from rlplay.ui.start import replay as open_replay
 
     return open_replay(path)
 
@@ -255,7 +255,7 @@ def compare(one: Path, other: Path) -> int:
 
     found = paths.find_run(one), paths.find_run(other)
     _needs_a_terminal(f"rlplay export {shlex.quote(str(one))} --format jsonl --out PATH, and so for the other")
-    from rlplay.ui.app import compare as open_comparison
+    from rlplay.ui.start import compare as open_comparison
 
     return open_comparison(*found)
 

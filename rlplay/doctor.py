@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from rich.console import Console
+
 import rlplay
-from rlplay import paths
+from rlplay import paths, preferences
 from rlplay.scenario.names import bundled
 
 _PACKAGES = ("torch", "transformers", "accelerate", "numpy", "textual", "plotext", "msgspec", "safetensors")
@@ -62,16 +64,28 @@ def _terminal() -> Iterator[str]:
     kind = os.environ.get("TERM", "unknown") if sys.stdout.isatty() else "none (output is not a terminal)"
     yield f"terminal      {kind}, {columns}×{rows}; the playground wants 80×24 or more"
     yield f"colours       {_colours()}"
+    yield f"theme         {_theme()}"
     encoding = (sys.stdout.encoding or "unknown").lower()
-    shows = "drawings show as they should" if encoding.startswith("utf") else "set a UTF-8 locale to see the drawings"
-    yield f"characters    {encoding}: {shows}"
+    if encoding.startswith("utf"):
+        yield f"characters    {encoding}; these should be a frame, blocks, dots and a mark: ╭─┼─╮ ▁▃▅█ ⣀⣤⣶⣿ ▲"
+    else:
+        yield f"characters    {encoding}: set a UTF-8 locale to see the drawings"
+
+
+def _theme() -> str:
+    if given := os.environ.get("TEXTUAL_THEME"):
+        return f"{given} (TEXTUAL_THEME)"
+    chosen = preferences.theme()
+    return f"{chosen} (kept in {preferences.file()})" if chosen else "rlplay's dark one; ctrl+p changes it"
 
 
 def _colours() -> str:
     if "NO_COLOR" in os.environ:
-        return "none (NO_COLOR is set)"
-    if os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
-        return "16 million"
-    if "256" in os.environ.get("TERM", ""):
-        return "256; set COLORTERM=truecolor if your terminal can do more"
-    return "16; set COLORTERM=truecolor if your terminal can do more"
+        return "none (NO_COLOR is set): underlined is up, struck through is down, m writes the numbers"
+    # Asked the way the playground asks, so that this is what it will use.
+    known = os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto")
+    found = Console(color_system=known, force_terminal=True).color_system  # type: ignore[arg-type]
+    more = "; set COLORTERM=truecolor if your terminal can do more"
+    return {"truecolor": "16 million", "256": f"256{more}", "standard": f"16{more}", "windows": "16"}.get(
+        found or "", "none: underlined is up, struck through is down, m writes the numbers"
+    )

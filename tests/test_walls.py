@@ -33,7 +33,7 @@ def test_import_contracts() -> None:
 @pytest.mark.parametrize(
     "modules",
     [
-        "rlplay.ui.app",
+        "rlplay.ui.start",
         "rlplay.trace.records, rlplay.trace.update, rlplay.trace.lenses, rlplay.trace.metrics, rlplay.trace.runfile",
         "rlplay.link.messages",
         "rlplay.scenario.loader, rlplay.scenario.script, rlplay.scenario.expect, rlplay.scenario.verbs",

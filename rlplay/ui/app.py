@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
@@ -13,12 +12,11 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.driver import Driver
+from textual.filter import Monochrome
 from textual.screen import Screen
 from textual.theme import Theme
 
 from rlplay.link.messages import Imagined, Status
-from rlplay.paths import first_time
-from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
@@ -31,12 +29,12 @@ from rlplay.ui.follow import follow
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
 from rlplay.ui.narrate import Narration, narrate, narrate_asking, narrate_problem, narrate_run, narrate_start
 from rlplay.ui.order import SORTS, Sort, order
+from rlplay.ui.plain import Plain
 from rlplay.ui.player import Player
 from rlplay.ui.preview import Preview
 from rlplay.ui.session import Session, Source
-from rlplay.ui.sources import LiveSource, ReplaySource
 from rlplay.ui.stage import AppStage
-from rlplay.ui.theme import THEMES
+from rlplay.ui.themes import THEMES, quiet
 from rlplay.ui.turned import told
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
@@ -51,23 +49,6 @@ if TYPE_CHECKING:
     from rlplay.ui.screens.labels import LabelScreen
 
 FRAMES = 15
-
-
-def play(job: Job, demo: bool = False) -> int:
-    """Open the playground on a job, with `demo` playing its lesson hands-free; returns the exit status."""
-    app = RlplayApp(LiveSource(job), demo)
-    app.orients = not demo and not job.resume and first_time()
-    return app.run() or 0
-
-
-def replay(path: str | Path) -> int:
-    """Open a recorded run; returns the exit status. RunFileError if it cannot be read."""
-    return RlplayApp(ReplaySource(Path(path))).run() or 0
-
-
-def compare(one: str | Path, other: str | Path) -> int:
-    """Open two recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
-    return RlplayApp(ReplaySource(Path(one)), beside=ReplaySource(Path(other))).run() or 0
 
 
 class RlplayApp(App[int]):
@@ -91,6 +72,8 @@ class RlplayApp(App[int]):
     def __init__(self, source: Source, demo: bool = False, beside: Source | None = None) -> None:
         """On `source`, with its lesson played hands-free in a `demo`, or compared with the source `beside` it."""
         super().__init__()
+        if self.no_color:
+            self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
         self.session = Session(source)
@@ -127,6 +110,14 @@ class RlplayApp(App[int]):
         from rlplay.ui.browser import BrowserDriver
 
         return BrowserDriver
+
+    def get_css_variables(self) -> dict[str, str]:
+        """The theme's; another's than ours with quieter chrome."""
+        variables = super().get_css_variables()
+        if self.current_theme in THEMES or self.current_theme.ansi:
+            return variables
+        self.theme_variables = quiet(variables)
+        return self.theme_variables
 
     def compose(self) -> ComposeResult:
         yield self.header

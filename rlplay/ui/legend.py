@@ -18,7 +18,7 @@ def legend(lens: Lens, palette: Palette, available: bool) -> Content:
         return Content.assemble((f"comes with {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"))
     shades = range(-STEPS if lens.scale == "diverging" else 0, STEPS + 1)
     parts: list[Content | tuple[str, str | ContentStyle]] = [(f"{_end(lens, lens.low)} ", "$text-muted")]
-    parts += [("  ", _ground(palette.shade(level, lens.scale == "diverging"))) for level in shades]
+    parts += [_swatch(palette.shade(level, lens.scale == "diverging")) for level in shades]
     parts.append((f" {_end(lens, lens.high)} {lens.unit}".rstrip(), "$text-muted"))
     return Content.assemble(*parts)
 
@@ -29,5 +29,8 @@ def _end(lens: Lens, value: float) -> str:
     return f"{value:g}"
 
 
-def _ground(style: Style) -> ContentStyle:
-    return ContentStyle.from_rich_style(Style(bgcolor=style.bgcolor)) if style.bgcolor else ContentStyle()
+def _swatch(style: Style) -> tuple[str, ContentStyle]:
+    """Two cells of a shade; where it is no colour, letters."""
+    if style.bgcolor:
+        return "  ", ContentStyle.from_rich_style(Style(bgcolor=style.bgcolor))
+    return ("ab", ContentStyle.from_rich_style(style)) if style else ("  ", ContentStyle())

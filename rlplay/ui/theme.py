@@ -1,4 +1,4 @@
-"""The two rlplay themes, and the colours that carry meaning, derived from whichever theme is on.
+"""The colours that carry meaning, derived from whichever theme is on.
 
 Chrome is nearly colourless. Two scales mean something: blue is pushed up and orange pushed down (told apart by every
 common kind of colour blindness), teal is much of a quantity that has no sign.
@@ -11,72 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from rich.style import Style
 from textual.color import Color
-from textual.theme import Theme
 
 from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array
 
-DARK = Theme(
-    name="rlplay-dark",
-    primary="#b79cf7",
-    secondary="#4fc1b0",
-    accent="#b79cf7",
-    foreground="#d5d9e0",
-    background="#0e1015",
-    surface="#12151b",
-    panel="#1b1f27",
-    boost="#1b1f27",
-    success="#4fc1b0",
-    warning="#e0b350",
-    error="#ef7d6c",
-    dark=True,
-    variables={
-        "border": "#303643",
-        "border-blurred": "#303643",
-        "text-muted": "#868e9b",
-        "scrollbar": "#2a2f3a",
-        "scrollbar-hover": "#414859",
-        "scrollbar-background": "#0e1015",
-        "scrollbar-background-hover": "#0e1015",
-        "scrollbar-background-active": "#0e1015",
-        "footer-key-foreground": "#b79cf7",
-        "scale-up": "#3f8fe8",
-        "scale-down": "#e8812e",
-        "scale-amount": "#2fa592",
-    },
-)
-
-LIGHT = Theme(
-    name="rlplay-light",
-    primary="#6b46c1",
-    secondary="#0f7c6e",
-    accent="#6b46c1",
-    foreground="#23272f",
-    background="#fbfaf8",
-    surface="#f5f5f4",
-    panel="#eeeeee",
-    boost="#eeeeee",
-    success="#0f7c6e",
-    warning="#946200",
-    error="#b3372a",
-    dark=False,
-    variables={
-        "border": "#cfcbc3",
-        "border-blurred": "#cfcbc3",
-        "text-muted": "#6d6a64",
-        "scrollbar": "#d8d4cc",
-        "scrollbar-hover": "#bdb8ae",
-        "scrollbar-background": "#fbfaf8",
-        "scrollbar-background-hover": "#fbfaf8",
-        "scrollbar-background-active": "#fbfaf8",
-        "footer-key-foreground": "#6b46c1",
-        "scale-up": "#4a92e6",
-        "scale-down": "#ee8a3c",
-        "scale-amount": "#3fb3a1",
-    },
-)
-
-THEMES = (DARK, LIGHT)
 STEPS = 4
 """Shades on each side of the middle: few enough that they stay apart with 256 and with 16 colours."""
 
@@ -98,6 +36,13 @@ _CUBE = {
     ("scale-amount", False): ("#d7ffd7", "#afd7d7", "#87d7af", "#5faf87"),
 }
 """Shades by scale and darkness of the theme out of the 256 colours: the nearest to a blend would change its hue."""
+
+
+_LADDER = (Style(), Style(), Style(underline=True), Style(underline=True, bold=True),
+           Style(underline=True, bold=True, italic=True))  # fmt: skip
+_DOWN_LADDER = (Style(), Style(), Style(strike=True), Style(strike=True, bold=True),
+                Style(strike=True, bold=True, italic=True))  # fmt: skip
+"""Shades by level where there is no colour at all: up is underlined, down is struck through."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +74,7 @@ class Palette:
 
 
 def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
-    """The palette of a theme from its CSS variables, for a terminal that shows so many `colours`."""
+    """The palette of a theme from its CSS variables, for a terminal that shows so many `colours`; 2 is none."""
     background = Color.parse(variables["background"])
     foreground = Color.parse(variables["foreground"])
 
@@ -171,9 +116,9 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         warning=written(Color.parse(variables["warning"])),
         error=written(Color.parse(variables["error"])),
         good=written(Color.parse(variables["success"])),
-        up=scale("scale-up", _STRONG, Style(underline=True)),
-        down=scale("scale-down", _STRONG, few),
-        amount=scale("scale-amount", _SOFT, Style()),
+        up=scale("scale-up", _STRONG, Style(underline=True)) if colours > 2 else _LADDER,
+        down=scale("scale-down", _STRONG, few) if colours > 2 else _DOWN_LADDER,
+        amount=scale("scale-amount", _SOFT, Style()) if colours > 2 else _LADDER,
         up_text=written(up.blend(toward, 0.25)),
         down_text=written(down.blend(toward, 0.25)),
         cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),

@@ -20,7 +20,7 @@ from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import Shared
 from rlplay.trace.runfile import RunReader, RunWriter
-from rlplay.ui import app
+from rlplay.ui import start
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 
 
@@ -218,7 +218,7 @@ def test_a_run_is_resumed_with_its_own_scenario(monkeypatch: pytest.MonkeyPatch,
     jobs: list[tuple[Job, Any]] = []
     monkeypatch.setattr(headless, "run", lambda job, steps, updates, *_: jobs.append((job, updates)) or 0)
     monkeypatch.setattr(cli_play, "_needs_a_terminal", lambda instead: None)
-    monkeypatch.setattr(app, "play", lambda job: jobs.append((job, None)) or 0)
+    monkeypatch.setattr(start, "play", lambda job: jobs.append((job, None)) or 0)
     for args in (["run", "--resume", str(recorded_run), "--updates", "3"], ["resume", str(recorded_run)]):
         assert CliRunner().invoke(cli.cli, args).exit_code == 0
     scenario = msgspec.structs.replace(load("two-plus-two"), script=[])
@@ -281,9 +281,9 @@ def test_a_share_code_is_played_as_the_command_it_stands_for(monkeypatch: pytest
     monkeypatch.setattr("rlplay.engine.headless.run", lambda job, *_: played.append(job.scenario) or 0)
     code = Shared("flattery", 3, None, "dr-grpo", {"epsilon": 0.1}).code
     line = "flattery --seed 3 --algorithm dr-grpo --set epsilon=0.1"
-    for start in ([code], line.split()):
+    for words in ([code], line.split()):
         with pytest.raises(SystemExit):
-            cli.main(["run", *start, "--set", "beta=0.5"])
+            cli.main(["run", *words, "--set", "beta=0.5"])
     first, second = played
     assert first == second
     assert first.seed == 3

@@ -12,7 +12,8 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.ratios import ONE_STEP
-from rlplay.ui.theme import THEMES, contrast, palette
+from rlplay.ui.theme import contrast, palette
+from rlplay.ui.themes import THEMES
 from rlplay.ui.views import GHOST, NOTHING_YET
 from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
 from tests.recorded import SETTINGS, synthetic_update

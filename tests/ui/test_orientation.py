@@ -5,7 +5,7 @@ import pytest
 from rlplay import paths
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
-from rlplay.ui import app as app_module
+from rlplay.ui import start
 from rlplay.ui.screens.orientation import CARDS, LIT, OrientationScreen
 from tests.ui.stage import playground, settled
 
@@ -85,8 +85,8 @@ def test_where_it_cannot_be_noted_it_does_not_come_at_all(tmp_path, monkeypatch)
 def test_demos_and_resumed_runs_begin_without_it(tmp_path, monkeypatch, demo, resume, comes):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
     opened = []
-    monkeypatch.setattr(app_module.RlplayApp, "run", lambda self: opened.append(self.orients))
+    monkeypatch.setattr(start.RlplayApp, "run", lambda self: opened.append(self.orients))
     job = Job(scenario=load("two-plus-two"), run=str(tmp_path / "run.rlplay"), device="cpu", resume=resume)
-    app_module.play(job, demo)
+    start.play(job, demo)
     assert opened == [comes]
     assert paths.first_time() == (not comes), "only who has seen it will not see it"

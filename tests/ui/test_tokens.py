@@ -12,7 +12,8 @@ from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.layout import Layout
 from rlplay.ui.order import order
-from rlplay.ui.theme import STEPS, THEMES, contrast, levels, palette
+from rlplay.ui.theme import STEPS, contrast, levels, palette
+from rlplay.ui.themes import THEMES
 from rlplay.ui.widgets.inspector import _folded
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of

@@ -22,9 +22,9 @@ from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.search import Search
 from rlplay.ui.smooth import STRENGTHS
-from rlplay.ui.views import KL, LENGTH, NOTHING_YET, PAIRS, REWARD, STEP_KL, Source, View, single
+from rlplay.ui.views import FIRST, KL, LENGTH, NOTHING_YET, PAIRS, REWARD, STEP_KL, Source, View, single
 from rlplay.ui.views import Lines as Curves
-from rlplay.ui.widgets.lines import CORNERS
+from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words import explained
 
@@ -141,7 +141,20 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         if at is not None and self.source is not None and self.view.of_run:
             notes = [visible(text) for update, text in self.source.history.marks if update == self.cursor]
             content = drawn.with_cursor(at, " · ".join(notes))
-        return _without_tints(content) if self.app.native_ansi_color else content
+        instead = self._instead()
+        spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
+        return Content(content.plain, spans) if instead else content
+
+    def _instead(self) -> dict[str, str]:
+        """Styles for few colours: with 16 a tint would cover what it lies under, with 256 it would have another hue."""
+        app = self.app
+        if app.no_color:
+            return {FIRST: "dim"} if isinstance(self.view, Ratios) else {}
+        if app.native_ansi_color or COLOURS[app.console.color_system] <= 16:
+            return {BAND: "", CURSOR: "reverse"}
+        if app.console.color_system == "256":
+            return {BAND: "on #303030" if app.current_theme.dark else "on #dadada"}
+        return {}
 
     def action_move(self, step: int) -> None:
         """Move the cursor along the updates; past the last one it goes away."""
@@ -248,13 +261,6 @@ def _overview(settings: dict[str, Any]) -> tuple[View, ...]:
     if learns_from_answers(settings):
         return PAIRS
     return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
-
-
-def _without_tints(content: Content) -> Content:
-    """For terminals with 16 colours, where a tint would cover what it lies under."""
-    instead = {BAND: "", CURSOR: "reverse"}
-    spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
-    return Content(content.plain, spans)
 
 
 class CurvePanels(Widget):

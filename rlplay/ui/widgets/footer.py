@@ -40,7 +40,7 @@ class Footer(Widget):
 
     def render(self) -> RenderResult:
         parts = [
-            Content.assemble((key_name(verb), "bold $footer-key-foreground"), (f" {verb.title}", "$text-muted"))
+            Content.assemble((key_name(verb), "bold $accent"), (f" {verb.title}", "$text-muted"))
             for verb in self.fitting(self.size.width)
         ]
         return Content.assemble(" ", Content(" " * _gap(self.size.width)).join(parts))

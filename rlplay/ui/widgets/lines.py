@@ -61,7 +61,8 @@ class Lines(ScrollView, can_focus=True):
         self.recolour()
 
     def _take_theme(self) -> None:
-        self.palette = palette(self.app.theme_variables, COLOURS[self.app.console.color_system])
+        shown = 2 if self.app.no_color else COLOURS[self.app.console.color_system]
+        self.palette = palette(self.app.theme_variables, shown)
 
     def recolour(self) -> None:
         """Draw every line afresh; there are as many as before."""

@@ -48,7 +48,8 @@ Every answer the policy sampled, prompt dim above it. The colour of a token is o
 scale, written below, never changes, so shades compare between updates. `c` and `C` go through the statistics; until
 then the one that fits what has just happened is shown (auto). `x` goes to the token with the largest value.
 
-**Without colour:** on a scale with two sides the underlined tokens are on the upper one; `m` writes every number.
+**Without colour:** on a scale with two sides the underlined tokens are on the upper one; with `NO_COLOR` and with 16
+colours, those on the lower one are struck through. `m` writes every number.
 ▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero, and only a KL
 term in the loss, if there is one, still pulls.
 

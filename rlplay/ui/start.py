@@ -1,0 +1,43 @@
+"""Opens the screen: on a job, on a recorded run, or on two beside each other."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from rlplay import preferences
+from rlplay.paths import first_time
+from rlplay.scenario.schema import Job
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.sources import LiveSource, ReplaySource
+
+
+def play(job: Job, demo: bool = False) -> int:
+    """Open the playground on a job, with `demo` playing its lesson hands-free; returns the exit status."""
+    app = RlplayApp(LiveSource(job), demo)
+    app.orients = not demo and not job.resume and first_time()
+    return run(app)
+
+
+def replay(path: str | Path) -> int:
+    """Open a recorded run; returns the exit status. RunFileError if it cannot be read."""
+    return run(RlplayApp(ReplaySource(Path(path))))
+
+
+def compare(one: str | Path, other: str | Path) -> int:
+    """Open two recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
+    return run(RlplayApp(ReplaySource(Path(one)), beside=ReplaySource(Path(other))))
+
+
+def run(app: RlplayApp) -> int:
+    """Run with the theme that was chosen last, unless TEXTUAL_THEME names one; keep the one chosen now."""
+    last = preferences.theme()
+    if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
+        app.theme = last
+    begun = app.theme
+    status = app.run() or 0
+    if app.theme != begun:
+        with contextlib.suppress(OSError):  # leaving is no time to complain about a colour
+            preferences.keep_theme(app.theme)
+    return status

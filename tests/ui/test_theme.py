@@ -1,0 +1,238 @@
+"""Themes and terminals: what is coloured can be read in each, and without any colour attributes say the same."""
+
+import re
+
+import numpy as np
+import pytest
+from rich.color import Color as RichColor
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+
+from rlplay import doctor, preferences
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.update import Update
+from rlplay.ui.capture import capture
+from rlplay.ui.plain import Plain
+from rlplay.ui.start import run as opened
+from rlplay.ui.theme import STEPS, contrast, levels, palette
+from rlplay.ui.themes import THEMES, quiet
+from rlplay.ui.views import GHOST
+from tests.recorded import synthetic_run, synthetic_update
+from tests.terminal import Terminal, rlplay
+from tests.ui.stage import playground, settled
+
+COLOURED = re.compile(rb"\x1b\[(?:\d+;)*(?:3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:[;:]\d+)*m")
+"""A sequence that sets a colour: 30 to 49, 90 to 97 or 100 to 107 among its numbers."""
+
+
+def _recorded() -> Update:
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    return update
+
+
+UPDATE = _recorded()
+AVAILABLE = [name for name, lens in LENSES.items() if lens.values(UPDATE) is not None]
+
+
+@pytest.fixture
+def colourless(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def written(app):
+    """What the screen sends to the terminal."""
+    strips = app.screen._compositor.render_strips()
+    return "".join(strip.render(app.console) for strip in strips).encode()
+
+
+def test_the_pattern_finds_colours_and_no_attributes():
+    for found in (b"\x1b[31m", b"\x1b[1;38;2;1;2;3m", b"\x1b[48;5;17m", b"\x1b[39;49m", b"\x1b[97m"):
+        assert COLOURED.search(found), found
+    for other in (b"\x1b[1m", b"\x1b[0m", b"\x1b[4;9m", b"\x1b[7m", b"\x1b[35;10H"):
+        assert not COLOURED.search(other), other
+
+
+@pytest.mark.parametrize("lens", AVAILABLE)
+@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+async def test_every_lens_has_a_cue_without_colour(colourless, lens, size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("lens", lens)
+        await settled(pilot)
+        assert not COLOURED.search(written(app))
+        reached = levels(LENSES[lens], LENSES[lens].values(UPDATE))
+        looks = [app.tokens.palette.shade(int(level), LENSES[lens].scale == "diverging") for level in reached]
+        for low, high in [(2, STEPS)] + [(-STEPS, -2)] * (LENSES[lens].scale == "diverging"):
+            marked = [look for look, level in zip(looks, reached, strict=True) if low <= level <= high]
+            assert all(look.underline if low > 0 else look.strike for look in marked)
+        if np.abs(reached).max() >= 2:
+            y, x = app.tokens.content_region.offset.y, app.tokens.content_region.offset.x
+            row = app.tokens.content_region
+            cells = [cell for line in capture(app)[y : y + row.height] for cell in line[x : x + row.width]]
+            assert any(cell.look.underline or cell.look.strike for cell in cells)
+
+
+def test_most_statistics_are_there_to_be_tested():
+    assert set(LENSES) - set(AVAILABLE) <= {"values", "implicit_reward"}, "those come with a value head, or with pairs"
+
+
+def test_without_colour_the_levels_of_a_scale_differ_and_its_sides_too():
+    found = palette({**THEMES[0].to_color_system().generate(), **THEMES[0].variables}, 2)
+    for scale in (found.up, found.down, found.amount):
+        assert len({str(style) for style in scale[1:]}) == STEPS
+        assert all(style.color is None and style.bgcolor is None for style in scale)
+    assert not {str(style) for style in found.up[2:]} & {str(style) for style in found.down[2:]}
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+async def test_no_screen_writes_a_colour_and_the_chosen_line_is_reversed(colourless, theme):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        app.theme = theme.name
+        source.update(1)
+        await settled(pilot)
+        for key in ("f12", "g", "question_mark", "k"):
+            await pilot.press(key)
+            await settled(pilot)
+            sent = written(app)
+            assert len(sent) > 1000
+            assert not COLOURED.search(sent), key
+            if key == "k":
+                assert re.search(rb"\x1b\[(?:\d;)*7m[^\x1b]*Algorithm", sent), "the cursor among the knobs"
+            await pilot.press("escape")
+            await settled(pilot)
+
+
+def test_attributes_take_the_place_of_colours():
+    ground = Color.parse("#0e1015")
+
+    def plain(text, **style):
+        (segment,) = Plain().apply([Segment(text, Style(**style))], ground)
+        assert segment.style.color is segment.style.bgcolor is None
+        return segment
+
+    assert plain("a", color="#d5d9e0").style.dim is None
+    assert plain("a", color="#868e9b").style.dim
+    assert plain("a", color="#0e1015", bgcolor="#b79cf7").style.reverse
+    assert not plain("a", color="#d5d9e0", bgcolor="#1b1f27").style.reverse
+    assert plain("╱╱", color="#14161b").text == "  ", "a texture hardly there would be as strong as words"
+    assert plain("東", color="#14161b").text == "  "
+    kept = plain("a", color="#ffffff", bold=True, underline=True, strike=True).style
+    assert kept.bold
+    assert kept.underline
+    assert kept.strike
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_words_can_be_read_in_every_theme(theme):
+    ground, panel = Color.parse(theme.background), Color.parse(theme.panel)
+    for name in ("foreground", "primary", "secondary", "accent", "success", "warning", "error"):
+        for behind in (ground, panel) if name in ("foreground", "accent") else (ground,):
+            assert contrast(Color.parse(getattr(theme, name)), behind) >= 4.5, name
+    assert contrast(Color.parse(theme.variables[GHOST.removeprefix("$")]), ground) >= 4.5
+    ends = [Color.parse(theme.variables[f"scale-{name}"]) for name in ("up", "down", "amount")]
+    for one, other in ((0, 1), (1, 2)):
+        assert abs(ends[one].hsl.h - ends[other].hsl.h) > 0.25, "hues that a glance tells apart"
+
+
+@pytest.mark.parametrize("theme", [theme for theme in THEMES if theme.dark], ids=lambda theme: theme.name)
+def test_chrome_stays_grey_with_256_colours(theme):
+    for value in (theme.panel, theme.foreground, *(theme.variables[n] for n in ("border", "text-muted", "scrollbar"))):
+        near = RichColor.parse(value).downgrade(2).get_truecolor()
+        assert max(near) - min(near) <= 8, value
+
+
+async def test_other_themes_have_quiet_frames():
+    app, _ = playground()
+    async with app.run_test() as pilot:
+        for name in ("nord", "gruvbox", "solarized-light", "dracula", "rlplay-dark"):
+            app.theme = name
+            await pilot.pause()
+            variables = app.theme_variables
+            ground = Color.parse(variables["background"])
+            assert contrast(Color.parse(variables["border"]), ground) < 2.2, name
+        assert quiet({"background": "#000000", "foreground": "#ffffff"})["text-muted"] != "#ffffff"
+
+
+@pytest.mark.parametrize(
+    ("kept", "given", "begins"),
+    [
+        (None, None, "rlplay-dark"),
+        ('{"theme": "rlplay-paper"}', None, "rlplay-paper"),
+        ('{"theme": "rlplay-paper"}', "nord", "nord"),
+        ('{"theme": "gone"}', None, "rlplay-dark"),
+        ('{"theme": 3}', None, "rlplay-dark"),
+        ("[]", None, "rlplay-dark"),
+        ("not json", None, "rlplay-dark"),
+    ],
+)
+def test_the_theme_is_kept_between_starts(monkeypatch, tmp_path, kept, given, begins):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    monkeypatch.delenv("TEXTUAL_THEME", raising=False)
+    if kept is not None:
+        (tmp_path / "preferences.json").write_text(kept)
+    app, _ = playground()
+    if given is not None:
+        monkeypatch.setenv("TEXTUAL_THEME", given)
+        app.theme = given
+    seen = []
+
+    def stand_in():
+        seen.append(app.theme)
+        app.theme = "rlplay-dusk"
+        return 0
+
+    monkeypatch.setattr(app, "run", stand_in)
+    assert opened(app) == 0
+    assert seen == [begins]
+    assert preferences.theme() == "rlplay-dusk"
+
+
+def test_a_theme_that_was_not_changed_is_not_written_down(monkeypatch, tmp_path):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+    app, _ = playground()
+    monkeypatch.setattr(app, "run", lambda: 0)
+    assert opened(app) == 0
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("env", "words"),
+    [
+        ({"NO_COLOR": "1"}, "none (NO_COLOR is set)"),
+        ({"TERM": "xterm"}, "16;"),
+        ({"TERM": "xterm-256color"}, "256;"),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "16 million"),
+        ({"TERM": "dumb"}, "none:"),
+    ],
+)
+def test_doctor_says_what_the_terminal_can_show(monkeypatch, tmp_path, env, words):
+    for name in ("NO_COLOR", "TERM", "COLORTERM", "TEXTUAL_COLOR_SYSTEM", "TEXTUAL_THEME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"RLPLAY_HOME": str(tmp_path), **env}.items():
+        monkeypatch.setenv(name, value)
+    assert doctor._colours().startswith(words)
+    preferences.keep_theme("rlplay-paper")
+    assert any("rlplay-paper (kept in" in line for line in doctor._terminal())
+
+
+def test_the_real_program_sends_no_colour(tmp_path):
+    path = tmp_path / "run.rlplay"
+    synthetic_run(path, updates=2)
+    terminal = Terminal(rlplay("replay", str(path)), 120, 35, {"NO_COLOR": "1", "RLPLAY_HOME": str(tmp_path)})
+    try:
+        sent = b""
+        while b"end of the" not in sent and len(sent) < 1_000_000:
+            sent += terminal.receive(20)
+        for key in "ck":
+            terminal.press(key)
+            sent += terminal.receive(5)
+    finally:
+        terminal.close()
+    assert b"Rollouts" in sent
+    assert not COLOURED.search(sent)
