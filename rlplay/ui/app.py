@@ -217,6 +217,7 @@ class RlplayApp(App[int]):
         self.phases.show(session)
         if "status" in changes:
             self.banner.show(session)
+            self.main.set_class(session.looking is not None, "-past")
         if changes & {"update", "look"}:
             self._paint_answers(changes)
         if changes & {"update", "status", "history"}:

@@ -185,7 +185,7 @@ async def test_looking_back_stays_while_the_engine_goes_on():
         source.update(2)
         await settled(pilot)
         await pilot.press("left_square_bracket")
-        assert "looking at update 1 · v back to live" in shown(app.header)
+        assert "looking at update 1  v back to live" in shown(app.header)
         before = all_text(app.tokens)
         app.point(5, 2)
         source.update(3)

@@ -59,7 +59,7 @@ async def test_an_update_is_looked_at_and_stands_still_while_the_engine_goes_on(
         await pilot.press("up", "up", "up", "enter")
         await settled(pilot)
         assert app.session.looking == 2
-        assert "looking at update 2 · v back to live" in str(app.header.render())
+        assert "looking at update 2  v back to live" in str(app.header.render())
         app.point(1, 3)
         before, scroll = all_text(app.tokens), app.tokens.scroll_y
         for number in range(5, 20):  # more than are held in memory

@@ -18,6 +18,8 @@ Part = tuple[str, str]
 
 PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
 
+_NOW, _PAST = "bold $background on $primary", "bold $background on $warning"
+"""What is lit of the engine's present, and of an update looked at."""
 _RUNNING, _PLAYING = ("● running", "bold $success"), ("▶ playing", "bold $success")
 
 
@@ -84,8 +86,8 @@ def _state(session: Session) -> list[Part]:
     if session.failed is not None:
         return [("● ended", "$error")]
     if session.looking is not None:
-        back = " · v back to live" if session.source.live else " · v back"
-        return [(f"◆ looking at update {session.looking}", "bold $warning"), (back, "$text-muted")]
+        back = " back to live" if session.source.live else " back"
+        return [(f" ◆ looking at update {session.looking} ", _PAST), (" v", "bold $accent"), (back, "$foreground")]
     if session.status is None:
         return [("○ starting" if session.source.live else "○ reading", "$text-muted")]
     if session.asked:
@@ -127,7 +129,7 @@ class PhaseBar(Bar):
         status = session.status
         if update is None or update.sampled is None:
             self.here = "sample" if status is not None else ""
-            self.put(_phases(self.here, False, "", self.size.width))
+            self.put(_phases(self.here, False, "", self.size.width, _NOW))
             return
         here: str = update.phase
         # The engine names the phase that comes next or is under way; what is shown is the last with a record.
@@ -135,7 +137,8 @@ class PhaseBar(Bar):
         if busy and status is not None and status.phase != "after":
             here = status.phase
         self.here = here
-        self.put(_phases(here, here == "after", _detail(update), self.size.width))
+        ink = _NOW if session.looking is None else _PAST
+        self.put(_phases(here, here == "after", _detail(update), self.size.width, ink))
 
 
 def _loading(what: str, fraction: float) -> Content:
@@ -158,7 +161,7 @@ def _detail(update: Update) -> str:
     return ""
 
 
-def _phases(here: str, over: bool, detail: str, width: int) -> Content:
+def _phases(here: str, over: bool, detail: str, width: int, ink: str) -> Content:
     arrow = " ──▶ " if width >= 100 else " ▸ "
     parts: list[Part] = [(" ", "")]
     names = [name for name, _ in PHASES]
@@ -167,13 +170,13 @@ def _phases(here: str, over: bool, detail: str, width: int) -> Content:
         if index:
             parts.append((arrow, "$primary" if index <= reached else "$border"))
         if index == reached:
-            parts.append((f" {title} ", "bold $background on $primary"))
+            parts.append((f" {title} ", ink))
             if detail:
                 parts.append((f"  {detail}", "$foreground"))
         else:
             parts.append((title, "$foreground" if index < reached else "$text-muted"))
     parts.append((arrow, "$primary" if over else "$border"))
-    parts.append((" ↻ AFTER ", "bold $background on $primary") if over else ("↻", "$text-muted"))
+    parts.append((" ↻ AFTER ", ink) if over else ("↻", "$text-muted"))
     return Content.assemble(*parts)
 
 

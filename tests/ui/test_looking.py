@@ -1,0 +1,56 @@
+"""Looking at an older update cannot be taken for the present, and one key leads back."""
+
+import pytest
+
+from tests.ui.stage import playground, settled
+
+SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+
+
+def colours(app) -> set[str]:
+    """Of the borders of what is in sight."""
+    panels = [app.rollouts, app.tokens, app.inspector, *app.curves.panels]
+    return {panel.styles.border_top[1].hex6 for panel in panels if panel.region.area}
+
+
+async def looking_back(pilot, source) -> None:
+    for number in (1, 2, 3):
+        source.update(number)
+    await settled(pilot)
+    await pilot.press("left_square_bracket")
+    await settled(pilot)
+
+
+@SIZES
+@pytest.mark.parametrize("key", ["v", "escape"])
+@pytest.mark.parametrize("panel", ["tokens", "curves"])
+async def test_the_whole_frame_changes_and_one_key_leads_back(size, key, panel):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        await app.perform("panel", panel)
+        await settled(pilot)
+        before = colours(app)
+        await looking_back(pilot, source)
+        await settled(pilot)
+        assert app.session.looking == 2
+        assert "◆ looking at update 2  v back to live" in str(app.header.render())
+        assert not colours(app) & before, "no border looks as it does at present"
+        await pilot.press(key)
+        await settled(pilot)
+        assert app.session.looking is None
+        assert "looking" not in str(app.header.render())
+        assert colours(app) == before
+
+
+@SIZES
+async def test_what_is_lit_of_the_phases_differs(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await looking_back(pilot, source)
+        past = {str(span.style) for span in app.phases._content.spans}
+        await pilot.press("v")
+        await settled(pilot)
+        present = {str(span.style) for span in app.phases._content.spans}
+        assert "bold $background on $warning" in past - present
+        assert "bold $background on $primary" in present - past
