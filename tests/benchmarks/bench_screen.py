@@ -1,6 +1,6 @@
 """How quickly the program answers: help, first frame, first rollouts, and keys while the engine runs flat out.
 
-    python -m tests.benchmarks.bench_screen [--keys 200]
+    python -m tests.benchmarks.bench_screen [--keys 500]
 
 Everything in a pseudo-terminal, as a user has it: with bytecode on disk, as an installation leaves it. A key counts
 from its writing until the new colour's name has been read; nothing is drawn meanwhile, since drawing in Python takes
@@ -61,7 +61,7 @@ def start_seconds(env: dict[str, str]) -> tuple[float, float, float]:
 
 def key_seconds(env: dict[str, str], keys: int) -> list[float]:
     """The colour key while the engine runs, the dearest one: seconds until the new colour's name has been written."""
-    terminal = Terminal(rlplay("learn-to-think", "--updates", "1000"), env=env)
+    terminal = Terminal(rlplay("learn-to-think", "--updates", "1000"), rows=50, env=env)
     times = []
     try:
         terminal.wait_for("paused", timeout=60)
@@ -101,7 +101,7 @@ def _rest(terminal: Terminal, seconds: float) -> str:
 def main() -> None:
     """Print every figure."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--keys", type=int, default=200)
+    parser.add_argument("--keys", type=int, default=500)
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
