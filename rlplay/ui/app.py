@@ -335,7 +335,8 @@ class RlplayApp(App[int]):
         from rlplay.ui.palette import commands
 
         yield from commands(self)
-        yield from super().get_system_commands(screen)
+        # Textual's screenshot is another than ours: wide characters are squeezed in it.
+        yield from (each for each in super().get_system_commands(screen) if each.title != "Screenshot")
 
     def open_knobs(self, at: str | None = None) -> None:
         """Every setting, to see and to change, with the cursor on the one named `at`."""

@@ -12,9 +12,14 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import TerminalTheme
 from textual._context import visible_screen_stack
+from textual.color import Color as Shade
 
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp
+
+
+_DIM = 0.4
+"""How far terminals usually take dim letters towards their ground."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ def _look(style: Style, theme: TerminalTheme, ground: str) -> Look:
     behind = _hex(style.bgcolor, theme, ground)
     if style.reverse:
         ink, behind = behind, ink
+    if style.dim:
+        ink = Shade.parse(ink).blend(Shade.parse(behind), _DIM).hex.lower()
     return Look(ink, behind, bool(style.bold), bool(style.italic), bool(style.underline), bool(style.strike))
 
 

@@ -5,9 +5,12 @@ from xml.etree import ElementTree
 
 import pytest
 from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App
 
 from rlplay.ui import keep as keeping
-from rlplay.ui.capture import Cell, Look, capture, clusters, text_of
+from rlplay.ui.capture import Cell, Look, _cells, capture, clusters, text_of
 from rlplay.ui.keep import keep
 from rlplay.ui.shapes import Box, Dot, shapes
 from rlplay.ui.svg import HEIGHT, NBSP, WIDTH, svg
@@ -128,3 +131,20 @@ async def test_the_key_writes_the_files_and_says_where(tmp_path):
         assert [toast.message for toast in app._notifications if re.search(r"Saved.*mine\.view-1", toast.message)]
     assert "Rollouts" in (tmp_path / "mine.view-1.txt").read_text()
     ElementTree.parse(tmp_path / "mine.view-1.svg")
+
+
+async def test_the_palette_has_one_way_to_save_the_screen():
+    app, _ = playground()
+    async with app.run_test():
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert "Save the view" in titles
+        assert not [title for title in titles if "screenshot" in title.lower()]
+
+
+def test_dim_and_reversed_letters_are_drawn_so():
+    theme = App().ansi_theme
+    (dim, turned) = _cells([Segment("a", Style(color="#ffffff", dim=True)),
+                            Segment("b", Style(color="#ffffff", bgcolor="#112233", reverse=True))],
+                           theme, "#000000")  # fmt: skip
+    assert (dim.look.ink, dim.look.ground) == ("#999999", "#000000")
+    assert (turned.look.ink, turned.look.ground) == ("#112233", "#ffffff")

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
@@ -129,6 +130,31 @@ def test_attributes_take_the_place_of_colours():
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+async def test_with_sixteen_colours_the_chosen_line_can_be_seen(monkeypatch, theme):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    app, _ = playground()
+    assert app.console.color_system == "standard"
+    async with app.run_test(size=(120, 35)) as pilot:
+        app.theme = theme.name
+        await settled(pilot)
+        await pilot.press("k")
+        await settled(pilot)
+        strips = app.screen._compositor.render_strips()
+        chosen, other = (
+            next(segment.style for strip in strips for segment in strip if word in segment.text)
+            for word in ("Algorithm", "Generations")
+        )
+
+        def seen(style):
+            ground = style.color if style.reverse else style.bgcolor
+            return ground.downgrade(ColorSystem.STANDARD)
+
+        assert seen(chosen) != seen(other)
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_words_can_be_read_in_every_theme(theme):
     ground, panel = Color.parse(theme.background), Color.parse(theme.panel)
     for name in ("foreground", "primary", "secondary", "accent", "success", "warning", "error"):
@@ -143,7 +169,7 @@ def test_words_can_be_read_in_every_theme(theme):
 @pytest.mark.parametrize("theme", [theme for theme in THEMES if theme.dark], ids=lambda theme: theme.name)
 def test_chrome_stays_grey_with_256_colours(theme):
     for value in (theme.panel, theme.foreground, *(theme.variables[n] for n in ("border", "text-muted", "scrollbar"))):
-        near = RichColor.parse(value).downgrade(2).get_truecolor()
+        near = RichColor.parse(value).downgrade(ColorSystem.EIGHT_BIT).get_truecolor()
         assert max(near) - min(near) <= 8, value
 
 

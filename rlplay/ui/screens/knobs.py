@@ -28,7 +28,7 @@ from rlplay.ui.widgets.narrator import keyed
 TITLES = {True: "Knobs · `a` apply · `esc` cancel", False: "Knobs of a recorded run · `esc` close"}
 KEYS = {
     True: "`← →` change · `enter` type · `r` reset · `v` compare · `y` `Y` copy",
-    False: "`← →` change · `enter` type · `r` reset · `y` copy command · `Y` code",
+    False: "`← →` change · `enter` type · `r` reset · `y` `Y` copy",
 }
 """By whether an engine is there that changes can be applied to."""
 
