@@ -116,7 +116,7 @@ class GlossaryScreen(ModalScreen[None]):
     def _moved(self) -> None:
         term = self.term
         if term is not None:
-            self.query_one(Static).update(_explained(term))
+            self.query_one(Static).update(entry(term))
             self.query_one(VerticalScroll).scroll_home(animate=False)
             self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` word · {_enter(term)}`esc` close")
 
@@ -145,7 +145,7 @@ class GlossaryScreen(ModalScreen[None]):
             words.highlighted = found.index(at)
 
 
-def _explained(term: Term) -> Content:
+def entry(term: Term) -> Content:
     """All that is said of one word."""
     lines = [Content.styled(term.name, "bold $accent"), Content(term.text)]
     if term.formula:
