@@ -129,3 +129,11 @@ def child_of(pid: int, containing: str) -> int | None:
             if int(stat[1]) == pid and containing in command:
                 return int(entry)
     return None
+
+
+def running(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

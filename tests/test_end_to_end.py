@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rlplay.trace.runfile import RunReader
-from tests.terminal import Terminal, child_of, rlplay
+from tests.terminal import Terminal, child_of, rlplay, running
 
 
 @pytest.fixture
@@ -75,13 +75,6 @@ def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
 def _gone(pid: int | None, timeout: float = 5) -> None:
     assert pid is not None
     end = time.monotonic() + timeout
-    while _running(pid):
+    while running(pid):
         assert time.monotonic() < end, f"process {pid} is still there"
         os.sched_yield()
-
-
-def _running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except OSError:
-        return False

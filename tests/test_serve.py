@@ -22,7 +22,7 @@ from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 from rlplay import cli
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import RunFileError
-from tests.terminal import QUERY, child_of, rlplay
+from tests.terminal import QUERY, child_of, rlplay, running
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PATIENCE = 40
@@ -70,12 +70,6 @@ async def _there(found: Any) -> Any:
 
 
 def _gone(*pids: int) -> bool:
-    def running(pid: int) -> bool:
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-        except OSError:
-            return False
-
     return not any(map(running, pids))
 
 

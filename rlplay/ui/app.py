@@ -476,8 +476,10 @@ class RlplayApp(App[int]):
         self.push_screen(HelpScreen(self.focused))
 
     def tour(self) -> None:
-        """Play the lesson to the next thing it says."""
-        if self.lesson.finished:
+        """Play the lesson to the next thing it says; where that waits for labels, ask for them."""
+        if self.session.status is not None and self.session.status.waits:
+            self.open_labels()
+        elif self.lesson.finished:
             self.narrator.release()
             self.notify(_no_lesson(self.session), markup=False)
         else:

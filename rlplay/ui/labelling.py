@@ -56,6 +56,13 @@ class Labelling:
         first, second = (int(row) for row in np.flatnonzero(self.sampled.group == self.pair))
         return first if side == "a" else second
 
+    @property
+    def alike(self) -> bool:
+        """Whether both answers are the same, token by token."""
+        bounds, ids = self.sampled.offsets, self.sampled.token_ids
+        one, other = (ids[bounds[row] : bounds[row + 1]] for row in map(self.answer, SIDES))
+        return bool(np.array_equal(one, other))
+
     def choose(self, choice: Choice) -> Judge | None:
         """Hold a choice and ask what the models think; nothing if one is held already, or all would be left out."""
         if self.held is not None:

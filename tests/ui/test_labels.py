@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 from textual.widgets import Static
 
@@ -91,6 +94,19 @@ def test_what_the_models_think_comes_after_the_choice() -> None:
     assert "out of memory" in str(told(labelling))
 
 
+def test_two_equal_answers_are_pointed_out() -> None:
+    update, record = Update(1), sampled()
+    start, end = (int(x) for x in record.offsets[:2])
+    ids = np.concatenate([record.token_ids[start:end]] * 2 + [record.token_ids[int(record.offsets[2]) :]])
+    offsets = record.offsets + np.where(np.arange(7) >= 2, 2 * end - int(record.offsets[2]), 0)
+    update.add(msgspec.structs.replace(record, token_ids=ids, offsets=offsets))
+    labelling = Labelling(update, [0, 1])
+    assert "Both answers are the same" in str(told(labelling))
+    labelling.choose("skip")
+    labelling.go_on()
+    assert "Read both" in str(told(labelling))
+
+
 def test_at_least_one_pair_is_kept() -> None:
     labelling = begun()
     assert labelling.enough() == []
@@ -139,9 +155,7 @@ def shown(app: Any) -> str:
 async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> None:
     app, source = waiting()
     async with app.run_test(size=size) as pilot:
-        await settled(pilot)
-        await settled(pilot)
-        assert isinstance(app.screen, LabelScreen)
+        await until(pilot, lambda: isinstance(app.screen, LabelScreen))
         prompt, first, second = (app.screen.query_one(f"#{name}", Answer) for name in ("prompt", "a", "b"))
         whole = app.screen.region
         for part in (prompt, first, second, app.screen.query_one("#verdict")):
@@ -173,8 +187,7 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
 async def test_leaving_says_what_the_engine_waits_for_and_a_key_comes_back() -> None:
     app, source = waiting()
     async with app.run_test(size=SIZES[0]) as pilot:
-        await settled(pilot)
-        await settled(pilot)
+        await until(pilot, lambda: isinstance(app.screen, LabelScreen))
         await pilot.press("a", "escape")
         assert source.commands == [Judge(0), Prefer(0, "a")], "what was chosen counts"
         source.waiting(1, 2)
@@ -214,7 +227,7 @@ async def test_stepping_by_phase_does_not_interrupt() -> None:
 async def test_by_mouse_by_palette_and_by_script() -> None:
     app, source = waiting()
     async with app.run_test(size=SIZES[0]) as pilot:
-        await settled(pilot)
+        await until(pilot, lambda: isinstance(app.screen, LabelScreen))
         await settled(pilot)
         await pilot.click("#b")
         assert app.screen.labelling.held == "b"
@@ -234,17 +247,30 @@ async def test_by_mouse_by_palette_and_by_script() -> None:
         assert any("No pair waits" in toast.message for toast in app._notifications)
 
 
+async def until(pilot: Any, condition: Callable[[], bool]) -> None:
+    """Events have led to `condition`; a lesson is played in the background."""
+    for _ in range(50):
+        if condition():
+            return
+        await settled(pilot)
+    assert condition()
+
+
 async def test_a_lesson_waits_until_the_pairs_are_labelled() -> None:
     app, source = playground([{"update": 1}, {"say": "Done."}])
     async with app.run_test(size=SIZES[0]) as pilot:
         await settled(pilot)
         await pilot.press("t")
+        await until(pilot, lambda: bool(source.commands))
         source.records([sampled()])
         source.status(running=True)
         source.waiting(0, 1, 2)
-        await settled(pilot)
+        await until(pilot, lambda: app.labels is not None)
         assert "Done." not in str(app.narrator.render())
+        await pilot.press("escape")
+        await until(pilot, lambda: app.labels is None)
+        await pilot.press("t")
+        await until(pilot, lambda: isinstance(app.screen, LabelScreen))  # the lesson cannot go on without them
         source.status(running=True)
         source.update(1)
-        await settled(pilot)
-        assert "Done." in str(app.narrator.render())
+        await until(pilot, lambda: "Done." in str(app.narrator.render()))
