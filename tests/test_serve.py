@@ -32,7 +32,7 @@ class Served:
     """A server of `two-plus-two` on a free port."""
 
     def __init__(self, home: Path) -> None:
-        self.home = home
+        (home / "oriented").touch()  # no orientation, whose cards would take the keys
         self.process = subprocess.Popen(
             rlplay("serve", "two-plus-two", "--port", "0"),
             env=os.environ | {"RLPLAY_HOME": str(home)}, stdout=subprocess.PIPE, text=True,
