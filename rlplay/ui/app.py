@@ -262,6 +262,7 @@ class RlplayApp(App[int]):
             self.tokens.point(listed[0], 0)
         if "update" in changes:
             abreast = () if self.main.has_class("-narrow") else self.tokens.rows
+            self.rollouts.words = "None of them fits." if self.finder.nothing else self.rollouts.EMPTY
             self.rollouts.show(session.shown, listed, self.sort, abreast, self.finder.count)
             self.rollouts.point(*self.tokens.cursor)
 

@@ -53,14 +53,20 @@ class Finder:
             return ""
         stops = None if self.found is None else self.found.stops
         tokens = "" if stops is None else f"{int(stops.sum())} tokens in "
-        return f"{tokens}{self.count} · {visible(self.query.typed)}"
+        return f"{tokens}{self.count} · {self._sought}"
 
     @property
     def nothing(self) -> str:
         """For an empty list: what it is that nothing fits."""
         if self.found is None or self.query is None:
             return ""
-        return f"No answer fits {visible(self.query.typed)}. esc shows all of them again."
+        return f"No answer fits {self._sought}. esc shows all of them again."
+
+    @property
+    def _sought(self) -> str:
+        """The comparisons as they were typed; text in quotes."""
+        query = self.query
+        return "" if query is None else f"“{visible(query.text)}”" if query.text else visible(query.typed)
 
     def next(self, cursor: tuple[int, int], step: int) -> tuple[int, int] | None:
         """The place found next after the `cursor`, or before it with step −1, round the ends; None if there is none."""

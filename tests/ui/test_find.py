@@ -72,6 +72,18 @@ async def test_next_and_back_go_round_the_tokens_found():
         assert int(offsets[completion] + token) == visited[-2]
 
 
+async def test_text_is_named_in_quotes():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        sampled = app.session.shown.sampled
+        await app.perform("find", sampled.prompts[0][:9])
+        await settled(pilot)
+        assert f"“{sampled.prompts[0][:9]}”" in titles(app)[0]
+        assert set(np.flatnonzero(sampled.group == 0).tolist()) <= listed(app)
+
+
 async def test_what_was_not_found_loses_its_colour():
     app, source = playground()
     async with app.run_test(size=(160, 45)) as pilot:
@@ -133,6 +145,7 @@ async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
         await app.perform("find", "reward>100")
         await settled(pilot)
         assert "No answer fits reward>100." in " ".join(text_of(app.tokens).replace("╱", " ").split())
+        assert "None of them fits." in " ".join(text_of(app.rollouts).replace("╱", " ").split())
         await pilot.press("right", "left", "up", "down", "home", "end", "pagedown", "f", "F", "x", "y", "o", "m", "c")
         app.rollouts.focus()
         await pilot.press("up", "down", "home", "end", "y")
