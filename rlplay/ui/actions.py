@@ -268,7 +268,9 @@ async def _paste(app: RlplayApp, _argument: Any) -> None:
 
 
 async def _timeline(app: RlplayApp, _argument: Any) -> None:
-    app.open_timeline()
+    from rlplay.ui.screens.timeline import TimelineScreen
+
+    app.push_screen(TimelineScreen(app.session))
 
 
 async def _branch(app: RlplayApp, argument: Any) -> None:
@@ -287,11 +289,15 @@ async def _probe(app: RlplayApp, argument: Any) -> None:
 
 
 async def _log(app: RlplayApp, _argument: Any) -> None:
-    app.open_log()
+    from rlplay.ui.screens.log import LogScreen
+
+    app.push_screen(LogScreen(app.session))
 
 
 async def _help(app: RlplayApp, _argument: Any) -> None:
-    app.open_help()
+    from rlplay.ui.screens.help import HelpScreen
+
+    app.push_screen(HelpScreen(app.focused))
 
 
 async def _glossary(app: RlplayApp, argument: Any) -> None:

@@ -416,12 +416,6 @@ class RlplayApp(App[int]):
         self.labels = LabelScreen(self.session, Labelling(update, self.session.asks))
         self.push_screen(self.labels, closed)
 
-    def open_timeline(self) -> None:
-        """All updates of the run."""
-        from rlplay.ui.screens.timeline import TimelineScreen
-
-        self.push_screen(TimelineScreen(self.session))
-
     def open_branch(self, number: int | None) -> None:
         """Ask what should be different in a branch from the end of update `number`, None being the last finished."""
         started = self.session.started
@@ -463,18 +457,6 @@ class RlplayApp(App[int]):
         problem = self.finder.ask(typed, self.session)
         self.session.changed.add("update")
         return problem
-
-    def open_log(self) -> None:
-        """What the engine said."""
-        from rlplay.ui.screens.log import LogScreen
-
-        self.push_screen(LogScreen(self.session))
-
-    def open_help(self) -> None:
-        """What the focused panel shows."""
-        from rlplay.ui.screens.help import HelpScreen
-
-        self.push_screen(HelpScreen(self.focused))
 
     def tour(self) -> None:
         """Play the lesson to the next thing it says; where that waits for labels, ask for them."""
