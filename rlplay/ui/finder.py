@@ -52,8 +52,7 @@ class Finder:
         if self.query is None:
             return ""
         stops = None if self.found is None else self.found.stops
-        tokens = "" if stops is None else f"{int(stops.sum())} tokens in "
-        return f"{tokens}{self.count} · {self._sought}"
+        return f"{self.count if stops is None else f'{int(stops.sum())} found'} · {self._sought}"
 
     @property
     def nothing(self) -> str:

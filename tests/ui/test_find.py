@@ -58,7 +58,7 @@ async def test_next_and_back_go_round_the_tokens_found():
         offsets = app.session.shown.sampled.offsets
         await app.perform("find", "ratio>1.2")
         await settled(pilot)
-        assert f"{len(many)} tokens in " in titles(app)[0]
+        assert f"{len(many)} found · ratio>1.2" in titles(app)[0]
         app.point(int(np.searchsorted(offsets, many[-1], side="right")) - 1, 0)
         visited = []
         for _ in range(len(many) + 1):
@@ -70,6 +70,21 @@ async def test_next_and_back_go_round_the_tokens_found():
         await pilot.press("F")
         completion, token = app.tokens.cursor
         assert int(offsets[completion] + token) == visited[-2]
+
+
+async def test_the_largest_is_the_largest_of_what_was_found():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("lens", "entropy")
+        await app.perform("find", "entropy<1")
+        await settled(pilot)
+        await pilot.press("x")
+        entropy, sampled = app.session.shown.sampled.entropy, app.session.shown.sampled
+        completion, token = app.tokens.cursor
+        here = entropy[sampled.offsets[completion] + token]
+        assert here == entropy[(entropy < 1) & (sampled.mask == 1)].max() < entropy.max()
 
 
 async def test_text_is_named_in_quotes():

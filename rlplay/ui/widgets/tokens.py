@@ -142,13 +142,17 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self.reveal(self._layout.heading(row), row + int(self._signs))
 
     def largest(self) -> tuple[int, int] | None:
-        """Completion and token with the largest value of the lens; None if there is no value yet.
+        """Completion and token with the largest value of the lens in sight; None if there is no value yet.
 
         Where nothing is above the middle of a scale with two sides, it is the smallest: the strongest there is.
         """
         if self._sampled is None or self._values is None or self._lens is None:
             return None
-        values = np.where(self._sampled.mask == 1, self._values, np.nan)
+        listed = np.isin(np.arange(len(self._sampled.group)), self._order)
+        here = (self._sampled.mask == 1) & np.repeat(listed, np.diff(self._sampled.offsets))
+        if self._found is not None and self._found.any():
+            here &= self._found
+        values = np.where(here, self._values, np.nan)
         if not np.isfinite(values).any():
             return None
         lens = self._lens
