@@ -44,6 +44,11 @@ GIVEN = {
 """An argument for each verb that takes one."""
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # what is saved is saved beside the run
+
+
 def keys_of(bindings) -> list[str]:
     return [key for binding in bindings if isinstance(binding, Binding) for key in binding.key.split(",")]
 
