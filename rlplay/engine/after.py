@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from rlplay.engine.axes import kl
 from rlplay.engine.batch import Batch
@@ -21,17 +20,14 @@ def after(batch: Batch, scored: Scored, state: State) -> Finished:
 
 
 def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
-    """Re-evaluate completions under the new policy; counts the update as finished.
-
-    Every completion when the user is stepping, only those of the first prompt (the group on screen) when running
-    free. The driver adds the timings.
-    """
-    shown = (batch.group == 0).nonzero().squeeze(-1)
-    everything = state.look_closely or state.settings.kl_ctrl == "ppo"  # which needs the whole batch's KL
-    rows = torch.arange(len(batch.group), device=shown.device) if everything else shown
-    logprobs, top_logprobs = _again(batch, rows, shown, state)
-    metrics["kl_old"] = _moved(batch, logprobs, rows, shown)
-    _adapt(batch, logprobs, state)
+    """Re-evaluate every completion under the new policy; counts the update as finished. The driver adds the timings."""
+    rows = torch.arange(len(batch.group))
+    logprobs, top_logprobs = score_tokens(
+        state.lm, state.lm.policy, batch.tokens(rows), batch.top_ids, batch.temperature
+    )
+    moved = kl.estimate("k3", batch.old_logprobs[batch.mask], logprobs[batch.mask]).mean().item()
+    metrics["kl_old"] = moved
+    _adapt(batch, moved, state)
     state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
     if state.settings.dynamic_sampling:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
@@ -39,29 +35,13 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     state.update = batch.update
     return Finished(
         update=batch.update,
-        rows=rows.cpu().numpy().astype(np.int32),
-        logprobs=batch.flat(logprobs, rows),
-        top_logprobs=batch.flat(top_logprobs, rows),
+        rows=rows.numpy().astype(np.int32),
+        logprobs=batch.flat(logprobs),
+        top_logprobs=batch.flat(top_logprobs),
         metrics=metrics,
         timings={},
         seconds=0.0,
     )
-
-
-def _again(batch: Batch, rows: Tensor, shown: Tensor, state: State) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of the completions `rows` under the new policy [R, L], and of their candidates [R, L, K].
-
-    Those `shown` have a pass of their own: their numbers, to the last bit, do not depend on who else is looked at.
-    """
-    lm, known = state.lm, torch.isin(rows, shown)
-    order = torch.cat([known.nonzero(), (~known).nonzero()]).squeeze(-1)
-    passes = [
-        score_tokens(lm, lm.policy, batch.tokens(part), batch.top_ids[part], batch.temperature)
-        for part in (rows[known], rows[~known])
-        if len(part)
-    ]
-    own, candidates = (torch.cat(each)[order.argsort()] for each in zip(*passes, strict=True))
-    return own, candidates
 
 
 def step_means(batch: Batch) -> dict[str, float]:
@@ -115,20 +95,12 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     return metrics
 
 
-def _moved(batch: Batch, logprobs: Tensor, rows: Tensor, shown: Tensor) -> float:
-    """KL(old ‖ new), k3, over the first prompt's completions, whichever rows were re-evaluated."""
-    mine = torch.isin(rows, shown)
-    mask = batch.mask[rows] & mine[:, None]
-    return kl.estimate("k3", batch.old_logprobs[rows][mask], logprobs[mask]).mean().item()
-
-
-def _adapt(batch: Batch, logprobs: Tensor, state: State) -> None:
-    """Let the controller, if there is one, choose the next update's β. `logprobs` [N, L] are the new policy's."""
-    settings, beta, mask = state.settings, state.kl_coef, batch.mask
+def _adapt(batch: Batch, moved: float, state: State) -> None:
+    """Let the controller, if there is one, choose the next update's β. `moved` is the KL of old to new."""
+    settings, beta = state.settings, state.kl_coef
     if settings.kl_ctrl == "ziegler":
-        drifted = drift(batch, settings)[mask].mean().item()
+        drifted = drift(batch, settings)[batch.mask].mean().item()
         beta = kl.ziegler(beta, drifted, settings.target_kl, len(batch.group), settings.kl_horizon)
     elif settings.kl_ctrl == "ppo":
-        moved = kl.estimate("k3", batch.old_logprobs[mask], logprobs[mask]).mean().item()
         beta = kl.halve_or_double(beta, moved, settings.target_kl)
     state.adapted = beta, settings.beta

@@ -106,7 +106,6 @@ class Driver:
         `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error,
         out of memory), the state goes back to the end of the last update and the exception goes on to the caller.
         """
-        self._state.look_closely = until in ("token", "phase", "step") or (until == "update" and count == 1)
         while count > 0:
             try:
                 moment = self._next()
@@ -301,7 +300,6 @@ class Driver:
         self._store.restore(self._state, update)
         self._enter((self._state.update + 1, "sample"))
         self._moments = train(self._state, self._plan)
-        self._state.look_closely = False
         while self._done < update:
             moment = next(self._moments)
             if isinstance(moment, Unlabelled):

@@ -50,7 +50,6 @@ class State:
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
     batch: Batch | None = None  # the one at hand, for questions about it
-    look_closely: bool = True  # re-evaluate every completion after an update, not only the shown group's
     parameters: dict[str, Tensor] = field(default_factory=dict)
     reward_model: nn.Module | None = None  # a `RewardModel`, once one is trained
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair

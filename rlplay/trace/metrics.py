@@ -39,7 +39,7 @@ _ROWS = (
     Metric("kl", "KL to reference", "mean over tokens of k1, k2 or k3: as trained if β is in the loss, else as sampled",
            "nats",
            "Distance from the frozen reference; what beta holds back. Near 0 at the start, by construction."),
-    Metric("kl_old", "KL old to new", "mean over the first prompt's tokens of w − log w − 1, w = new/old (k3)",
+    Metric("kl_old", "KL old to new", "mean over tokens of w − log w − 1, w = new/old (k3)",
            "nats", "How far one update moved the policy. Not the KL to the reference."),
     Metric("kl_penalty", "KL penalty to old", "mean over tokens of kl_estimator to the policy that sampled", "nats",
            "The KL term of the loss where kl_anchor=old. 0 at the first optimizer step of an update, by construction."),
