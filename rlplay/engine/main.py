@@ -13,6 +13,7 @@ import queue
 import sys
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -72,6 +73,8 @@ class Session:
         self._link = link
         self._driver = driver
         self._held: AnyCommand | None = None  # taken from the queue, still to be carried out
+        self._counted = False  # whether what is being done has an end
+        self._steps: deque[Advance] = deque()  # asked for meanwhile, to be done after it
         self._rest: Advance | None = None  # what is left to do once the user has labelled all pairs
         self._told: Status | None = None
         self._told_at = 0.0
@@ -80,7 +83,7 @@ class Session:
         """Obey until the end; returns the exit status: 0 asked to stop, 1 the run cannot be recorded any more."""
         self._report(running=False)
         while True:
-            command = self._held or self._link.commands.get() or Stop()
+            command = self._held or (self._steps.popleft() if self._steps else self._link.commands.get()) or Stop()
             self._held = None
             try:
                 match command:
@@ -109,10 +112,10 @@ class Session:
             except RunFileError as error:
                 self._link.send(Failed(str(error), traceback.format_exc()))
                 return 1
-            self._report(running=False)
+            self._report(running=bool(self._steps))
 
     def _advance(self, command: Advance) -> None:
-        self._rest = None
+        self._rest, self._counted = None, command.until != "forever"
         self._report(running=True)
         try:
             if left := self._driver.advance(command.until, command.count, self._interrupted):
@@ -123,6 +126,7 @@ class Session:
         except RunFileError:
             raise
         except Exception as error:
+            self._steps.clear()
             self._notice("error", _explain(error, *self._driver.status()[:2]), traceback.format_exc())
         # Only now is the failed pass's memory no longer held by the exception.
         gc.collect()
@@ -135,7 +139,10 @@ class Session:
             self._advance(self._rest)
 
     def _interrupted(self) -> bool:
-        """Asked by the driver at every token, phase and step; settings change here without stopping it."""
+        """Asked by the driver at every token, phase and step; settings change here without stopping it.
+
+        Steps asked for while others are done come after them; anything else takes their place.
+        """
         if time.monotonic() - self._told_at >= _STATUS_EVERY:
             self._report(running=True)
         while self._held is None:
@@ -151,8 +158,11 @@ class Session:
                 self._judge(command)
             elif isinstance(command, Peek | Continue | Estimate):
                 self._probe(command)
+            elif isinstance(command, Advance) and self._counted:
+                self._steps.append(command)
             elif not isinstance(command, EndProbe):
                 self._held = command
+                self._steps.clear()
         return True
 
     def _change(self, command: Set | Rewind | Prefer) -> None:

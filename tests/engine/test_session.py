@@ -1,0 +1,72 @@
+"""The order in which the engine carries out what it is asked for."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rlplay.engine.main import Session
+from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Stop
+
+
+class Wire:
+    """A screen that asks for `first`, and for the rest while that is being done."""
+
+    def __init__(self, first: AnyCommand, *meanwhile: AnyCommand) -> None:
+        self.commands: queue.Queue[AnyCommand | None] = queue.Queue()
+        self.commands.put(first)
+        self.meanwhile = list(meanwhile)
+
+    def send(self, event: Any) -> None:
+        pass
+
+
+class Engine:
+    """Keeps what it is told to do, and asks whether to stop as a real one does; `last` is the number of deeds."""
+
+    def __init__(self, wire: Wire, last: int) -> None:
+        self.wire, self.last = wire, last
+        self.done: list[tuple[Any, ...]] = []
+
+    def advance(self, until: str, count: int, interrupted: Callable[[], bool]) -> int:
+        while self.wire.meanwhile:
+            self.wire.commands.put(self.wire.meanwhile.pop(0))
+        self._did(until, count, interrupted())
+        return 0
+
+    def rewind(self, update: int) -> None:
+        self._did("rewind", update)
+
+    def _did(self, *deed: Any) -> None:
+        self.done.append(deed)
+        if len(self.done) == self.last:
+            self.wire.commands.put(Stop())
+
+    def status(self) -> tuple[Any, ...]:
+        return len(self.done), "sample", {}, [], False
+
+    def asks(self) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("first", "meanwhile", "done"),
+    [
+        (
+            Advance("update"), [Advance("update"), Advance("token", 2)],
+            [("update", 1, False), ("update", 1, False), ("token", 2, False)],
+        ),
+        (Advance("forever"), [Advance("update")], [("forever", 1, True), ("update", 1, False)]),
+        (Advance("update"), [Advance("update"), Pause()], [("update", 1, True)]),
+        (Advance("update"), [Advance("update"), Rewind(0)], [("update", 1, True), ("rewind", 0)]),
+    ],
+    ids=["steps come after steps", "a step ends a free run", "a pause forgets them", "so does going back"],
+)  # fmt: skip
+def test_what_is_asked_for_meanwhile(first: AnyCommand, meanwhile: list[AnyCommand], done: list[Any]) -> None:
+    wire = Wire(first, *meanwhile)
+    engine = Engine(wire, len(done))
+    assert Session(wire, engine).serve() == 0  # type: ignore[arg-type]
+    assert engine.done == done
