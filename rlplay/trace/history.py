@@ -66,7 +66,7 @@ class History:
             line.values.append(math.nan if value is None else value)
             line.version += 1
         for (_, name), line in dead.items():
-            history._abandoned.setdefault(name, []).append((line.updates.tolist(), line.values.tolist()))
+            history._give_up(name, (line.updates.tolist(), line.values.tolist()))
         for record in marks:
             history._mark(record)
         return history
@@ -117,8 +117,16 @@ class History:
         for name, line in self._lines.items():
             dropped = line.cut(last)
             if dropped[0]:
-                self._abandoned.setdefault(name, []).append(dropped)
+                self._give_up(name, dropped)
         self._marks = [mark for mark in self._marks if mark[0] <= last]
+
+    def _give_up(self, name: str, part: Series) -> None:
+        """Going back one update after the other gives up one curve."""
+        parts = self._abandoned.setdefault(name, [])
+        if parts and parts[-1][0][0] == part[0][-1] + 1:
+            updates, values = parts.pop()
+            part = part[0] + updates, part[1] + values
+        parts.append(part)
 
     def _mark(self, record: AnyRecord) -> None:
         match record:

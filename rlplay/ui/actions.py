@@ -317,7 +317,8 @@ async def _tour(app: RlplayApp, _argument: Any) -> None:
 
 
 async def _quit(app: RlplayApp, _argument: Any) -> None:
-    app.exit(0)
+    session = app.session
+    app.exit(2 if session.failed is not None and session.started is None else 0)
 
 
 ACTIONS: dict[str, Action] = {

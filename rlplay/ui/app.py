@@ -356,8 +356,9 @@ class RlplayApp(App[int]):
 
     @on(Drafted)
     async def _drafted(self, event: Drafted) -> None:
-        await self.preview.draft(event.changes)
-        self._show_preview()
+        if self.knobs is not None:  # what a branch would do is nothing to this run
+            await self.preview.draft(event.changes)
+            self._show_preview()
 
     @on(Compared)
     def _compared(self) -> None:

@@ -68,3 +68,15 @@ def test_marks_are_short() -> None:
     history.add(Changed(update=1, phase="sample", name="learning_rate", value=4e-4 * 1.5, previous=4e-4))
     history.add(Rewound(update=0, abandoned=0))
     assert history.marks == [(1, "learning_rate 0.0004 → 0.0006"), (0, "went on from 0")]
+
+
+def test_undoing_one_update_after_the_other_gives_up_one_curve() -> None:
+    history = lived(1, 2, 3)
+    history.add(Rewound(update=2, abandoned=3))
+    history.add(Rewound(update=1, abandoned=2))
+    both = [2, 3], [reward(2), reward(3)]
+    assert history.abandoned("reward") == [both]
+    for record in synthetic_update(2, 1):
+        history.add(record)
+    history.add(Rewound(update=1, abandoned=2))
+    assert history.abandoned("reward") == [both, ([2], [reward(2, 1)])]

@@ -8,15 +8,17 @@ from typing import ClassVar
 
 import pytest
 
-from rlplay.link.messages import Advance, Failed, Loading, Pause, Recorded, Rewind, Set
+from rlplay.link.messages import Advance, Failed, Loading, Pause, Recorded, Rewind, Set, WhatIf
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.records import Changed, Finished, Notice, Rewound
 from rlplay.ui.actions import ACTIONS
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.messages import Drafted
 from rlplay.ui.sources import LiveSource
 from tests.recorded import synthetic_run, synthetic_sampling, synthetic_update
-from tests.ui.stage import all_text, playground, settled, text_of
+from tests.ui.stage import Fed, all_text, playground, settled, text_of
 
 WIDE = (160, 45)
 
@@ -459,3 +461,25 @@ async def test_a_turned_knob_is_told_for_long_enough_and_away_from_the_keys(size
         await settled(pilot)
         (toast,) = app.screen.query("Toast")
         assert toast.region.bottom < app.screen.query_one("Vertical").region.bottom - 1, "the keys are in its last line"
+
+
+async def test_an_engine_that_never_began_offers_no_snapshot():
+    source = Fed()
+    app = RlplayApp(source)
+    async with app.run_test(size=WIDE) as pilot:
+        source.put(Failed("model 'nosuch' could not be loaded", ""), None)
+        await settled(pilot)
+        assert "r tries again" in shown(app.banner)
+        await pilot.press("q")
+    assert app.return_value == 2
+
+
+async def test_what_a_branch_would_change_leaves_the_run_on_the_screen_alone():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.post_message(Drafted({"temperature": 1.2}))
+        await settled(pilot)
+        assert app.preview.shown is None
+        assert not any(isinstance(command, WhatIf) for command in source.commands)

@@ -118,7 +118,7 @@ They can be compared only as long as the words before the token are the same, an
 
     def _cuts(self) -> list[int]:
         """How much of each run was rewound away."""
-        return [len(session.history.abandoned("num_tokens")) for session in self.pair.both]
+        return [sum(len(part[0]) for part in session.history.abandoned("num_tokens")) for session in self.pair.both]
 
     def _look(self) -> tuple[Lens, bool, bool]:
         """The statistic that colours the tokens, whether it was chosen, and whether numbers are written."""

@@ -127,6 +127,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         """Light the update that the rest of the screen shows, where that is not the newest."""
         if update != self.standing:
             self.standing = update
+            self._label()
             self.refresh()
 
     def render(self) -> Content:
@@ -244,7 +245,8 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
     def _label(self) -> None:
         if self.source is not None:
-            above, below = self.view.titles(self.source, self.cursor, self.log_scale, self.smoothing)
+            at = self.standing if self.cursor is None else self.cursor
+            above, below = self.view.titles(self.source, at, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
 

@@ -198,6 +198,8 @@ class Banner(Widget):
             return
         at = f" (update {session.last_finished})" if session.last_finished else ""
         again = f"resumes from the last snapshot{at}" if session.source.live else "reads the run again"
+        if session.source.live and session.started is None:
+            again = "tries again"
         keys: list[Part] = [("r", "bold $primary"), (f" {again}", "$foreground")]
         keys += [
             ("   F12", "bold $primary"),
