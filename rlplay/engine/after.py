@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from rlplay.engine.axes import kl
 from rlplay.engine.batch import Batch
@@ -21,10 +20,8 @@ def after(batch: Batch, scored: Scored, state: State) -> Finished:
 
 def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     """Re-evaluate every completion under the new policy; counts the update as finished. The driver adds the timings."""
-    rows = torch.arange(len(batch.group))
-    logprobs, top_logprobs = score_tokens(
-        state.lm, state.lm.policy, batch.tokens(rows), batch.top_ids, batch.temperature
-    )
+    lm = state.lm
+    logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
     moved = kl.estimate("k3", batch.old_logprobs[batch.mask], logprobs[batch.mask]).mean().item()
     metrics["kl_old"] = moved
     _adapt(batch, moved, state)
@@ -35,7 +32,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     state.update = batch.update
     return Finished(
         update=batch.update,
-        rows=rows.numpy().astype(np.int32),
+        rows=np.arange(len(batch.group), dtype=np.int32),
         logprobs=batch.flat(logprobs),
         top_logprobs=batch.flat(top_logprobs),
         metrics=metrics,

@@ -13,6 +13,7 @@ from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible, visible_lines
+from rlplay.ui import dialogues
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.order import SORTS
 
@@ -85,7 +86,7 @@ async def _prefer(app: RlplayApp, argument: Any) -> None:
     if not waiting:
         app.notify("No pair waits for a label. With labeller=user (k), pairs do once they are sampled.")
     elif argument is None:
-        app.open_labels()
+        dialogues.label(app)
     elif any(choice not in get_args(Choice) for choice in choices):
         app.notify("Say a, b or skip.")
     elif app.labels is not None:
@@ -264,7 +265,7 @@ async def _knobs(app: RlplayApp, argument: Any) -> None:
 
 
 async def _paste(app: RlplayApp, _argument: Any) -> None:
-    app.open_paste()
+    dialogues.paste(app)
 
 
 async def _timeline(app: RlplayApp, _argument: Any) -> None:
@@ -274,18 +275,18 @@ async def _timeline(app: RlplayApp, _argument: Any) -> None:
 
 
 async def _branch(app: RlplayApp, argument: Any) -> None:
-    app.open_branch(argument)
+    dialogues.branch(app, argument)
 
 
 async def _compare(app: RlplayApp, _argument: Any) -> None:
     if app.beside.session is None:
-        app.open_branch(None)
+        dialogues.branch(app, None)
     else:
-        app.open_comparison()
+        dialogues.compare(app)
 
 
 async def _probe(app: RlplayApp, argument: Any) -> None:
-    app.open_probe(argument if isinstance(argument, dict) else {})
+    dialogues.probe(app, argument if isinstance(argument, dict) else {})
 
 
 async def _log(app: RlplayApp, _argument: Any) -> None:

@@ -22,6 +22,7 @@ from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Phase
+from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.beside import Beside
 from rlplay.ui.finder import Finder
@@ -144,7 +145,7 @@ class RlplayApp(App[int]):
             self.call_after_refresh(self.perform, "orientation")
         if self.beside.session is not None:
             self.beside.listen()
-            self.open_comparison()
+            dialogues.compare(self)
         # What start-up made stays for good: a collector that looks through it again and again holds up key presses.
         gc.freeze()
 
@@ -173,7 +174,7 @@ class RlplayApp(App[int]):
             self._greet(event)
             waited, self._waited = self._waited, event.waits
             if event.waits and not waited and self.screen is self.main:
-                self.open_labels()
+                dialogues.label(self)
 
     def _greet(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
@@ -374,7 +375,7 @@ class RlplayApp(App[int]):
 
     def _show_preview(self) -> None:
         self.session.changed.add("update")
-        self.paint()
+        self._frame()
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 
@@ -387,72 +388,6 @@ class RlplayApp(App[int]):
         for name, value in changes or ():
             await self.perform("set", {name: value})
 
-    def open_paste(self) -> None:
-        """Ask for a share code, and set what it holds."""
-        started = self.session.started
-        if started is None:
-            self.notify("The engine is still starting; its settings come with it.")
-            return
-        from rlplay.scenario.recipe import scenario_of
-        from rlplay.ui.screens.paste import PasteScreen
-
-        self.push_screen(PasteScreen(self.session.settings, scenario_of(started)), self._pasted)
-
-    async def _pasted(self, changes: dict[str, Any] | None) -> None:
-        if changes:
-            await self.perform("set", changes)
-
-    def open_labels(self) -> None:
-        """Ask the user about the pairs that wait for labels."""
-        from rlplay.ui.labelling import Labelling
-        from rlplay.ui.screens.labels import LabelScreen
-
-        update = self.session.newest
-        if update is None or update.sampled is None or not self.session.asks:
-            return
-
-        def closed(_result: None) -> None:
-            self.labels = None
-
-        self.labels = LabelScreen(self.session, Labelling(update, self.session.asks))
-        self.push_screen(self.labels, closed)
-
-    def open_branch(self, number: int | None) -> None:
-        """Ask what should be different in a branch from the end of update `number`, None being the last finished."""
-        started = self.session.started
-        if started is None:
-            self.notify("There is nothing to branch from yet: the engine is still starting.")
-            return
-        from rlplay.ui.screens.branch import BranchScreen
-
-        at = self.session.finished if number is None else number
-
-        def begin(changes: list[tuple[str, Any]] | None) -> None:
-            if changes is not None:
-                self.run_worker(self.beside.branch_off(at, changes), group="branch", exclusive=True)
-
-        self.push_screen(BranchScreen(self.session, started, at), begin)
-
-    def open_comparison(self) -> None:
-        """This run and the one beside it."""
-        from rlplay.ui.screens.compare import CompareScreen
-
-        if self.beside.session is not None:
-            self.push_screen(CompareScreen(self.session, self.beside.session))
-
-    def open_probe(self, at: dict[str, Any]) -> None:
-        """Ask the model about the token under the cursor, or about what a script names; see `Verb` probe."""
-        from rlplay.ui.screens.probe import ProbeScreen
-
-        session, probing = self.session, self.session.probing
-        if "prompt" in at:
-            probing.type(at["prompt"], at.get("columns"), at.get("plain", False))
-        else:
-            if "completion" in at or "token" in at:
-                self.point(at.get("completion", 0), at.get("token", 0))
-            probing.open(None if session.shown is None else session.shown.sampled, self.tokens.cursor)
-        self.push_screen(ProbeScreen(session, at.get("then", "")))
-
     def seek(self, typed: str) -> str:
         """Show only what `typed` finds, or everything if it is empty; returns what is wrong with it, in a line."""
         problem = self.finder.ask(typed, self.session)
@@ -462,7 +397,7 @@ class RlplayApp(App[int]):
     def tour(self) -> None:
         """Play the lesson to the next thing it says; where that waits for labels, ask for them."""
         if self.session.status is not None and self.session.status.waits:
-            self.open_labels()
+            dialogues.label(self)
         elif self.lesson.finished:
             self.narrator.release()
             self.notify(_no_lesson(self.session), markup=False)

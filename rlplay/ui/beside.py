@@ -17,6 +17,7 @@ from rlplay.trace.branch import branch
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.ui import dialogues
 from rlplay.ui.follow import follow
 from rlplay.ui.session import Session, Source
 from rlplay.ui.sources import LiveSource
@@ -65,7 +66,7 @@ class Beside:
         await self.close()
         self.session = Session(LiveSource(_job(one.started, path)))
         self.listen(changes)
-        self._app.open_comparison()
+        dialogues.compare(self._app)
 
     async def close(self) -> None:
         """End what is followed."""

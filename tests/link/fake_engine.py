@@ -18,6 +18,9 @@ from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 
+ENOUGH = 8
+"""Estimates that are told before one waits for the next command."""
+
 
 class FakeDriver:
     """Plays synthetic updates; misbehaves as the scenario's name asks."""
@@ -74,9 +77,9 @@ class FakeDriver:
         if isinstance(question, Estimate):
             count = 0
             while not interrupted():
-                count += 1
-                yield Estimated(question.prefix, update=self.done, count=count, mean=0.5)
-                time.sleep(0.001)
+                if count < ENOUGH:
+                    count += 1
+                    yield Estimated(question.prefix, update=self.done, count=count, mean=0.5)
             yield Estimated(question.prefix, update=self.done, count=count, mean=0.5, done=True)
         else:
             yield Peeked(question.prefix, update=self.done)

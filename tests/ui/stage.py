@@ -86,6 +86,11 @@ def playground(script: list[dict[str, Any]] | None = None, **started: Any) -> tu
     return RlplayApp(source), source
 
 
+def shown(widget: Any) -> str:
+    """What a widget that renders itself shows."""
+    return str(widget.render())
+
+
 def text_of(widget: Any) -> str:
     """What a panel made of lines shows, top to bottom."""
     return "\n".join("".join(segment.text for segment in widget.render_line(y)) for y in range(widget.size.height))

@@ -1,0 +1,82 @@
+"""The screens that open over the main one: what each is given, and what becomes of its answer.
+
+They are imported where they open, since the first frame needs none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+
+def paste(app: RlplayApp) -> None:
+    """Ask for a share code, and set what it holds."""
+    started = app.session.started
+    if started is None:
+        app.notify("The engine is still starting; its settings come with it.")
+        return
+    from rlplay.scenario.recipe import scenario_of
+    from rlplay.ui.screens.paste import PasteScreen
+
+    async def pasted(changes: dict[str, Any] | None) -> None:
+        if changes:
+            await app.perform("set", changes)
+
+    app.push_screen(PasteScreen(app.session.settings, scenario_of(started)), pasted)
+
+
+def label(app: RlplayApp) -> None:
+    """Ask the user about the pairs that wait for labels."""
+    from rlplay.ui.labelling import Labelling
+    from rlplay.ui.screens.labels import LabelScreen
+
+    update = app.session.newest
+    if update is None or update.sampled is None or not app.session.asks:
+        return
+
+    def closed(_result: None) -> None:
+        app.labels = None
+
+    app.labels = LabelScreen(app.session, Labelling(update, app.session.asks))
+    app.push_screen(app.labels, closed)
+
+
+def branch(app: RlplayApp, number: int | None) -> None:
+    """Ask what should be different in a branch from the end of update `number`, None being the last finished."""
+    started = app.session.started
+    if started is None:
+        app.notify("There is nothing to branch from yet: the engine is still starting.")
+        return
+    from rlplay.ui.screens.branch import BranchScreen
+
+    at = app.session.finished if number is None else number
+
+    def begin(changes: list[tuple[str, Any]] | None) -> None:
+        if changes is not None:
+            app.run_worker(app.beside.branch_off(at, changes), group="branch", exclusive=True)
+
+    app.push_screen(BranchScreen(app.session, started, at), begin)
+
+
+def compare(app: RlplayApp) -> None:
+    """This run and the one beside it."""
+    from rlplay.ui.screens.compare import CompareScreen
+
+    if app.beside.session is not None:
+        app.push_screen(CompareScreen(app.session, app.beside.session))
+
+
+def probe(app: RlplayApp, at: dict[str, Any]) -> None:
+    """Ask the model about the token under the cursor, or about what a script names; see `Verb` probe."""
+    from rlplay.ui.screens.probe import ProbeScreen
+
+    session, probing = app.session, app.session.probing
+    if "prompt" in at:
+        probing.type(at["prompt"], at.get("columns"), at.get("plain", False))
+    else:
+        if "completion" in at or "token" in at:
+            app.point(at.get("completion", 0), at.get("token", 0))
+        probing.open(None if session.shown is None else session.shown.sampled, app.tokens.cursor)
+    app.push_screen(ProbeScreen(session, at.get("then", "")))

@@ -1,0 +1,126 @@
+"""What goes wrong: engines that die, fall silent or never begin, and text that would take over the terminal."""
+
+import unicodedata
+from typing import ClassVar
+
+import pytest
+
+from rlplay.link.messages import Failed
+from rlplay.scenario.schema import Job, Scenario
+from rlplay.trace.records import Notice
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.sources import LiveSource
+from tests.recorded import synthetic_run
+from tests.ui.stage import Fed, all_text, playground, settled, shown
+
+WIDE = (160, 45)
+EVIL = "\x1b]0;owned\x07\x9b31m"
+
+
+class _Refusing:
+    """An engine that cannot be started."""
+
+    jobs: ClassVar[list[Job]] = []
+
+    async def start(self, job):
+        self.jobs.append(job)
+        raise OSError("no such program")
+
+    async def close(self):
+        pass
+
+
+async def test_the_engine_dies_and_comes_back():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.put(Failed("The engine ended: killed by SIGKILL", "traceback"), None)
+        await settled(pilot)
+        assert app.banner.display
+        words = shown(app.banner)
+        assert "killed by SIGKILL" in words
+        assert "r resumes from the last snapshot (update 1)" in words
+        assert "answer" in all_text(app.tokens), "the data stays"
+        commands = len(source.commands)
+        await pilot.press("u")
+        assert len(source.commands) == commands, "nobody is there to obey"
+        await pilot.press("r")
+        source.status(1)
+        await settled(pilot)
+        assert source.started == 2
+        assert not app.banner.display
+        assert any("traceback" in line.text for _, line in app.session.log)
+
+
+async def test_an_engine_that_falls_silent_is_noticed():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.put(None)
+        await settled(pilot)
+        assert app.banner.display
+
+
+async def test_notices_are_shown_and_logged_and_obey_nothing():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([Notice(update=0, level="warning", text="beta=[red]9 is not allowed")])
+        await settled(pilot)
+        assert [n.message for n in app._notifications] == ["beta=[red]9 is not allowed"]
+        assert app.session.log[-1][1].level == "warning"
+
+
+async def test_a_start_that_failed_is_tried_again_as_a_start(tmp_path, monkeypatch):
+    monkeypatch.setattr("rlplay.link.client.EngineProcess", _Refusing)
+    _Refusing.jobs.clear()
+    run = tmp_path / "run.rlplay"
+    source = LiveSource(Job(scenario=Scenario(name="n", title="t", question="q", settings={}), run=str(run)))
+    for _ in range(2):
+        with pytest.raises(OSError, match="no such program"):
+            await source.start()
+    synthetic_run(run, updates=1)
+    with pytest.raises(OSError, match="no such program"):
+        await source.start()
+    await source.close()
+    assert [job.resume for job in _Refusing.jobs] == [False, False, True]
+
+
+async def test_an_engine_that_never_began_offers_no_snapshot():
+    source = Fed()
+    app = RlplayApp(source)
+    async with app.run_test(size=WIDE) as pilot:
+        source.put(Failed("model 'nosuch' could not be loaded", ""), None)
+        await settled(pilot)
+        assert "r tries again" in shown(app.banner)
+        await pilot.press("q")
+    assert app.return_value == 2
+
+
+async def test_foreign_text_is_shown_not_obeyed():
+    """A run file or a failing reward function may hold anything; the terminal is told none of it."""
+    app, source = playground(title=EVIL, model=EVIL)
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([Notice(update=1, level="warning", text=f"first\n{EVIL}")])
+        await settled(pilot)
+        app.narrator.say(EVIL)
+        app.narrator.ask(EVIL, [EVIL, EVIL])
+        asked = app.narrator.render().plain
+        source.put(Failed(f"first\n{EVIL}"))
+        await settled(pilot)
+        (told,) = app._notifications
+        seen = [shown(app.header), shown(app.banner), app.banner.render().plain, told.message, asked]
+        for text in seen:
+            assert "owned" in text
+            assert not [
+                character for character in text if unicodedata.category(character) == "Cc" and character != "\n"
+            ]
+
+
+async def test_a_run_that_goes_on_brings_its_past(tmp_path, monkeypatch):
+    monkeypatch.setattr("rlplay.link.client.EngineProcess", _Refusing)
+    run = synthetic_run(tmp_path / "run.rlplay", updates=2)
+    scenario = Scenario(name="n", title="t", question="q", settings={})
+    source = LiveSource(Job(scenario=scenario, run=str(run), resume=True))
+    with pytest.raises(OSError, match="no such program"):
+        await source.start()
+    assert source._past.history.series("reward")[0] == [1, 2]
+    await source.close()
