@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rlplay import __version__, cli_look, cli_new, cli_play
+from rlplay.cli_words import SCENARIO
 from rlplay.trace.text import visible
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
@@ -43,7 +44,7 @@ class Commands(click.Group):
         found = super().shell_complete(ctx, incomplete)
         if incomplete.startswith("-"):
             return found + [item for item in cli_play.play.shell_complete(ctx, incomplete) if item not in found]
-        return found + cli_play.SCENARIO.shell_complete(ctx, cli_play.play.params[0], incomplete)
+        return found + SCENARIO.shell_complete(ctx, cli_play.play.params[0], incomplete)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         formatter.write_usage("rlplay", "[SCENARIO] [OPTIONS]")
@@ -78,8 +79,11 @@ def main(args: list[str] | None = None) -> None:
             stream.reconfigure(errors="replace")
     try:
         status = cli.main(args, prog_name="rlplay", standalone_mode=False)
-    except click.UsageError as error:
-        _fail(error, error.format_message(), BAD_INPUT)
+    except click.NoSuchOption as error:
+        _fail(error, _no_option(error), BAD_INPUT)
+    except click.MissingParameter as error:
+        example = error.ctx.command.epilog if error.ctx else ""
+        _fail(error, f"{error.format_message().rstrip('. ')}. {example}", BAD_INPUT)
     except (click.ClickException, ValueError) as error:
         _fail(error, error.format_message() if isinstance(error, click.ClickException) else str(error), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
@@ -91,6 +95,18 @@ def main(args: list[str] | None = None) -> None:
     except Exception as error:
         _fail(error, f"{type(error).__name__}: {error} (RLPLAY_DEBUG=1 shows where)", BROKEN)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _no_option(error: click.NoSuchOption) -> str:
+    """The option that was probably meant, or where all are listed."""
+    from rlplay.scenario.spelling import nearest
+
+    context = error.ctx or click.Context(cli)
+    options = [word for param in context.command.params for word in param.opts if word.startswith("--")]
+    near = nearest(error.option_name.lstrip("-"), [word.lstrip("-") for word in (*options, "--help")])
+    asked = "rlplay" if context.command is cli_play.play else context.command_path
+    hint = f"did you mean '--{near}'?" if near else f"'{asked} --help' lists what there is"
+    return f"no such option {error.option_name!r}; {hint}"
 
 
 def _fail(error: BaseException, text: Any, status: int) -> None:

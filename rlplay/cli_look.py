@@ -9,7 +9,7 @@ from typing import Literal
 
 import click
 
-from rlplay.cli_play import ALGORITHM, SCENARIO
+from rlplay.cli_words import ALGORITHM, SCENARIO
 from rlplay.trace.text import visible, visible_lines
 
 
@@ -29,7 +29,7 @@ def list_scenarios() -> None:
         _echo(f"{name:<{width}}  {load(name).question}")
 
 
-@click.command()
+@click.command(epilog="Example: rlplay show dpo")
 @click.argument("scenario", type=SCENARIO)
 def show(scenario: str) -> None:
     """Explain one scenario: what it asks, its settings, what it expects."""
@@ -101,7 +101,7 @@ def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]
         yield "  ".join(cells).rstrip()
 
 
-@click.command()
+@click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
 @click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--format", "kind", type=click.Choice(["npz", "jsonl"]), required=True, help="What to write.")
 @click.option("--update", type=click.IntRange(min=1), metavar="N", help="Only this update's tokens.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ import click
 from rlplay.trace.text import visible_lines
 
 
-@click.command()
+@click.command(epilog="Example: rlplay new my-first")
 @click.argument("name")
 @click.option(
     "--from", "recorded", type=click.Path(path_type=Path), metavar="RUN", help="Do what was done in this run."
@@ -25,7 +26,7 @@ def new(name: str, recorded: Path | None) -> None:
 
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
     write(path, example(path) if recorded is None else from_run(paths.find_run(recorded), path))
-    click.echo(visible_lines(f"wrote {path}; play it: rlplay {path}"))
+    click.echo(visible_lines(f"wrote {path}; play it: {shlex.join(['rlplay', str(path)])}"))
 
 
 COMMANDS = (new,)

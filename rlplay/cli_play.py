@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
+from rlplay.cli_words import ALGORITHM, DEVICE, SCENARIO
 from rlplay.curtain import curtain
 
 if TYPE_CHECKING:
@@ -19,61 +19,9 @@ if TYPE_CHECKING:
 
 FLAGSHIP = "learn-to-think"
 
-
-if TYPE_CHECKING:
-    _Word = click.ParamType[str]
-else:
-    _Word = click.ParamType  # not generic at run time before click 8.4
-
-
-class ScenarioName(_Word):
-    """A bundled scenario's name, completed by the shell, or a path; to play, a share code as well."""
-
-    name = "scenario"
-
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
-        param: click.Parameter,  # noqa: ARG002 - click's signature
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """The names that go on from what is typed; files as well, since a path is as good."""
-        from rlplay.scenario.names import bundled, looks_like_path
-
-        if looks_like_path(incomplete):
-            return [CompletionItem(incomplete, type="file")]
-        return [CompletionItem(name) for name in bundled() if name.startswith(incomplete)]
-
-
-class AlgorithmName(_Word):
-    """An algorithm's name, completed by the shell."""
-
-    name = "name"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from rlplay.scenario.algorithms import PRESETS
-        from rlplay.scenario.spelling import nearest
-
-        if value not in PRESETS:
-            near = nearest(value, list(PRESETS))
-            hint = f"did you mean {near!r}?" if near else "'rlplay algorithms' lists them"
-            self.fail(f"unknown algorithm {value!r}; {hint}", param, ctx)
-        return value
-
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
-        param: click.Parameter,  # noqa: ARG002 - click's signature
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """The names that go on from what is typed."""
-        from rlplay.scenario.algorithms import PRESETS
-
-        return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
-
-
-SCENARIO, ALGORITHM = ScenarioName(), AlgorithmName()
-
+_DEVICE = click.option(
+    "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto."
+)
 _CHANGES = (
     click.option(
         "--model",
@@ -86,7 +34,7 @@ _CHANGES = (
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
     click.option("--seed", type=int, metavar="N", help="Of all random choices."),
-    click.option("--device", default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto."),
+    _DEVICE,
     click.option("--updates", type=click.IntRange(min=1), metavar="N", help="Training updates, at most."),
 )
 
@@ -178,9 +126,9 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
         raise click.UsageError(f"--resume goes on with the run's own scenario and settings; leave {given[0]} away")
 
 
-@click.command()
+@click.command(epilog="Example: rlplay resume last")
 @click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--device", default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto.")
+@_DEVICE
 def resume(recorded: Path, device: str) -> int:
     """Go on with a recorded run in the playground, from its last snapshot."""
     with curtain(recorded.stem):
@@ -233,7 +181,7 @@ def run(
         raise click.UsageError(f"training cannot go on: {error}. To go on from where it stands: {again}") from error
 
 
-@click.command()
+@click.command(epilog="Example: rlplay replay last")
 @click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
 def replay(recorded: Path) -> int:
     """Open a recorded run, finished or still growing."""
@@ -246,7 +194,7 @@ def replay(recorded: Path) -> int:
     return open_replay(path)
 
 
-@click.command()
+@click.command(epilog="Example: rlplay compare RUN RUN, each a name that 'rlplay runs' lists")
 @click.argument("one", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("other", metavar="RUN", type=click.Path(path_type=Path))
 def compare(one: Path, other: Path) -> int:

@@ -55,6 +55,12 @@ def test_help_loads_next_to_nothing() -> None:
     assert not loaded & {*HEAVY, "numpy", "msgspec", "yaml", "textual", "rlplay.scenario.loader"}
 
 
+def test_a_device_that_is_none_is_refused_without_torch() -> None:
+    refused = "cli.main(['--device', 'tpu'], standalone_mode=False)"
+    loaded = loaded_after(f"from rlplay.cli import cli\ntry: {refused}\nexcept Exception as e: print(e)")
+    assert not loaded & {*HEAVY, "textual"}
+
+
 def test_what_is_imported_is_declared_and_the_reverse() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]

@@ -16,7 +16,7 @@ from rlplay.scenario.names import bundled, folder, looks_like_path
 from rlplay.scenario.presets import resolve, stage_settings
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
-from rlplay.scenario.settings import REWARD_MODEL, Settings
+from rlplay.scenario.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.spelling import closest
 from rlplay.tasks import task_names
 
@@ -161,7 +161,7 @@ def _maximises(scenario: Scenario) -> bool:
 
 def _setting(entry: str) -> tuple[str, str]:
     name, equals, value = entry.partition("=")
-    if not equals:
+    if not equals or not name.strip():
         raise ScenarioError(f"--set takes name=value, as in beta=0.1, and got {entry!r}")
     return name.strip().replace("-", "_"), value.strip()
 
@@ -202,8 +202,8 @@ def _malformed(node: yaml.Node | None, above: tuple[yaml.Node, ...], done: set[i
 
 
 def _bad_settings(settings: dict[str, Any]) -> str | None:
-    if unknown := [str(name) for name in settings if name not in KNOBS]:
-        return f"unknown setting {unknown[0]!r}{closest(unknown[0], list(KNOBS))}"
+    if strange := [str(name) for name in settings if name not in KNOBS]:
+        return unknown(strange[0])
     try:
         resolve(settings)
     except ValueError as error:
@@ -271,6 +271,8 @@ def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
     rewards = []
     for entry in scenario.reward:
         file, colon, function = entry.rpartition(":")
+        if not file.endswith(".py") or not function.isidentifier():
+            raise ScenarioError(f"a reward is given as FILE.py:FUNCTION, e.g. score.py:short; got {entry!r}")
         rewards.append(f"{beside(file)}{colon}{function}")
     model = scenario.model if scenario.model == "pocket" else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "model": model}
@@ -283,9 +285,7 @@ def _present(scenario: Scenario) -> Scenario:
     if scenario.dataset is not None and not Path(scenario.dataset).is_file():
         raise ScenarioError(f"dataset {scenario.dataset}: no such file")
     for entry in scenario.reward:
-        file, _, function = entry.rpartition(":")
-        if not file.endswith(".py") or not function.isidentifier():
-            raise ScenarioError(f"reward {entry!r}: write it as FILE.py:FUNCTION")
+        file = entry.rpartition(":")[0]
         if not Path(file).is_file():
             raise ScenarioError(f"reward {entry}: there is no file {file}")
     return scenario

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,12 @@ def from_run(run: Path, path: Path) -> str:
 
 def write(path: Path, text: str) -> None:
     """Write a new scenario file. Raises ValueError, one line, if that cannot be."""
+    if path.stem.startswith(".") or not re.search(r"\w", path.stem):
+        raise ValueError(f"a scenario needs a name of letters or digits, e.g. my-first; got {path.stem!r}")
     if path.stem in bundled():
         raise ValueError(f"{path.stem!r} is a bundled scenario; take another name")
+    if not path.parent.is_dir():
+        raise ValueError(f"there is no folder {str(path.parent)!r}; make it, or give a name alone, e.g. {path.stem}")
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -10,6 +10,7 @@ import msgspec
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import Settings, check
+from rlplay.scenario.spelling import closest
 
 
 def apply(settings: Settings, name: str, value: Any) -> Settings:
@@ -27,7 +28,7 @@ def apply(settings: Settings, name: str, value: Any) -> Settings:
     if name != "algorithm":
         return msgspec.structs.replace(settings, **{name: value})
     if value not in PRESETS:
-        raise ValueError(f"unknown algorithm {value!r}; known: {', '.join(PRESETS)}")
+        raise ValueError(f"unknown algorithm {value!r}{closest(value, list(PRESETS))}")
     return msgspec.structs.replace(settings, algorithm=value, **PRESETS[value].axes)
 
 

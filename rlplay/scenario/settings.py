@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 
 from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.spelling import nearest
 
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
 Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
@@ -100,6 +101,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _TYPES = get_type_hints(Settings)
+_NAMES = Settings.__struct_fields__
 
 
 def choices(name: str) -> tuple[str, ...]:
@@ -111,20 +113,48 @@ def choices(name: str) -> tuple[str, ...]:
 def check(name: str, value: Any) -> Any:
     """`value` as setting `name` takes it: "0.1" becomes 0.1, 1 becomes 1.0.
 
-    Raises ValueError with one line that names the setting, what was given and what is allowed.
+    Raises ValueError with one line that names the setting, what is allowed and what was given.
     """
     if name not in KNOBS:
-        raise ValueError(f"unknown setting {name!r}; known: {', '.join(KNOBS)}")
+        raise ValueError(unknown(name))
     try:
         checked = msgspec.convert(_parsed(name, value), _TYPES[name], strict=False)
     except msgspec.ValidationError:
-        allowed = " | ".join(choices(name)) or str(getattr(_TYPES[name], "__name__", _TYPES[name]))
-        raise ValueError(f"{name}={value!r} is not allowed; it takes {allowed}") from None
+        near = nearest(str(value), choices(name))
+        raise ValueError(_refusal(name, value) + (f"; did you mean {near!r}?" if near else "")) from None
     knob = KNOBS[name]
     bounded = isinstance(checked, (int, float)) and knob.low is not None and knob.high is not None
     if bounded and not knob.low <= checked <= knob.high:
-        raise ValueError(f"{name}={value} is out of range; it takes {knob.low:g} to {knob.high:g}")
+        raise ValueError(_refusal(name, value))
     return checked
+
+
+def unknown(name: str) -> str:
+    """What to say of a setting that there is not: the one that was probably meant, or where all are listed."""
+    near = nearest(name, list(KNOBS))
+    return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "the playground lists all: k")
+
+
+def _refusal(name: str, value: Any) -> str:
+    return f"{name} is {takes(name)}; got {value!r}"
+
+
+def takes(name: str) -> str:
+    """What a setting takes, in words: `a number from 0 to 1, e.g. 0.0004`."""
+    kind, knob, default = _TYPES[name], KNOBS[name], Settings.__struct_defaults__[_NAMES.index(name)]
+    if words := choices(name):
+        return f"one of {', '.join(words)}"
+    if kind is bool:
+        return "true or false"
+    if name == "reward_weights":
+        return "a weight for each reward by name, e.g. {correct: 1}"
+    if name == "algorithm":
+        return "the name of an algorithm, e.g. grpo"
+    assert knob.low is not None
+    assert knob.high is not None
+    number = "a whole number" if kind is int else "a number"
+    example = ", or none" if default is None else f", e.g. {written(default)}" if default else ""
+    return f"{number} from {written(knob.low)} to {written(knob.high)}{example}"
 
 
 def _parsed(name: str, value: Any) -> Any:

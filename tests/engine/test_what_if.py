@@ -161,7 +161,7 @@ def test_what_the_batch_cannot_tell_is_refused_with_the_reason(start: Start) -> 
         ({"kl_estimator": "full", "beta": 0.1}, "forward pass"),
         ({"kl_estimator": "full", "beta": 0.1, "kl_placement": "reward"}, "forward pass"),
         ({"returns": "gae"}, "GAE bootstraps"),
-        ({"epsilon": "wide"}, "is not allowed"),
+        ({"epsilon": "wide"}, "epsilon is a number from 0 to 1"),
     ):
         with pytest.raises(ValueError, match=reason):
             driver.what_if(changes)

@@ -49,7 +49,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     with pytest.raises(ValueError, match="bundled scenario"):
         write(tmp_path / "flattery.yaml", "other")
-    with pytest.raises(ValueError, match="cannot be written"):
+    with pytest.raises(ValueError, match="there is no folder"):
         write(tmp_path / "none" / "mine.yaml", "other")
 
 

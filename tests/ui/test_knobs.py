@@ -67,9 +67,9 @@ def test_the_upper_clip_can_be_emptied_again():
 
 def test_a_word_that_is_not_allowed_is_refused_and_changes_nothing():
     changed = draft()
-    with pytest.raises(ValueError, match="temperature='hot'"):
+    with pytest.raises(ValueError, match=r"a number from 0[.]05 to 5, e[.]g[.] 1; got 'hot'"):
         changed.put("temperature", "hot")
-    with pytest.raises(ValueError, match="out of range"):
+    with pytest.raises(ValueError, match="got '9'"):
         changed.put("temperature", "9")
     assert not any(changed.changed(name) for name in KNOBS)
 
@@ -174,7 +174,7 @@ async def test_typing_a_value_and_a_wrong_one():
         screen = app.screen
         go_to(screen, "learning_rate")
         await pilot.press("enter", *"fast", "enter")
-        assert "learning_rate='fast' is not allowed" in str(screen.query_one(Static).render())
+        assert "a number from 0 to 1, e.g. 0.0004; got 'fast'" in str(screen.query_one(Static).render())
         assert screen.query_one(Input).has_class("-typing")
         await pilot.press(*["backspace"] * 4, *"1e-3", "enter")
         assert not screen.query_one(Input).has_class("-typing")

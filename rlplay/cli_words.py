@@ -1,0 +1,85 @@
+"""The words that the command line takes, known without anything heavy: scenarios, algorithms, devices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    _Word = click.ParamType[str]
+else:
+    _Word = click.ParamType  # not generic at run time before click 8.4
+
+
+class ScenarioName(_Word):
+    """A bundled scenario's name, completed by the shell, or a path; to play, a share code as well."""
+
+    name = "scenario"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The names that go on from what is typed; files as well, since a path is as good."""
+        from rlplay.scenario.names import bundled, looks_like_path
+
+        if looks_like_path(incomplete):
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(name) for name in bundled() if name.startswith(incomplete)]
+
+
+class AlgorithmName(_Word):
+    """An algorithm's name, completed by the shell."""
+
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from rlplay.scenario.algorithms import PRESETS
+        from rlplay.scenario.spelling import nearest
+
+        if value not in PRESETS:
+            near = nearest(value, list(PRESETS))
+            hint = f"did you mean {near!r}?" if near else "'rlplay algorithms' lists them"
+            self.fail(f"unknown algorithm {value!r}; {hint}", param, ctx)
+        return value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The names that go on from what is typed."""
+        from rlplay.scenario.algorithms import PRESETS
+
+        return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
+
+
+class DeviceName(_Word):
+    """Where to compute. Whether this machine has it is known to the engine only, which is the one to load torch."""
+
+    name = "device"
+    known = ("auto", "cpu", "cuda", "mps", "xpu", "npu")
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse what names no device anywhere, such as tpu."""
+        kind, colon, number = value.partition(":")
+        if kind not in self.known or (colon and not number.isdecimal()):
+            self.fail(f"unknown device {value!r}; it is one of {', '.join(self.known)}", param, ctx)
+        return value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The names that go on from what is typed."""
+        return [CompletionItem(name) for name in self.known if name.startswith(incomplete)]
+
+
+SCENARIO, ALGORITHM, DEVICE = ScenarioName(), AlgorithmName(), DeviceName()

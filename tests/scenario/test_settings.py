@@ -1,0 +1,46 @@
+"""Refusals of settings: in plain words, with what is allowed and what was given."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.settings import Settings, check, takes, written
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("learning_rate", "abc", "learning_rate is a number from 0 to 1, e.g. 0.0004; got 'abc'"),
+        ("learning_rate", 2.0, "learning_rate is a number from 0 to 1, e.g. 0.0004; got 2.0"),
+        ("num_prompts", "2.5", "num_prompts is a whole number from 1 to 1024, e.g. 8; got '2.5'"),
+        ("num_prompts", 0, "num_prompts is a whole number from 1 to 1024, e.g. 8; got 0"),
+        ("dynamic_sampling", "maybe", "dynamic_sampling is true or false; got 'maybe'"),
+        ("epsilon_high", "abc", "epsilon_high is a number from 0 to 10, or none; got 'abc'"),
+        ("returns", "gea", "returns is one of broadcast, to_go, vine, gae; got 'gea'; did you mean 'gae'?"),
+        ("returns", "xyzzy", "returns is one of broadcast, to_go, vine, gae; got 'xyzzy'"),
+        ("reward_weights", "correct", "a weight for each reward by name, e.g. {correct: 1}; got 'correct'"),
+        ("algorithm", None, "algorithm is the name of an algorithm, e.g. grpo; got None"),
+        ("bta", 1, "unknown setting 'bta'; did you mean 'beta'?"),
+    ],
+)
+def test_a_refusal_says_what_is_allowed_and_what_was_given(name: str, value: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words) + "$"):
+        check(name, value)
+
+
+@pytest.mark.parametrize("name", KNOBS)
+def test_no_python_is_spoken(name: str) -> None:
+    assert not re.search(r"\b(float|int|bool|dict|str|None|NoneType)\b", takes(name))
+
+
+@pytest.mark.parametrize("name", KNOBS)
+def test_what_is_given_as_an_example_is_taken(name: str) -> None:
+    if example := re.search(r"e\.g\. (.+)$", takes(name)):
+        check(name, example[1])
+    if takes(name).endswith("or none"):
+        assert check(name, "none") is None
+    assert check(name, written(getattr(Settings(), name))) == getattr(Settings(), name)
