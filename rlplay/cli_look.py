@@ -9,7 +9,7 @@ from typing import Literal
 
 import click
 
-from rlplay.cli_words import ALGORITHM, SCENARIO
+from rlplay.cli_words import ALGORITHM, RUN, SCENARIO
 from rlplay.trace.text import visible, visible_lines
 
 
@@ -102,16 +102,15 @@ def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]
 
 
 @click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
-@click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("recorded", metavar="RUN", type=RUN)
 @click.option("--format", "kind", type=click.Choice(["npz", "jsonl"]), required=True, help="What to write.")
 @click.option("--update", type=click.IntRange(min=1), metavar="N", help="Only this update's tokens.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
 def export(recorded: Path, kind: Literal["npz", "jsonl"], update: int | None, out: Path) -> None:
     """Write a run's tokens and numbers for other tools."""
-    from rlplay import paths
     from rlplay.trace.export import export as write
 
-    write(paths.find_run(recorded), kind, out, update)
+    write(recorded, kind, out, update)
     _echo(f"wrote {out}")
 
 

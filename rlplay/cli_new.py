@@ -7,25 +7,23 @@ from pathlib import Path
 
 import click
 
+from rlplay.cli_words import RUN
 from rlplay.trace.text import visible_lines
 
 
 @click.command(epilog="Example: rlplay new my-first")
 @click.argument("name")
-@click.option(
-    "--from", "recorded", type=click.Path(path_type=Path), metavar="RUN", help="Do what was done in this run."
-)
+@click.option("--from", "recorded", type=RUN, metavar="RUN", help="Do what was done in this run.")
 def new(name: str, recorded: Path | None) -> None:
     """Write a scenario file to start from: NAME.yaml, in the current directory unless NAME is a path.
 
     With --from RUN, its script does what was done in a recorded run: the same task, seed and settings, the knobs
     turned where they were, labels and ways back. On the same device it gives the same numbers.
     """
-    from rlplay import paths
     from rlplay.scenario.new import example, from_run, write
 
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
-    write(path, example(path) if recorded is None else from_run(paths.find_run(recorded), path))
+    write(path, example(path) if recorded is None else from_run(recorded, path))
     click.echo(visible_lines(f"wrote {path}; play it: {shlex.join(['rlplay', str(path)])}"))
 
 

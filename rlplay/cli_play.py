@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlplay.cli_words import ALGORITHM, DEVICE, SCENARIO
+from rlplay.cli_words import ALGORITHM, DEVICE, RUN, SCENARIO
 from rlplay.curtain import curtain
 
 if TYPE_CHECKING:
@@ -99,20 +99,18 @@ def _job_going_on(recorded: Path, device: str) -> Job:
     """The job that goes on with a recorded run. Its script is left out: where in it the run stopped is not recorded."""
     import msgspec
 
-    from rlplay import paths
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.runfile import RunReader
 
-    path = paths.find_run(recorded)
-    with RunReader(path) as reader:
+    with RunReader(recorded) as reader:
         # Before the end of the first update, going on is beginning again.
         if reader.last_snapshot() is None and reader.updates():
-            raise click.UsageError(f"{path} has no snapshot to go on from; 'rlplay replay' still shows it")
+            raise click.UsageError(f"{recorded} has no snapshot to go on from; 'rlplay replay' still shows it")
         try:
             scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
         except msgspec.MsgspecError as error:
-            raise click.UsageError(f"{path}: its scenario cannot be read: {error}") from error
-    return Job(msgspec.structs.replace(scenario, script=[]), str(path), device, resume=True)
+            raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
+    return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
 
 
 def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, Any]) -> None:
@@ -127,13 +125,13 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
 
 
 @click.command(epilog="Example: rlplay resume last")
-@click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("recorded", metavar="RUN", type=RUN)
 @_DEVICE
 def resume(recorded: Path, device: str) -> int:
     """Go on with a recorded run in the playground, from its last snapshot."""
     with curtain(recorded.stem):
         job = _job_going_on(recorded, device)
-        _needs_a_terminal(f"rlplay run --resume {recorded}")
+        _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import play as open_playground
     return open_playground(job)
 
@@ -141,7 +139,7 @@ def resume(recorded: Path, device: str) -> int:
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="Go on with a recorded run instead.")
+@click.option("--resume", type=RUN, metavar="RUN", help="Go on with a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
 def run(
@@ -182,30 +180,24 @@ def run(
 
 
 @click.command(epilog="Example: rlplay replay last")
-@click.argument("recorded", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("recorded", metavar="RUN", type=RUN)
 def replay(recorded: Path) -> int:
     """Open a recorded run, finished or still growing."""
-    from rlplay import paths
-
-    path = paths.find_run(recorded)
     _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
     from rlplay.ui.start import replay as open_replay
 
-    return open_replay(path)
+    return open_replay(recorded)
 
 
 @click.command(epilog="Example: rlplay compare RUN RUN, each a name that 'rlplay runs' lists")
-@click.argument("one", metavar="RUN", type=click.Path(path_type=Path))
-@click.argument("other", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("one", metavar="RUN", type=RUN)
+@click.argument("other", metavar="RUN", type=RUN)
 def compare(one: Path, other: Path) -> int:
     """Open two recorded runs side by side: curves in one plot, the same prompts next to each other."""
-    from rlplay import paths
-
-    found = paths.find_run(one), paths.find_run(other)
     _needs_a_terminal(f"rlplay export {shlex.quote(str(one))} --format jsonl --out PATH, and so for the other")
     from rlplay.ui.start import compare as open_comparison
 
-    return open_comparison(*found)
+    return open_comparison(one, other)
 
 
 @click.command()

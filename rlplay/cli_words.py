@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -9,8 +10,9 @@ from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
     _Word = click.ParamType[str]
+    _Found = click.ParamType[Path]
 else:
-    _Word = click.ParamType  # not generic at run time before click 8.4
+    _Word = _Found = click.ParamType  # not generic at run time before click 8.4
 
 
 class ScenarioName(_Word):
@@ -82,4 +84,33 @@ class DeviceName(_Word):
         return [CompletionItem(name) for name in self.known if name.startswith(incomplete)]
 
 
-SCENARIO, ALGORITHM, DEVICE = ScenarioName(), AlgorithmName(), DeviceName()
+class RunName(_Found):
+    """A recorded run: a path, a name or a part of one, or `last`."""
+
+    name = "run"
+
+    def convert(
+        self,
+        value: str | Path,
+        param: click.Parameter | None,  # noqa: ARG002 - click's signature
+        ctx: click.Context | None,  # noqa: ARG002 - click's signature
+    ) -> Path:
+        """The run's file. Raises ValueError, one line, if no run or several fit."""
+        from rlplay.paths import find_run
+
+        return find_run(value)
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The names that go on from what is typed; files where none does."""
+        from rlplay.paths import list_runs
+
+        names = [name for name in ("last", *(run.stem for run in list_runs())) if name.startswith(incomplete)]
+        return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+
+
+SCENARIO, ALGORITHM, DEVICE, RUN = ScenarioName(), AlgorithmName(), DeviceName(), RunName()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
 
 SUFFIX = ".rlplay"
+_LISTED = 5  # of the runs that a name may mean
 
 
 def home() -> Path:
@@ -50,21 +52,25 @@ def list_runs() -> list[Path]:
 
 
 def find_run(given: str | Path) -> Path:
-    """The run file that `given` names: a path, a file name in the runs folder, or a part that only one name has.
+    """The run file that `given` names: a path, else a name in the runs folder, how only one begins, or a part of one.
 
     "last" is the newest run. Raises ValueError, one line, if no run or several fit.
     """
+    name = str(given)
     if Path(given).is_file():
         return Path(given)
     runs = list_runs()
-    if str(given) == "last" and runs:
+    if name == "last" and runs:
         return runs[0]
-    exact = [run for run in runs if str(given) in (run.name, run.stem)]
-    fitting = exact or [run for run in runs if str(given) in run.name]
+    ways: tuple[Callable[[Path], bool], ...] = (
+        lambda run: name in (run.name, run.stem),
+        lambda run: run.name.startswith(name),
+        lambda run: name in run.stem,
+    )
+    fitting = next(filter(None, ([run for run in runs if fits(run)] for fits in ways)), [])
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise ValueError(
-            f"{given!s} fits {len(fitting)} runs ({fitting[0].stem}, {fitting[1].stem}…); write more of it"
-        )
-    raise ValueError(f"no run {str(given)!r}, neither as a file nor in {runs_folder()}; `rlplay runs` lists them")
+        listed = ", ".join(run.stem for run in fitting[:_LISTED]) + ", …" * (len(fitting) > _LISTED)
+        raise ValueError(f"{name!r} fits {len(fitting)} runs, newest first: {listed}; write more of the one you mean")
+    raise ValueError(f"no run {name!r}, neither as a file nor in {runs_folder()}; 'rlplay runs' lists them")

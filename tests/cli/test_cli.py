@@ -198,7 +198,7 @@ def test_options_open_the_playground(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         assert (seen["name"], seen["seed"]) == (name, 3)
 
 
-def test_names_complete_in_the_shell() -> None:
+def test_names_complete_in_the_shell(tmp_path: Path) -> None:
     complete = ShellComplete(cli.cli, {}, "rlplay", "_RLPLAY_COMPLETE")
 
     def names(args: list[str], typed: str) -> set[str]:
@@ -209,6 +209,10 @@ def test_names_complete_in_the_shell() -> None:
     assert names(["run"], "two") == {"two-plus-two"}
     assert names(["run", "--algorithm"], "dr") == names(["algorithms"], "dr") == {"dr-grpo"}
     assert "--seed" in names([], "--se")
+    assert names([], "--dev") | names(["--device"], "c") == {"--device", "cpu", "cuda"}
+    synthetic_run(tmp_path / "home" / "runs" / "2026-01-02_a.rlplay", updates=1)
+    assert names(["replay"], "2026") == names(["new", "x", "--from"], "2026") == {"2026-01-02_a"}
+    assert names(["compare", "last"], "l") == {"last"}
 
 
 @pytest.fixture
