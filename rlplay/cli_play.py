@@ -113,12 +113,18 @@ def _job_going_on(recorded: Path, device: str) -> Job:
     return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
 
 
+def _typed(changes: dict[str, Any]) -> list[str]:
+    """The options that were given, as words of a command line."""
+    words = []
+    for name, value in changes.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if each is not None:
+                words += ["--set" if name == "sets" else f"--{name}", str(each)]
+    return words
+
+
 def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, Any]) -> None:
-    given = [
-        f"--{name.removesuffix('s') if name == 'sets' else name}"
-        for name, value in changes.items()
-        if value not in (None, ())
-    ]
+    given = _typed(changes)[:1]
     given += ["the scenario"] * (scenario is not None) + ["--out"] * (out is not None)
     if given:
         raise click.UsageError(f"--resume goes on with the run's own scenario and settings; leave {given[0]} away")
@@ -205,21 +211,20 @@ def compare(one: Path, other: Path) -> int:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
 )
-def serve(scenario: str | None, port: int) -> None:
-    """Open the playground in this machine's browsers; each tab is a run of its own.
+@_with_changes
+def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:
+    """Open the playground in this machine's browsers; each tab is a run of its own, with the same options.
 
     It is at http://127.0.0.1:N, for this machine alone.
     """
     from importlib.util import find_spec
 
-    from rlplay.scenario.loader import load
-
-    load(scenario or FLAGSHIP)  # what is wrong with it is said here, not in the browser
+    _scenario(scenario, changes)  # what is wrong with it is said here, not in the browser
     if find_spec("textual_serve") is None:
         raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
     from rlplay.serve import serve as serve_playground
 
-    serve_playground(scenario or FLAGSHIP, port)
+    serve_playground([scenario or FLAGSHIP, "--device", device, *_typed(changes)], port)
 
 
 COMMANDS = (play, demo, run, resume, replay, compare, serve)

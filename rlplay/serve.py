@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from aiohttp import web
 from textual_serve.server import Server
@@ -22,10 +22,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Playground(Server):
     """One process of `rlplay SCENARIO` for each tab."""
 
-    def __init__(self, scenario: str, port: int) -> None:
-        """On a `port` that is bound already; `scenario` is what comes after `rlplay` on a command line."""
-        super().__init__(shlex.join([sys.executable, "-m", "rlplay", scenario]), HOST, port, f"rlplay · {scenario}")
-        self.scenario = scenario
+    def __init__(self, words: Sequence[str], port: int) -> None:
+        """On a `port` that is bound already; `words` are what comes after `rlplay` on a command line."""
+        self.scenario = words[0]
+        command = shlex.join([sys.executable, "-m", "rlplay", *words])
+        super().__init__(command, HOST, port, f"rlplay · {self.scenario}")
         # textual-serve's page asks Google for its font; this machine's own has to do.
         self._policy = (
             f"default-src 'self' 'unsafe-inline' data: blob:; connect-src 'self' ws://{HOST}:{port}; "
@@ -71,8 +72,11 @@ def bound(port: int) -> socket.socket:
     return sock
 
 
-def serve(scenario: str, port: int) -> None:
-    """Serve until ctrl+c or SIGTERM. Raises ValueError, one line, if the port is taken."""
+def serve(words: Sequence[str], port: int) -> None:
+    """Serve `rlplay` with these words, the scenario first, until ctrl+c or SIGTERM.
+
+    Raises ValueError, one line, if the port is taken.
+    """
     sock = bound(port)
-    server = Playground(scenario, sock.getsockname()[1])
+    server = Playground(words, sock.getsockname()[1])
     web.run_app(server.application(), sock=sock, print=None, shutdown_timeout=1)

@@ -26,6 +26,7 @@ from tests.terminal import QUERY, child_of, rlplay, running
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PATIENCE = 40
+HANDED_ON = ["--device", "cpu", "--set", "beta=0.1", "--set", "epsilon=0.3", "--seed", "3", "--updates", "9"]
 
 
 class Served:
@@ -34,7 +35,7 @@ class Served:
     def __init__(self, home: Path) -> None:
         (home / "oriented").touch()  # no orientation, whose cards would take the keys
         self.process = subprocess.Popen(
-            rlplay("serve", "two-plus-two", "--port", "0"),
+            rlplay("serve", "two-plus-two", "--port", "0", *HANDED_ON),
             env=os.environ | {"RLPLAY_HOME": str(home)}, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
@@ -105,6 +106,8 @@ async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
         await page.press("?")
         await page.wait_for("Every answer the policy sampled")
         app, engine = served.app(), await served.engine()
+        typed = Path(f"/proc/{app}/cmdline").read_text().split("\0")
+        assert all(word in typed for word in HANDED_ON)
         await page.web.send_json(["resize", {"width": 80, "height": 24}])
     await _there(lambda: _gone(app, engine))
     assert served.process.poll() is None, "other tabs go on"

@@ -121,6 +121,8 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "--modl", "x"], "did you mean '--model'?"),
         (["run", "--nope"], "'rlplay run --help' lists what there is"),
         (["--nope"], "'rlplay --help' lists what there is"),
+        (["serve", "--set", "bta=0.1"], "did you mean 'beta'?"),
+        (["serve", "nowhere"], "there is no scenario 'nowhere'"),
         (["--device", "tpu"], "unknown device 'tpu'; it is one of auto, cpu, cuda"),
         (["resume", "last", "--device", "cuda:one"], "unknown device 'cuda:one'"),
         (["run", "learn-to-think", "--dataset", "nowhere.csv"], "--dataset needs --reward"),
