@@ -37,6 +37,7 @@ from rlplay.ui.session import Session, Source
 from rlplay.ui.stage import AppStage
 from rlplay.ui.themes import THEMES, quiet
 from rlplay.ui.turned import told
+from rlplay.ui.turns import Turns
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
 from rlplay.ui.widgets.inspector import Inspector
@@ -90,6 +91,7 @@ class RlplayApp(App[int]):
         self.sort: Sort = SORTS[0]
         self.finder = Finder()
         self.view = "answers"
+        self.turns = Turns(self, super().on_event)
         self.orients = False  # whether it begins with the orientation
         self._greeted = False
         self.main: Screen[Any]
@@ -298,6 +300,13 @@ class RlplayApp(App[int]):
             self.notify(f"The tokens of update {event.number} were not kept.")
 
     # Verbs
+
+    async def on_event(self, event: events.Event) -> None:
+        """What is typed takes turns; all else happens when it comes."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self.turns.take(event)
+        else:
+            await super().on_event(event)
 
     async def perform(self, name: str, argument: Any = None) -> None:
         """Carry out a verb, as a key or a script would, and begin to paint what it changed."""

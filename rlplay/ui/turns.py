@@ -1,0 +1,62 @@
+"""Keys take turns: each is given out once the one before has done all that it does.
+
+A key that opens a screen, or an input in one, takes effect in several steps, with messages from widget to widget. On a
+busy machine the next keys arrive in between; given out at once they would go to what had the focus before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from textual.app import App
+from textual.events import Key, Paste
+from textual.message_pump import MessagePump
+
+Typed = Key | Paste
+ROUNDS = 4
+"""A key's action, the message that a widget sends at that, what its screen says to the app, and what the app opens."""
+AT_ONCE = "ctrl+q"
+"""Leaving waits for nothing that may be stuck."""
+
+
+class Turns:
+    """Holds back what is typed while something typed before is still at work."""
+
+    def __init__(self, app: App[int], give_out: Callable[[Typed], Awaitable[None]]) -> None:
+        self._app, self._give_out = app, give_out
+        self._waiting: deque[Typed] = deque()
+        self._busy = False
+
+    async def take(self, event: Typed) -> None:
+        """Give `event` out when its turn comes."""
+        if isinstance(event, Key) and event.key == AT_ONCE:
+            await self._give_out(event)
+            return
+        self._waiting.append(event)
+        if not self._busy:
+            self._busy = True
+            # Not the coroutine itself: where the app ends before it has begun, Python would warn of it.
+            self._app.run_worker(self._take_turns, group="keys")  # type: ignore[arg-type]
+
+    async def _take_turns(self) -> None:
+        while self._waiting:
+            before = self._path()
+            await self._give_out(self._waiting.popleft())
+            for _ in range(ROUNDS):
+                # Where the key went, and where the next one would go: what was opened may still be in the making.
+                for stop in dict.fromkeys([*before[:-1], *self._path()]):
+                    await _passed(stop)
+        self._busy = False
+
+    def _path(self) -> list[MessagePump]:
+        """Through whom a key would go now, up to the app."""
+        return list((self._app.focused or self._app.screen).ancestors_with_self)
+
+
+async def _passed(stop: MessagePump) -> None:
+    """Wait until `stop` has done all that it was sent so far, unless it is gone."""
+    done = asyncio.Event()
+    if stop.call_later(done.set):
+        await done.wait()

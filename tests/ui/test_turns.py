@@ -1,0 +1,77 @@
+"""Keys typed faster than the screen follows: none is lost, none goes to what had the focus before."""
+
+import pytest
+from textual import events
+from textual.command import CommandPalette
+from textual.keys import _character_to_key
+from textual.widgets import Input
+
+from rlplay.ui.screens.find import FindScreen
+from rlplay.ui.screens.glossary import GlossaryScreen
+from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.screens.probe import ProbeScreen
+from tests.ui.stage import playground, settled
+
+
+def typed(app, *keys: str) -> None:
+    """All of them at once, before the first has done anything."""
+    for key in keys:
+        single = len(key) == 1
+        app.post_message(events.Key(_character_to_key(key) if single else key, key if single else None))
+
+
+@pytest.mark.parametrize(
+    ("opens", "screen"),
+    [
+        (["/"], FindScreen),
+        (["d"], GlossaryScreen),
+        (["ctrl+p"], CommandPalette),
+        (["k", "down", "down", "enter"], KnobsScreen),
+        (["i", "e"], ProbeScreen),
+    ],
+)
+async def test_what_is_typed_right_after_a_key_that_opens_an_input_stands_in_it(opens, screen):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        before = len(source.commands)
+        typed(app, *opens, *"quzsn")
+        await settled(pilot)
+        assert isinstance(app.screen, screen)
+        assert app.screen.query_one(Input).value.endswith("quzsn")
+        told = [type(command).__name__ for command in source.commands[before:]]
+        assert not {"Advance", "Rewind"} & set(told), "no letter was taken for a verb"
+
+
+async def test_keys_after_the_one_that_closes_belong_to_what_was_below():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        typed(app, *"/length>0", "enter", "u", "d", *"beta", "escape", "u")
+        await settled(pilot)
+        assert app.screen is app.main
+        assert app.finder.query.typed == "length>0"
+        assert [command.until for command in source.commands] == ["update", "update"]
+
+
+async def test_what_is_pasted_keeps_its_place_among_the_keys():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        typed(app, "/", "l", "e")
+        app.post_message(events.Paste("ngth"))
+        typed(app, *">0")
+        await settled(pilot)
+        assert app.screen.query_one(Input).value == "length>0"
+
+
+async def test_leaving_waits_for_nothing():
+    app, _ = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        typed(app, *"/abc", "ctrl+q", *"def")
+        await pilot.pause()
+    assert app.return_code == 0
