@@ -320,6 +320,14 @@ class RlplayApp(App[int]):
             self.lesson.take_over()
         await self.perform(name)
 
+    async def action_quit(self) -> None:
+        """ctrl+q, from anywhere."""
+        await self.perform("quit")
+
+    def action_help_quit(self) -> None:
+        """ctrl+c, which ends other programs."""
+        self.notify("q leaves. ctrl+q does from anywhere, also while you type.", title="Leave?")
+
     async def action_back(self) -> None:
         """From what was found to all answers; from an update looked at to what the engine does."""
         if self.finder.query is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from textual.app import App
 from textual.events import Key, Paste
@@ -27,28 +28,36 @@ class Turns:
     def __init__(self, app: App[int], give_out: Callable[[Typed], Awaitable[None]]) -> None:
         self._app, self._give_out = app, give_out
         self._waiting: deque[Typed] = deque()
-        self._busy = False
+        self.busy = False
 
     async def take(self, event: Typed) -> None:
-        """Give `event` out when its turn comes."""
+        """Give `event` out, now or when its turn comes."""
         if isinstance(event, Key) and event.key == AT_ONCE:
             await self._give_out(event)
-            return
-        self._waiting.append(event)
-        if not self._busy:
-            self._busy = True
-            # Not the coroutine itself: where the app ends before it has begun, Python would warn of it.
-            self._app.run_worker(self._take_turns, group="keys")  # type: ignore[arg-type]
-
-    async def _take_turns(self) -> None:
-        while self._waiting:
+        elif self.busy:
+            self._waiting.append(event)
+        else:
+            self.busy = True
             before = self._path()
-            await self._give_out(self._waiting.popleft())
-            for _ in range(ROUNDS):
-                # Where the key went, and where the next one would go: what was opened may still be in the making.
-                for stop in dict.fromkeys([*before[:-1], *self._path()]):
-                    await _passed(stop)
-        self._busy = False
+            await self._give_out(event)
+            # Not the coroutine itself: where the app ends before it has begun, Python would warn of it.
+            self._app.run_worker(partial(self._take_turns, before), group="keys")  # type: ignore[arg-type]
+
+    async def _take_turns(self, before: list[MessagePump]) -> None:
+        try:
+            await self._done(before)
+            while self._waiting:
+                before = self._path()
+                await self._give_out(self._waiting.popleft())
+                await self._done(before)
+        finally:
+            self.busy = False
+
+    async def _done(self, before: list[MessagePump]) -> None:
+        """Wait until all is done of the key that went the way `before`, and what it opened can take the next."""
+        for _ in range(ROUNDS):
+            for stop in dict.fromkeys([*before[:-1], *self._path()]):
+                await _passed(stop)
 
     def _path(self) -> list[MessagePump]:
         """Through whom a key would go now, up to the app."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from textual.pilot import Pilot
+
+from tests.ui.stage import turned
 
 
 @pytest.fixture(autouse=True)
@@ -11,3 +14,15 @@ def _true_colour(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
+
+
+@pytest.fixture(autouse=True)
+def _whole_presses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A press is over once every key has had its turn, however busy the machine is."""
+    press = Pilot.press
+
+    async def whole(self: Pilot[object], *keys: str) -> None:
+        await press(self, *keys)
+        await turned(self)
+
+    monkeypatch.setattr(Pilot, "press", whole)

@@ -101,9 +101,17 @@ def all_text(widget: Any) -> str:
     return "\n".join("".join(segment.text for segment in widget.line(row)) for row in range(widget.count()))
 
 
+async def turned(pilot: Any) -> None:
+    """Every key has had its turn."""
+    turns = getattr(pilot.app, "turns", None)
+    while turns is not None and turns.busy:
+        await pilot.pause()
+
+
 async def settled(pilot: Any) -> None:
     """All events that are there have arrived and been painted."""
     for _ in range(3):
         await pilot.pause()
+        await turned(pilot)
     pilot.app.paint()
     await pilot.pause()
