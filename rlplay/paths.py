@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import re
@@ -21,13 +22,22 @@ def home() -> Path:
 
 
 def first_time() -> bool:
-    """Whether nobody has played here yet. True only once, and never where that cannot be noted."""
+    """Whether nobody has been shown around here yet. Never where that could not be noted."""
     try:
         home().mkdir(parents=True, exist_ok=True)
-        (home() / "oriented").touch(exist_ok=False)
     except OSError:
         return False
-    return not list_runs()
+    return os.access(home(), os.W_OK) and not _oriented().exists()
+
+
+def note_oriented() -> None:
+    """Somebody has been shown around, or did not want to be."""
+    with contextlib.suppress(OSError):  # then the orientation comes once more
+        _oriented().touch()
+
+
+def _oriented() -> Path:
+    return home() / "oriented"
 
 
 def runs_folder() -> Path:

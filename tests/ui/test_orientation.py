@@ -12,6 +12,12 @@ from tests.ui.stage import playground, settled
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
 
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    """What is noted is noted here."""
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+
+
 def lit(app) -> set[str]:
     return {f"#{part.id}" if part.id else type(part).__name__ for part in app.main.query(f".{LIT}")}
 
@@ -61,16 +67,19 @@ async def test_it_does_not_come_by_itself():
         assert app.screen is app.main
 
 
-def test_the_first_time_is_noted_and_over(tmp_path, monkeypatch):
-    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "new"))
-    assert [paths.first_time() for _ in range(3)] == [True, False, False]
-
-
-def test_who_has_played_before_needs_none(tmp_path, monkeypatch):
-    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "old.rlplay").touch()
-    assert not paths.first_time()
+@pytest.mark.parametrize(
+    ("keys", "seen"),
+    [([], False), (["space", "x", "x"], False), (["escape"], True), (["x", "escape"], True), (["x"] * 4, True)],
+)
+async def test_it_counts_once_it_was_finished_or_skipped(keys, seen):
+    assert paths.first_time()
+    app, _ = playground()
+    app.orients = True
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press(*keys)
+        await settled(pilot)
+    assert paths.first_time() == (not seen)
 
 
 def test_where_it_cannot_be_noted_it_does_not_come_at_all(tmp_path, monkeypatch):
@@ -89,4 +98,4 @@ def test_demos_and_resumed_runs_begin_without_it(tmp_path, monkeypatch, demo, re
     job = Job(scenario=load("two-plus-two"), run=str(tmp_path / "run.rlplay"), device="cpu", resume=resume)
     start.play(job, demo)
     assert opened == [comes]
-    assert paths.first_time() == (not comes), "only who has seen it will not see it"
+    assert paths.first_time(), "nobody has seen it yet"

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from rlplay.paths import note_oriented
 from rlplay.ui.widgets.narrator import keyed
 
 LIT = "-lit"
@@ -103,7 +104,7 @@ class OrientationScreen(ModalScreen[None]):
         event.stop()
         event.prevent_default()
         if event.key == "escape":
-            self.dismiss()
+            self._end()
         else:
             self._go_on()
 
@@ -114,7 +115,7 @@ class OrientationScreen(ModalScreen[None]):
     def _go_on(self) -> None:
         self._at += 1
         if self._at == len(CARDS):
-            self.dismiss()
+            self._end()
             return
         card, narrow = CARDS[self._at], self._main.has_class("-narrow")
         self.set_class(card.high and narrow, "-high")
@@ -127,6 +128,10 @@ class OrientationScreen(ModalScreen[None]):
         more = f" {card.narrow}" if narrow and card.narrow else ""
         self.query_one(Static).update(keyed(card.text + more))
         self._light(card.lights)
+
+    def _end(self) -> None:
+        note_oriented()
+        self.dismiss()
 
     def _light(self, parts: str) -> None:
         for part in self._main.query(f".{LIT}"):
