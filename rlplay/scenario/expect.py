@@ -29,6 +29,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from rlplay.trace.metrics import titled
 from rlplay.trace.update import Update
 
 TOLERANCE = 1e-4
@@ -142,21 +143,21 @@ def not_reached(expect: Expect) -> Outcome:
 
 def _metric(quantity: MetricValue, history: Series) -> tuple[str, float]:
     update, value = _point(quantity.metric, quantity.at, history)
-    what = f"{quantity.metric} at update {update}"
+    what = f"{titled(quantity.metric)} at update {update}"
     if quantity.minus is not None:
         other, base = _point(quantity.metric, quantity.minus, history)
         return f"{_change(quantity.metric, (other, base), (update, value))}, a difference of", value - base
     if quantity.ratio_to is not None:
         other, base = _point(quantity.metric, quantity.ratio_to, history)
         if base == 0:
-            raise LookupError(f"{quantity.metric} at update {other} is 0, which has no multiple")
+            raise LookupError(f"{titled(quantity.metric)} at update {other} is 0, which has no multiple")
         return f"{_change(quantity.metric, (other, base), (update, value))}, a ratio of", value / base
     return f"{what} is", value
 
 
 def _change(name: str, before: tuple[int, float], after: tuple[int, float]) -> str:
     (then, base), (now, value) = before, after
-    return f"{name} from {_written(base)} at update {then} to {_written(value)} at update {now}"
+    return f"{titled(name)} from {_written(base)} at update {then} to {_written(value)} at update {now}"
 
 
 def _written(value: float) -> str:
@@ -166,10 +167,10 @@ def _written(value: float) -> str:
 def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
     updates, values = history.series(name)
     if not len(updates):
-        raise LookupError(f"no {name} has been recorded")
+        raise LookupError(f"{titled(name)} has not been recorded")
     if isinstance(at, int):
         if at not in list(updates):
-            raise LookupError(f"no {name} has been recorded at update {at}")
+            raise LookupError(f"{titled(name)} has not been recorded at update {at}")
         index = list(updates).index(at)
     else:
         index = 0 if at == "first" else -1

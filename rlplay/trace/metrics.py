@@ -135,3 +135,13 @@ def describe(name: str) -> Metric | None:
     head, _, rest = name.partition("/")
     _, _, tail = rest.rpartition("/")
     return METRICS.get(f"{head}/*/{tail}")
+
+
+def titled(name: str) -> str:
+    """What a logged name is called in words, one of a family with its part: "Gold score helpful"; else as it is."""
+    row = describe(name)
+    if row is None or row.name == name:
+        return name if row is None else row.title
+    title, comma, kind = row.title.partition(",")
+    part = name.partition("/")[2].rpartition("/")[0]
+    return f"{title} {part}{comma}{kind}"

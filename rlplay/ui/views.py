@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from textual.content import Content
 
 from rlplay.trace.history import History
-from rlplay.trace.metrics import describe
+from rlplay.trace.metrics import describe, titled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.picture import Picture, Size, number
@@ -152,10 +152,7 @@ def with_average(curve: Curve, smoothing: float) -> list[Curve]:
 
 def single(metric: str) -> Lines:
     """A panel with one metric, titled as the registry titles it."""
-    row = describe(metric)
-    part = metric.split("/")[1].replace("*", "") if row is not None and "*" in row.name else ""
-    title = metric if row is None else f"{row.title} {part}".strip()
-    return Lines(visible(title), (Trace(metric),))
+    return Lines(visible(titled(metric)), (Trace(metric),))
 
 
 REWARD = Lines("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward", "held out", "points")))
@@ -184,7 +181,23 @@ PAIRS = (
     Lines("Told apart", (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right"))),
     Lines("Log-probability", (Trace("logps/chosen", "chosen"), Trace("logps/rejected", "rejected", "dotted"))),
 )
-"""What there is to see where answers are learned from, instead of reward, KL, ratio and length."""
+"""What there is to see where pairs are learned from, instead of reward, KL, ratio and length."""
+
+IMITATION = (
+    Lines("Loss", (Trace("loss"),)),
+    Lines("Token accuracy", (Trace("mean_token_accuracy"),)),
+    Lines("Log-probability", (Trace("logps/chosen"),)),
+    Lines("Entropy", (Trace("entropy"),)),
+)
+"""What there is to see of fine-tuning."""
+
+SCORES = (
+    Lines("Loss", (Trace("loss"),)),
+    Lines("Told apart", (Trace("accuracy"), Trace("margin", "margin", "dotted", "right"))),
+    Lines("Score", (Trace("mean_reward", "mean"), Trace("max_reward", "highest", "dotted"))),
+    Lines("Gradient norm", (Trace("grad_norm"),)),
+)
+"""What there is to see of a reward model that is trained."""
 
 
 def exact(value: float) -> str:

@@ -53,19 +53,25 @@ def test_metrics(claim: dict[str, Any], value: float, passed: bool) -> None:
 
 
 def test_the_sentence_says_what_was_seen() -> None:
-    assert outcome(metric="reward", above=0.7).sentence == "reward at update 10 is 0.75; above 0.7: holds"
+    assert outcome(metric="reward", above=0.7).sentence == "Reward at update 10 is 0.75; above 0.7: holds"
     assert outcome(metric="reward", at=0, minus=10, below=-0.6).sentence == (
-        "reward from 0.75 at update 10 to 0.25 at update 0, a difference of −0.5; below −0.6: does not hold"
+        "Reward from 0.75 at update 10 to 0.25 at update 0, a difference of −0.5; below −0.6: does not hold"
     )
     assert outcome(metric="reward", ratio_to=0, above=2).sentence == (
-        "reward from 0.25 at update 0 to 0.75 at update 10, a ratio of 3; above 2: holds"
+        "Reward from 0.25 at update 0 to 0.75 at update 10, a ratio of 3; above 2: holds"
     )
+
+
+def test_the_sentence_has_the_registrys_words() -> None:
+    assert "Length has not" in outcome(metric="completions/mean_length", above=0).sentence
+    assert "Held-out gold score helpful has not" in outcome(metric="eval_gold/helpful/mean", above=0).sentence
+    assert "Reward part a/b, std has not" in outcome(metric="rewards/a/b/std", above=0).sentence
 
 
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        ({"metric": "rewrad", "above": 0}, "no rewrad has been recorded"),
+        ({"metric": "rewrad", "above": 0}, "rewrad has not been recorded"),
         ({"metric": "reward", "at": 7, "above": 0}, "at update 7"),
         ({"probability": "4", "above": 0}, "no update has finished"),
     ],

@@ -207,7 +207,7 @@ async def test_any_metric_takes_a_place_and_a_log_scale():
             await pilot.press("down")
             titles.add(title(app.panels[3]).split(" ━")[0])
         assert any(text.startswith("Gradient norm") for text in titles)
-        assert any(text.startswith("Reward part, mean correct") for text in titles)
+        assert any(text.startswith("Reward part correct, mean") for text in titles)
         assert title(app.panels[3]).startswith("Length"), "all the way round"
         await pilot.press("L")
         assert title(app.panels[3]).endswith("· log")

@@ -12,9 +12,10 @@ from rlplay.trace.update import Update
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.narrate import narrate, narrate_run
-from rlplay.ui.views import PAIRS, REWARD, single
+from rlplay.ui.views import IMITATION, PAIRS, REWARD, SCORES, single
 from rlplay.ui.widgets.curves import OVERVIEW, CurvePanels
 from tests.recorded import synthetic_update
+from tests.ui.stage import playground, settled
 
 METRICS = {
     "loss": 0.6,
@@ -94,3 +95,21 @@ async def test_the_curves_are_those_of_pairs_and_a_chosen_one_stays():
         assert [panel.view for panel in curves.panels[:3]] == list(OVERVIEW[:3])
         assert curves.panels[0].view == REWARD
         assert str(curves.panels[0].render()) == "not computed in this run"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "views", "logged"),
+    [
+        ("sft", IMITATION, {"loss": 2.0, "mean_token_accuracy": 0.5, "logps/chosen": -9.0, "entropy": 1.0}),
+        ("reward-model", SCORES, {"loss": 0.7, "accuracy": 0.5, "margin": 0.1, "mean_reward": 0.0, "grad_norm": 1.0}),
+    ],
+)
+async def test_no_panel_promises_what_never_comes_in_a_stage(algorithm, views, logged):
+    app, source = playground(settings=settings(algorithm))
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.status(**settings(algorithm))
+        await settled(pilot)
+        assert [panel.view for panel in app.curves.panels] == list(views)
+        source.records(records({**logged, "num_tokens": 100.0}))
+        await settled(pilot)
+        assert not any(panel.has_class("-words") for panel in app.curves.panels), "each shows a curve"

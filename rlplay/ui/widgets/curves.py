@@ -22,7 +22,20 @@ from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.search import Search
 from rlplay.ui.smooth import STRENGTHS
-from rlplay.ui.views import FIRST, KL, LENGTH, NOTHING_YET, PAIRS, REWARD, STEP_KL, Source, View, single
+from rlplay.ui.views import (
+    FIRST,
+    IMITATION,
+    KL,
+    LENGTH,
+    NOTHING_YET,
+    PAIRS,
+    REWARD,
+    SCORES,
+    STEP_KL,
+    Source,
+    View,
+    single,
+)
 from rlplay.ui.views import Lines as Curves
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
@@ -261,7 +274,7 @@ def _fitting(words: Content, room: int) -> Content:
 def _overview(settings: dict[str, Any]) -> tuple[View, ...]:
     """What there is to see of an algorithm."""
     if learns_from_answers(settings):
-        return PAIRS
+        return {"sft": IMITATION, "reward": SCORES}.get(settings["loss_type"], PAIRS)
     return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
 
 
