@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -86,6 +87,7 @@ class RlplayApp(App[int]):
         self.knobs: KnobsScreen | None = None
         self.labels: LabelScreen | None = None
         self._waited = False
+        self._untold: set[str] = set()  # what has changed and is not in words yet
         self.lens_choice: str | None = None
         self.signs = False
         self.sort: Sort = SORTS[0]
@@ -139,7 +141,9 @@ class RlplayApp(App[int]):
         self.inspector.border_title = "Token"
         self.banner.border_title = "The engine has ended" if self.session.source.live else "The run cannot be read"
         self.tokens.focus()
-        self.set_interval(1 / FRAMES, self._frame)
+        parts = itertools.cycle((self._paint_answers, self._paint_words, self.curves.draw_next))
+        # A part of the screen at a time: a key press waits for that part at most.
+        self.set_interval(1 / FRAMES / 3, lambda: next(parts)())
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
@@ -201,28 +205,32 @@ class RlplayApp(App[int]):
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         return LENSES[self.lens_choice or AUTOMATIC[phase]]
 
-    def _frame(self) -> None:
-        """One of the curves a frame: a key never waits for all four to be drawn."""
-        self._paint_panels()
-        self.curves.draw_next()
-
     def paint(self) -> None:
         """Bring the panels up to date with what has changed in the session."""
         self._paint_panels()
         self.curves.draw_all()
 
     def _paint_panels(self) -> None:
+        self._paint_answers()
+        self._paint_words()
+
+    def _paint_answers(self) -> None:
         changes = self.session.take_changes()
+        self._untold |= changes
+        if changes:
+            self.header.show(self.session)
+            self.phases.show(self.session)
+        if "status" in changes:
+            self.banner.show(self.session)
+            self.main.set_class(self.session.looking is not None, "-past")
+        if changes & {"update", "look"}:
+            self._list_answers(changes)
+
+    def _paint_words(self) -> None:
+        changes, self._untold = self._untold, set()
         if not changes:
             return
         session = self.session
-        self.header.show(session)
-        self.phases.show(session)
-        if "status" in changes:
-            self.banner.show(session)
-            self.main.set_class(session.looking is not None, "-past")
-        if changes & {"update", "look"}:
-            self._paint_answers(changes)
         if changes & {"update", "status", "history"}:
             self._inspect()
             self.narrator.narrate(self._narration())
@@ -251,14 +259,12 @@ class RlplayApp(App[int]):
         phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
         return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
 
-    def _paint_answers(self, changes: set[str]) -> None:
-        session = self.session
+    def _list_answers(self, changes: set[str]) -> None:
+        session, preview = self.session, self.preview
         listed = self.finder.look(session.shown, order(session.shown, self.sort))
-        lens = self.lens
         self.tokens.words = visible_lines(session.problem) or self.finder.nothing or VACANT[session.place]
-        preview = self.preview
         self.tokens.show(
-            preview.shown or session.shown, listed, lens, self.lens_choice is None, self.signs,
+            preview.shown or session.shown, listed, self.lens, self.lens_choice is None, self.signs,
             preview.turned, preview.version, self.finder,
         )  # fmt: skip
         if listed and self.tokens.cursor[0] not in listed:
@@ -311,7 +317,7 @@ class RlplayApp(App[int]):
     async def perform(self, name: str, argument: Any = None) -> None:
         """Carry out a verb, as a key or a script would, and begin to paint what it changed."""
         await ACTIONS[name](self, argument)
-        self._frame()
+        self._paint_panels()
 
     async def action_verb(self, name: str) -> None:
         """A key on a verb."""
@@ -392,7 +398,7 @@ class RlplayApp(App[int]):
 
     def _show_preview(self) -> None:
         self.session.changed.add("update")
-        self._frame()
+        self._paint_panels()
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 
