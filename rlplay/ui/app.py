@@ -100,6 +100,7 @@ class RlplayApp(App[int]):
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels()
+        self._parts = itertools.cycle((self._paint_answers, self._paint_words, self.curves.draw_next))
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
 
     @property
@@ -141,9 +142,7 @@ class RlplayApp(App[int]):
         self.inspector.border_title = "Token"
         self.banner.border_title = "The engine has ended" if self.session.source.live else "The run cannot be read"
         self.tokens.focus()
-        parts = itertools.cycle((self._paint_answers, self._paint_words, self.curves.draw_next))
-        # A part of the screen at a time: a key press waits for that part at most.
-        self.set_interval(1 / FRAMES / 3, lambda: next(parts)())
+        self.set_interval(1 / FRAMES / 3, self._paint_next)
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
@@ -204,6 +203,10 @@ class RlplayApp(App[int]):
         # While a step is still being searched for, nothing has been pulled: credit's colours stay.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         return LENSES[self.lens_choice or AUTOMATIC[phase]]
+
+    def _paint_next(self) -> None:
+        """A part of the screen at a time: a key press waits for that part at most."""
+        next(self._parts)()
 
     def paint(self) -> None:
         """Bring the panels up to date with what has changed in the session."""
