@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import click
 
@@ -33,7 +33,6 @@ def list_scenarios() -> None:
 @click.argument("scenario", type=SCENARIO)
 def show(scenario: str) -> None:
     """Explain one scenario: what it asks, its settings, what it expects."""
-    from rlplay.scenario.algorithms import PRESETS
     from rlplay.scenario.expect import Expect
     from rlplay.scenario.loader import load
     from rlplay.scenario.script import parse
@@ -42,16 +41,33 @@ def show(scenario: str) -> None:
     _echo(f"{found.title}: {found.question}\n")
     if found.summary:
         _echo(click.wrap_text(found.summary, width=100) + "\n")
-    algorithm = PRESETS[found.settings.get("algorithm", "grpo")]
-    _echo(f"algorithm  {algorithm.title} ({algorithm.paper})")
+    if not found.stages:
+        _echo(f"algorithm  {_algorithm(found.settings)}")
     _echo(f"task       {found.task or found.dataset}   model {found.model}   seed {found.seed}")
-    for name, value in found.settings.items():
-        if name != "algorithm":
-            _echo(f"           {name} = {value}")
+    _settings(found.settings)
+    for stage in found.stages:
+        algorithm = _algorithm(found.settings | stage.settings)
+        _echo(f"stage      {stage.name}, {stage.updates} updates: {algorithm}")
+        _settings(stage.settings)
     claims = [step.text for step in parse(found.script) if isinstance(step, Expect)]
     for number, text in enumerate(claims):
         _echo(f"{'expects' if number == 0 else '':<11}{text}")
     _echo(f"\nPlay it: rlplay {scenario}      Check it: rlplay run {scenario}")
+
+
+def _algorithm(settings: dict[str, Any]) -> str:
+    from rlplay.scenario.algorithms import PRESETS
+
+    preset = PRESETS[settings.get("algorithm", "grpo")]
+    return f"{preset.title} ({preset.paper})" if preset.paper else preset.title
+
+
+def _settings(settings: dict[str, Any]) -> None:
+    from rlplay.scenario.settings import written
+
+    for name, value in settings.items():
+        if name != "algorithm":
+            _echo(f"           {name} = {written(value)}")
 
 
 @click.command()

@@ -152,13 +152,15 @@ def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
         raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(texts)} numbers")
     try:
         read = [_read(answer) for answer in answers]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise Halt(
             f"reward function {name!r} gave something that is not a number, None or a list of (end, score) pairs"
         ) from None
     for i, (answer, value) in enumerate(zip(answers, read, strict=True)):
         if answer is not None and not math.isfinite(total(value)):
-            raise Halt(f"reward function {name!r} gave {value} for completion {i}: {texts[i][:60]!r}")
+            raise Halt(
+                f"reward function {name!r} gave {value} for completion {i}, {texts[i][:60]!r}; mend it, then go on"
+            )
     return read
 
 

@@ -118,9 +118,11 @@ class _Reloading:
     def __call__(self, **given: Any) -> Any:
         """The scores of the function, which is given those of the columns that it takes."""
         self._refresh()
+        if missing := _missing(self._function, given):
+            raise OwnError(f"{self._path}: {self._name} asks for {missing!r}; the columns here are {', '.join(given)}")
         try:
             return self._function(**accepted(self._function, given))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise OwnError(_blame(self._path, error)) from error
 
     def _refresh(self) -> None:
@@ -140,6 +142,15 @@ def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, A
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return given
     return {name: value for name, value in given.items() if name in parameters}
+
+
+def _missing(function: Callable[..., Any], given: dict[str, Any]) -> str | None:
+    """The first parameter that `function` cannot do without and that is not `given`."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [
+        p.name for p in inspect.signature(function).parameters.values() if p.kind in by_name and p.default is p.empty
+    ]
+    return next((name for name in needed if name not in given), None)
 
 
 def _function(path: Path, name: str) -> Callable[..., Any]:
@@ -167,7 +178,7 @@ def _module(path: Path) -> types.ModuleType:
     except SyntaxError as error:
         place = path if error.filename is None else error.filename
         raise OwnError(f"{place}:{error.lineno}: SyntaxError: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself must not end the run
         raise OwnError(_blame(path, error)) from error
     return module
 
@@ -184,7 +195,7 @@ def _own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
     return {name: load_reward(entry) for name, entry in chosen.items()}
 
 
-def _blame(path: Path, error: Exception) -> str:
+def _blame(path: Path, error: BaseException) -> str:
     """`FILE:LINE: Kind: message`, the line being the last one of the user's file that was running."""
     user = path.resolve()
     frames = traceback.extract_tb(error.__traceback__)
@@ -224,7 +235,9 @@ def _rows(path: Path) -> list[Any]:
         return reader(path)
     except OSError as error:
         raise OwnError(f"{path}: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise OwnError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start + 1}; save it as UTF-8") from None
+    except csv.Error as error:
         raise OwnError(f"{path}: cannot be read: {error}") from None
     except json.JSONDecodeError as error:
         raise OwnError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None

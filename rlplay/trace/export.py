@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -30,28 +31,31 @@ def export_npz(reader: RunReader, out: Path, update: int | None = None) -> None:
                  for name, array in arrays(found, reader.settings(found.number)).items())  # fmt: skip
     else:
         named = (pair for found in _updates(reader, update) for pair in arrays(found, reader.settings(update)).items())
-    draft = _draft(out)
-    try:
+    with _draft(out) as draft:
         write_npz(draft, named)
-        draft.replace(out)
-    except OSError as error:
-        raise RunFileError(f"{out} cannot be written ({error}); choose another path") from error
 
 
 def export_jsonl(reader: RunReader, out: Path, update: int | None = None) -> None:
     """One line for each completion, fields as in `export_jsonl.lines`."""
-    draft = _draft(out)
+    with _draft(out) as draft, draft.open("wb") as file:
+        for found in _updates(reader, update):
+            file.writelines(lines(found))
+
+
+@contextmanager
+def _draft(out: Path) -> Iterator[Path]:
+    """A file to write that becomes `out` once it is whole, and leaves nothing behind if it never is."""
+    if out.exists():
+        raise RunFileError(f"{out} exists already; choose another path, or remove it")
+    draft = out.with_name(out.name + ".partial")
     try:
-        with draft.open("wb") as file:
-            for found in _updates(reader, update):
-                file.writelines(lines(found))
+        yield draft
         draft.replace(out)
     except OSError as error:
-        raise RunFileError(f"{out} cannot be written ({error}); choose another path") from error
-
-
-def _draft(out: Path) -> Path:
-    return out.with_name(out.name + ".partial")
+        raise RunFileError(f"{out} cannot be written: {error.strerror or error}; choose another path") from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
 
 
 def _updates(reader: RunReader, update: int | None) -> Iterator[Update]:

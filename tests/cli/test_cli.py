@@ -56,6 +56,14 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
         assert f"rlplay run {name}" in out
 
 
+def test_stages_are_shown_with_their_algorithms_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = called(capsys, "show", "rlhf")
+    assert "stage      imitate, 10 updates: Supervised fine-tuning (" in out
+    assert "stage      PPO, 15 updates: PPO for RLHF (" in out
+    assert "           reward_weights = {reward_model: 1}\n" in out
+    assert "algorithm " not in out
+
+
 def test_algorithms(capsys: pytest.CaptureFixture[str]) -> None:
     status, listed, _ = called(capsys, "algorithms")
     assert status == 0

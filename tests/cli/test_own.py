@@ -108,6 +108,26 @@ def test_a_reward_that_cannot_be_loaded(tmp_path: Path, text: str, words: str) -
 FIRST = "def f(completions):\n    return [1.0 for _ in completions]\n"
 
 
+def test_a_column_it_asks_for_in_vain_is_named_with_those_there_are(tmp_path: Path) -> None:
+    text = "def f(completions, solution, style='plain', **others):\n    return [0.0]\n"
+    reward = load_reward(f"{written(tmp_path, 'score.py', text)}:f")
+    with pytest.raises(OwnError, match=r"score\.py: f asks for 'solution'; the columns here are answer, completions$"):
+        reward(answer=["2"], completions=["a"])
+    assert reward(solution=["2"], completions=["a"]) == [0.0]
+
+
+@pytest.mark.parametrize("text", ["raise SystemExit(0)\n", "def f(**columns):\n    exit()\n"])
+def test_a_reward_that_ends_the_program_is_a_mistake_like_any_other(tmp_path: Path, text: str) -> None:
+    with pytest.raises(OwnError, match=r"score\.py:\d: SystemExit"):
+        load_reward(f"{written(tmp_path, 'score.py', text)}:f")(completions=["a"])
+
+
+def test_data_in_another_encoding_says_so(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_bytes("prompt\nGrüße\n".encode("latin-1"))
+    with pytest.raises(OwnError, match=r"rows\.csv: not UTF-8 text: .* at byte 10; save it as UTF-8$"):
+        load_own(tmp_path / "rows.csv", {})
+
+
 def test_a_mended_file_is_read_again(tmp_path: Path) -> None:
     path = written(tmp_path, "score.py", FIRST)
     reward = load_reward(f"{path}:f")

@@ -132,7 +132,7 @@ def test_a_change_inside_a_phase_waits_for_the_next(start: Start) -> None:
     driver.set("num_iterations", 1)
     driver.advance("update", 1, never)
     assert sum(isinstance(r, Stepped) for r in records) == 2
-    with pytest.raises(ValueError, match="out of range"):
+    with pytest.raises(ValueError, match="got -1"):
         driver.set("epsilon", -1)
     with pytest.raises(ValueError, match="evenn"):
         driver.set("reward_weights", {"evenn": 1})
@@ -169,6 +169,9 @@ def test_a_failing_reward_leaves_the_run_as_it_was(start: Start) -> None:
         driver.advance("update", 1, never)
     rewards["uneven"] = lambda prompts: 1 / 0
     with pytest.raises(Halt, match="ZeroDivisionError"):
+        driver.advance("update", 1, never)
+    rewards["uneven"] = lambda completion_ids: [10**400] * len(completion_ids)
+    with pytest.raises(Halt, match="something that is not a number"):
         driver.advance("update", 1, never)
     rewards["uneven"] = good
     driver.advance("update", 1, never)

@@ -177,7 +177,7 @@ def test_the_labeller_errs_as_bradley_and_terry_say() -> None:
         ({"algorithm": "cpo", "beta": 0, "cpo_alpha": 0}, "a beta or a cpo_alpha above 0"),
         ({"algorithm": "dpo", "num_prompts": 2, "num_minibatches": 3}, "more than the 2 pairs"),
         ({"algorithm": "kto", "num_prompts": 4, "num_minibatches": 3}, "2 prompts or more"),
-        ({"algorithm": "robust-dpo", "label_smoothing": 0.5}, "out of range"),
+        ({"algorithm": "robust-dpo", "label_smoothing": 0.5}, "from 0 to 0.49; got 0.5"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], reason: str) -> None:

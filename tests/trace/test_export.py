@@ -153,7 +153,11 @@ def test_an_update_cut_short_leaves_out_what_was_not_computed(tmp_path: Path) ->
 def test_an_export_that_cannot_be_done_says_why_and_leaves_nothing(run: Path, tmp_path: Path) -> None:
     with pytest.raises(RunFileError, match="has no update 9"):
         export(run, "npz", tmp_path / "out.npz", 9)
-    assert not (tmp_path / "out.npz").exists()
+    assert not list(tmp_path.glob("out*")), "nor half of it"
+    before = run.read_bytes()
+    with pytest.raises(RunFileError, match="exists already"):
+        export(run, "jsonl", run)
+    assert run.read_bytes() == before
     with pytest.raises(RunFileError, match="cannot be written"):
         export(run, "jsonl", tmp_path / "nowhere" / "out.jsonl")
 
