@@ -71,7 +71,7 @@ VERBS: dict[str, Verb] = {
              "Show white space, special tokens and each token's value as a number."),
         Verb("sort", "sort", ("o",), "look", "screen", "Sort the answers of each prompt: reward, advantage, length."),
         Verb("find", "find", ("slash",), "look", "screen",
-             "Show only the answers that fit, by number (reward<0.5, length>20, ratio>1.2) or by text; esc shows all.",
+             "Show only the answers that fit: by number (reward<0.5, ratio>1.2), clipped, or by text; esc shows all.",
              "expression, or empty text for all", True),
         Verb("match", "next found", ("f",), "look", "screen", "Go to the next token or answer that `/` has found."),
         Verb("match_back", "found before", ("F",), "look", "screen", "Go to the token or answer found before."),

@@ -2,7 +2,8 @@
 
 A condition on an answer (its reward, a part of it, its advantage, its length) keeps answers; one on a token (any
 statistic of `lenses.py`, by its name, its symbol or a shorter word) keeps tokens and the answers that have some. All
-conditions have to hold. What does not begin like a comparison, or stands in quotes, is text to look for.
+conditions have to hold. The word `clipped` alone is one, too: both ways, up (▲) and down (▼). What does not begin like
+a comparison, or stands in quotes, is text to look for.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ _RELATIONS: dict[str, Callable[[Any, float], Any]] = {
     "=": _equal,
     "!=": lambda values, number: ~_equal(values, number),
 }
+CLIPPED = "clipped"
+"""Holds of every token whose gradient the clip took, on whichever side."""
 _SPELLINGS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-"}
 _NAME, _RELATION = r"[^\W\d]\w*", r"<=|>=|!=|=|<|>"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?=[\s,]|$)"
 _CONDITION = re.compile(rf"({_NAME})\s*({_RELATION})\s*({_NUMBER})[\s,]*(?:and\s+)?", re.IGNORECASE)
+_ALONE = re.compile(rf"\b{CLIPPED}\b(?=[\s,]|$)(?!\s*(?:{_RELATION}))", re.IGNORECASE)
 _BEGINS = re.compile(rf"({_NAME})\s*({_RELATION})")
 
 
@@ -93,6 +97,8 @@ def parse(typed: str) -> Query | None:
         plain = plain.replace(spelling, meant)
     if not typed:
         return None
+    if typed[0] != '"':
+        plain = _ALONE.sub("clip!=0", plain)
     if not _BEGINS.match(plain):
         return Query(typed, text=typed.strip('"') if len(typed) > 2 and typed[0] == typed[-1] == '"' else typed)
     conditions, at = [], 0

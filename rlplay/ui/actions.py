@@ -169,11 +169,13 @@ async def _live(app: RlplayApp, _argument: Any) -> None:
 
 
 async def _most(app: RlplayApp, _argument: Any) -> None:
-    found = app.tokens.largest()
+    found, others = app.tokens.next_largest()
     if found is None:
-        app.notify(f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}.")
+        others = f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
     else:
         app.point(*found)
+    if others:
+        app.notify(others)
 
 
 async def _copy(app: RlplayApp, _argument: Any) -> None:

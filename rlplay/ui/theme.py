@@ -65,6 +65,7 @@ class Palette:
     up_text: Style
     down_text: Style
     cursor: Style
+    found: Style
 
     def shade(self, level: int, diverging: bool) -> Style:
         """The style of one token at `level`, as `levels` gives it."""
@@ -122,6 +123,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         up_text=written(up.blend(toward, 0.25)),
         down_text=written(down.blend(toward, 0.25)),
         cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),
+        found=Style() if colours > 2 else Style(reverse=True),  # elsewhere it keeps its colour, and the rest has none
     )
 
 

@@ -54,6 +54,7 @@ def test_whatever_is_typed_is_read_or_refused_in_a_line(typed):
     ("typed", "name", "relation", "number"),
     [
         ("ratio>1.2", "importance_ratio", ">", 1.2),
+        ("Clipped", "clip_state", "!=", 0.0),
         ("KL > .1", "ref_kl", ">", 0.1),
         ("p<1e-3", "probability", "<", 0.001),
         ("H≥1", "entropy", ">=", 1.0),
@@ -150,3 +151,13 @@ def test_names_that_are_known():
     assert all(unknown(parse(f"{name}>0"), update) is None for name in names(update))
     assert unknown(parse("reward>0 beauty>1"), update) == "beauty"
     assert unknown(parse("beauty>1"), None, ["beauty"]) is None
+
+
+def test_clipped_stands_for_a_comparison_among_others_and_is_a_word_in_a_text():
+    query = parse("reward<0.5 clipped, length>3")
+    assert query is not None
+    assert [condition.name for condition in query.conditions] == ["reward", "clip_state", "length"]
+    for typed in ("it was clipped", '"clipped"', "clippedness"):
+        query = parse(typed)
+        assert query is not None
+        assert query.text == typed.strip('"')

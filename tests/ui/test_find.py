@@ -114,6 +114,41 @@ async def test_what_was_not_found_loses_its_colour():
         assert tokens._style(strong) == tokens.palette.muted
 
 
+async def test_what_was_found_stands_out_without_colour(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("find", "p<0.5")
+        await settled(pilot)
+        drawn = {
+            row.completion: [segment.style for segment in app.tokens.render_line(y) if segment.text.strip()][1:]
+            for y, row in enumerate(app.tokens.rows[: app.tokens.size.height])
+            if row.completion >= 0 and row.completion != app.tokens.cursor[0]
+        }
+        found, offsets = app.finder.found.tokens, app.session.shown.sampled.offsets
+        for completion, styles in drawn.items():
+            fits = found[offsets[completion] : offsets[completion + 1]]
+            assert any(style.reverse for style in styles) == fits.any()
+            assert any(not style.reverse for style in styles) == (not fits.all())
+
+
+async def test_the_hint_names_clipped_and_it_finds_both_kinds():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1, steps=8)
+        await settled(pilot)
+        await pilot.press("slash")
+        await settled(pilot)
+        assert str(app.screen.query_one(Static).render()).startswith("clipped (▲ and ▼)")
+        await pilot.press(*"clipped")
+        await settled(pilot)
+        clips = app.session.shown.latest_step("clip_state")
+        assert set(clips[app.finder.found.tokens]) == {-1, 1}
+        assert app.finder.found.tokens.sum() == (np.abs(clips) == 1).sum()
+
+
 async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:

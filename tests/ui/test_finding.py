@@ -8,6 +8,7 @@ from textual.widgets import OptionList
 from rlplay.scenario.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored
+from rlplay.ui.numbers import short
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.views import single
 from tests.recorded import END, synthetic_update
@@ -32,6 +33,25 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
         values = LENSES[lens].values(app.session.shown)
         assert value_under_cursor(app, values) == np.nanmax(values)
         assert app.inspector._shown[1] == app.rollouts.cursor == app.tokens.cursor
+
+
+async def test_several_as_large_are_counted_and_x_goes_through_them():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("lens", "advantages")
+        values = LENSES["advantages"].values(app.session.shown)
+        best = np.flatnonzero(values == np.nanmax(values))
+        assert len(best) > 1, "an answer's tokens share its advantage"
+        offsets, visited = app.session.shown.sampled.offsets, []
+        for _ in range(len(best) + 1):
+            await pilot.press("x")
+            completion, token = app.tokens.cursor
+            visited.append(int(offsets[completion] + token))
+        assert visited == [*best.tolist(), best[0]], "top to bottom, and round the end"
+        told = [notice.message for notice in app._notifications]
+        assert told == [f"One of {len(best)} tokens with {short(values.max(), True)}: x goes on to the next."], "once"
 
 
 async def test_what_is_found_far_away_is_shown_with_what_is_around_it():

@@ -132,3 +132,13 @@ async def test_the_help_screen_shows_them_all():
         called = [KEY_NAMES.get(key, key) for key in verb.keys] or [verb.name]
         line = next(line for line in shown.splitlines() if verb.help in line)
         assert set(called) <= set(line.split()), verb.name
+
+
+def test_no_panel_takes_some_of_hjkl_and_leaves_the_others():
+    from rlplay.ui.screens.labels import LabelScreen
+    from rlplay.ui.screens.probe import ProbeScreen
+    from rlplay.ui.widgets.updates import Updates
+
+    for owner in (Tokens, Rollouts, Inspector, CurvePanel, LabelScreen, ProbeScreen, Updates):
+        keys = {key for binding in owner.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")}
+        assert keys & set("hjkl") in (set(), set("hjkl")), f"{owner.__name__}: the arrows are complete"

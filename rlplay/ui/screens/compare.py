@@ -210,10 +210,12 @@ They can be compared only as long as the words before the token are the same, an
     def action_most(self) -> None:
         """To the token with the largest value."""
         tokens = self.tokens[1 if self.tokens[1].has_focus else 0]
-        found = tokens.largest()
+        found, others = tokens.next_largest()
         if found is not None:
             tokens.point(*found)
             tokens.post_message(CursorMoved(*found))
+        if others:
+            self.notify(others)
 
     def action_panels(self) -> None:
         """On a narrow screen show answers, tokens or curves in turn."""

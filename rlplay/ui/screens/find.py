@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from rlplay.trace.find import names
+from rlplay.trace.find import CLIPPED, names
 from rlplay.trace.text import visible
 from rlplay.ui.finder import Finder
 from rlplay.ui.session import Session
@@ -43,7 +43,7 @@ class FindScreen(ModalScreen[None]):
         with Vertical() as panel:
             panel.border_title = "Find"
             panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` all answers")
-            yield Input(self._before, placeholder="reward<0.5 length>20, or text")
+            yield Input(self._before, placeholder="reward<0.5 length>20, clipped, or text")
             yield Static()
 
     def on_mount(self) -> None:
@@ -53,7 +53,7 @@ class FindScreen(ModalScreen[None]):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         # What may become a comparison is left to grow: neither looked for as text nor called wrong.
-        growing = event.value and any(name.startswith(event.value.lower()) for name in names(self._session.shown))
+        growing = event.value and any(name.startswith(event.value.lower()) for name in self._unfinished())
         if not growing and self._seek(event.value) and not self._goes_on(event.value):
             self._seek(self._before)
         self._tell("")
@@ -71,12 +71,16 @@ class FindScreen(ModalScreen[None]):
         self._seek("")
         self.dismiss()
 
+    def _unfinished(self) -> list[str]:
+        """What is no comparison yet, as far as it is typed."""
+        return [CLIPPED[:-1], *names(self._session.shown)]
+
     def _goes_on(self, typed: str) -> bool:
         """Whether `typed` has begun another comparison after those that already hold."""
         query = self._finder.query
         return query is not None and bool(query.conditions) and typed.startswith(query.typed)
 
     def _tell(self, problem: str) -> None:
-        known = " ".join(map(visible, names(self._session.shown)))
-        words = Content.styled(f"▲ {problem}", "$warning") if problem else Content(f"numbers: {known}")
+        known = f"{CLIPPED} (▲ and ▼) · numbers: {' '.join(map(visible, names(self._session.shown)))}"
+        words = Content.styled(f"▲ {problem}", "$warning") if problem else Content(known)
         self.query_one(Static).update(words)

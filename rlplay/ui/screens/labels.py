@@ -86,7 +86,7 @@ update.
         Binding("z,left,backspace", "back", "take back"),
         Binding("e", "enough", "leave out the rest"),
         Binding("up", "scroll(-1)", "up", show=False),
-        Binding("down,j", "scroll(1)", "down", show=False),
+        Binding("down", "scroll(1)", "down", show=False),
         Binding("question_mark,f1", "help", "help"),
         Binding("escape,q", "leave", "later"),
     ]

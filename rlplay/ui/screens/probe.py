@@ -78,12 +78,12 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
     """
     AUTO_FOCUS = ""  # keys are the screen's, until something is typed
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "move(-1)", "one token back"),
-        Binding("right,l", "move(1)", "one token on"),
+        Binding("left", "move(-1)", "one token back"),
+        Binding("right", "move(1)", "one token on"),
         Binding("home", "move(-100000)", "to the beginning of the answer"),
         Binding("end", "move(100000)", "to its end"),
         Binding("up", "choose(-1)", "candidate above"),
-        Binding("down,j", "choose(1)", "candidate below"),
+        Binding("down", "choose(1)", "candidate below"),
         Binding("enter", "force", "force the candidate and write the rest anew"),
         Binding("g", "greedy", "write the rest with the likeliest token each time"),
         Binding("s", "samples", "sample six tails"),

@@ -46,20 +46,22 @@ class Tokens(Lines):
 
 Every answer the policy sampled, prompt dim above it. The colour of a token is one statistic, named in the title; its
 scale, written below, never changes, so shades compare between updates. `c` and `C` go through the statistics; until
-then the one that fits what has just happened is shown (auto). `x` goes to the token with the largest value.
+then the one that fits what has just happened is shown (auto). `x` goes to the token with the largest value; where
+several have it, again to the next of them.
 
 **Without colour:** on a scale with two sides the underlined tokens are on the upper one; with `NO_COLOR` and with 16
-colours, those on the lower one are struck through. `m` writes every number.
+colours, those on the lower one are struck through. `m` writes every number. With `NO_COLOR`, what `/` has found is
+reversed.
 ▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero, and only a KL
 term in the loss, if there is one, still pulls.
 
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,h", "along(-1)", "token left", show=False),
-        Binding("right,l", "along(1)", "token right", show=False),
+        Binding("left", "along(-1)", "token left", show=False),
+        Binding("right", "along(1)", "token right", show=False),
         Binding("up", "across(-1)", "line up", show=False),
-        Binding("down,j", "across(1)", "line down", show=False),
+        Binding("down", "across(1)", "line down", show=False),
         Binding("home", "ends(0)", "first token", show=False),
         Binding("end", "ends(-1)", "last token", show=False),
         Binding("pageup", "leaf(-1)", "page up", show=False),
@@ -141,25 +143,40 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         row, _ = self._layout.place(*self.cursor)
         self.reveal(self._layout.heading(row), row + int(self._signs))
 
-    def largest(self) -> tuple[int, int] | None:
-        """Completion and token with the largest value of the lens in sight; None if there is no value yet.
+    def largest(self) -> tuple[list[tuple[int, int]], str]:
+        """Completion and token of all with the largest value of the lens, from top to bottom, and the value, written.
 
-        Where nothing is above the middle of a scale with two sides, it is the smallest: the strongest there is.
+        None at all if there is no value yet. Where nothing is above the middle of a scale with two sides, it is the
+        smallest: the strongest there is.
         """
         if self._sampled is None or self._values is None or self._lens is None:
-            return None
+            return [], ""
         listed = np.isin(np.arange(len(self._sampled.group)), self._order)
         here = (self._sampled.mask == 1) & np.repeat(listed, np.diff(self._sampled.offsets))
         if self._found is not None and self._found.any():
             here &= self._found
         values = np.where(here, self._values, np.nan)
         if not np.isfinite(values).any():
-            return None
+            return [], ""
         lens = self._lens
         none_above = lens.scale == "diverging" and np.nanmax(values) <= (lens.low + lens.high) / 2
-        token = int(np.nanargmin(values) if none_above else np.nanargmax(values))
-        completion = int(np.searchsorted(self._sampled.offsets, token, side="right")) - 1
-        return completion, token - int(self._sampled.offsets[completion])
+        best = float(np.nanmin(values) if none_above else np.nanmax(values))
+        offsets, tokens = self._sampled.offsets, np.flatnonzero(values == best)
+        owners = np.searchsorted(offsets, tokens, side="right") - 1
+        places = [(int(owner), int(token - offsets[owner])) for owner, token in zip(owners, tokens, strict=True)]
+        rank = {completion: place for place, completion in enumerate(self._order)}
+        return sorted(places, key=lambda place: (rank[place[0]], place[1])), short(best, _two_sided(lens))
+
+    def next_largest(self) -> tuple[tuple[int, int] | None, str]:
+        """The place `x` goes to, None if there is none, and what there is to say: how many others are as large.
+
+        From one of them it goes to the next, without a word.
+        """
+        places, value = self.largest()
+        if self.cursor in places:
+            return places[(places.index(self.cursor) + 1) % len(places)], ""
+        others = f"One of {len(places)} tokens with {value}: x goes on to the next." if len(places) > 1 else ""
+        return next(iter(places), None), others
 
     def clipping(self) -> tuple[str, str]:
         """What copying takes: the token under the cursor."""
@@ -234,9 +251,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         assert self._sampled is not None
         if not self._sampled.mask[token] or (self._found is not None and not self._found[token]):
             return self.palette.muted
-        if self._levels is None or self._lens is None:
-            return self.palette.text
-        return self.palette.shade(int(self._levels[token]), self._lens.scale == "diverging") or self.palette.text
+        style = self.palette.text
+        if self._levels is not None and self._lens is not None:
+            style = self.palette.shade(int(self._levels[token]), self._lens.scale == "diverging") or style
+        return style if self._found is None else style + self.palette.found
 
     def _token(self, token: int, cell: Cell, here: bool) -> Iterable[Segment]:
         style = self._style(token)
@@ -254,7 +272,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         if self._values is None or self._lens is None or self._levels is None:
             return Segment(" " * cell.width)
         level = int(self._levels[token])
-        text = short(float(self._values[token]), self._lens.scale == "diverging" and self._lens.low < 0)
+        text = short(float(self._values[token]), _two_sided(self._lens))
         style = self.palette.muted
         if self._lens.scale == "diverging" and level:
             style = self.palette.up_text if level > 0 else self.palette.down_text
@@ -309,6 +327,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         found = self._layout.at(offset.y + self.scroll_offset.y, offset.x)
         if found is not None:
             self._move(*found)
+
+
+def _two_sided(lens: Lens) -> bool:
+    """Whether its values are written with their sign."""
+    return lens.scale == "diverging" and lens.low < 0
 
 
 def title(lens: Lens, automatic: bool, update: Update | None, room: int) -> Content:

@@ -29,8 +29,8 @@ class Updates(Lines):
 
     EMPTY = "Updates are listed here once the first is finished."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "one up", show=False),
-        Binding("down,j", "move(1)", "one down", show=False),
+        Binding("up", "move(-1)", "one up", show=False),
+        Binding("down", "move(1)", "one down", show=False),
         Binding("pageup", "leaf(-1)", "page up", show=False),
         Binding("pagedown", "leaf(1)", "page down", show=False),
         Binding("home", "put(0)", "the start", show=False),
