@@ -30,6 +30,15 @@ class Commands(click.Group):
             args = [cli_play.play.name or "", *args]
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry the command out; a reader who has gone, as in `rlplay runs | head -1`, ends it like ctrl+c."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # Without this Python would complain once more when it closes standard output.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.Abort from error
+
     def _known(self, ctx: click.Context, word: str) -> None:
         from rlplay.scenario.names import bundled, looks_like_code, looks_like_path
         from rlplay.scenario.spelling import nearest
@@ -88,10 +97,8 @@ def main(args: list[str] | None = None) -> None:
         _fail(error, error.format_message() if isinstance(error, click.ClickException) else str(error), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has gone; without this Python would complain once more when it closes standard output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(INTERRUPTED)
+    except OSError as error:
+        _fail(error, f"{error.filename or 'the output cannot be written'}: {error.strerror or error}", BAD_INPUT)
     except Exception as error:
         _fail(error, f"{type(error).__name__}: {error} (RLPLAY_DEBUG=1 shows where)", BROKEN)
     sys.exit(status if isinstance(status, int) else 0)

@@ -195,11 +195,13 @@ class Driver:
         return done, phase, as_dict(self._knobs.latest()), list(range(done + 1)), done >= self._plan.max_updates
 
     def close(self) -> None:
-        """Keep the state if it is not kept yet, and close the run file."""
-        if not (self._begun and self._point[1] in ("update", "after")):  # else the weights are in between
-            self._store.keep(self._state, always=True)
-        self._store.thin(KEPT_AT_CLOSE)
-        self._writer.close()
+        """Keep the state if it is not kept yet, and close the run file. Raises RunFileError if that is full."""
+        try:
+            if not (self._begun and self._point[1] in ("update", "after")):  # else the weights are in between
+                self._keep(always=True)
+            self._store.thin(KEPT_AT_CLOSE)
+        finally:
+            self._writer.close()
 
     @property
     def _labelling(self) -> bool:
@@ -261,11 +263,11 @@ class Driver:
         if self._done == stages[index].begins:
             self._keep()
 
-    def _keep(self) -> None:
+    def _keep(self, always: bool = False) -> None:
         """A snapshot; without one the run goes on, and a rewind repeats a little more."""
         began = time.perf_counter()
         try:
-            self._store.keep(self._state)
+            self._store.keep(self._state, always=always)
         except (OSError, SafetensorError) as error:
             self.note("warning", f"no snapshot of update {self._done} ({error}); free some disk space to keep them")
         self._timings["snapshot"] = time.perf_counter() - began

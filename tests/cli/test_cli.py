@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from rlplay.scenario.share import Shared
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui import start
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
+from tests.terminal import rlplay
 
 
 def called(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -193,6 +196,25 @@ def test_a_defect_is_one_line_too(capsys: pytest.CaptureFixture[str], monkeypatc
     assert err == "rlplay: ZeroDivisionError: oh (RLPLAY_DEBUG=1 shows where)\n"
     monkeypatch.setenv("RLPLAY_DEBUG", "1")
     assert "Traceback" in called(capsys, "run")[2]
+
+
+def test_a_reader_that_has_gone_ends_it_without_a_word() -> None:
+    with subprocess.Popen(rlplay("list"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as listing:
+        assert listing.stdout is not None
+        listing.stdout.close()
+        _, err = listing.communicate()
+    assert (listing.returncode, err) == (cli.INTERRUPTED, b"")
+
+
+@pytest.mark.parametrize(("file", "said"), [("a.txt", "a.txt"), (None, "the output cannot be written")])
+def test_what_the_machine_refuses_is_no_defect(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, file: str | None, said: str
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", file)
+
+    monkeypatch.setattr(cli_play, "_scenario", full)
+    assert called(capsys, "run") == (2, "", f"rlplay: {said}: No space left on device\n")
 
 
 def test_options_open_the_playground(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 from rlplay.engine import snapshots
 from rlplay.engine.driver import Driver
@@ -23,6 +25,7 @@ from rlplay.trace.records import (
     Scored,
     Stepped,
 )  # fmt: skip
+from rlplay.trace.runfile import RunFileError
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -243,3 +246,19 @@ def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
     notices = [r for r in records if isinstance(r, Notice)]
     assert len(notices) == 2
     assert "no space left" in notices[0].text
+
+
+def test_a_disk_that_is_full_when_it_ends_costs_the_snapshot_only(start: Start, monkeypatch: Any) -> None:
+    driver, records = start()
+    driver.advance("update", 1, never)
+    driver._store.forget_after(0)
+
+    def full(*_: Any) -> None:
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("rlplay.engine.snapshots.save_file", full)
+    driver.close()
+    assert isinstance(records[-1], Notice)
+    assert "no snapshot of update 1 (No space left on device); free some disk space" in records[-1].text
+    with pytest.raises(RunFileError):
+        driver.note("info", "the run file is closed")
