@@ -1,7 +1,9 @@
 """How long a run of 10,000 updates takes to write, to open and to look into.
 
 Run with `python -m tests.benchmarks.bench_runfile`. Prints medians; an update has 16 completions of up to 12 tokens
-unless told otherwise.
+unless told otherwise. Two gigabytes:
+
+    python -m tests.benchmarks.bench_runfile --prompts 64 --generations 96 --length 320 --sparse
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.runfile import RECENT, RunReader, RunWriter, stride
 from tests.recorded import synthetic_started, synthetic_update
 
 
@@ -38,6 +40,11 @@ def opened(path: Path) -> None:
         reader.history()
 
 
+def stays(number: int, updates: int) -> bool:
+    """Whether update `number` still has its tokens at the end of a run of so many `updates`."""
+    return number > updates - RECENT or (number - 1) % stride(updates) == 0
+
+
 def main() -> None:
     """Write a run, then measure."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -45,16 +52,21 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=4)
     parser.add_argument("--generations", type=int, default=4)
     parser.add_argument("--length", type=int, default=12)
+    parser.add_argument(
+        "--sparse", action="store_true", help="updates that will be thinned out are small from the start"
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.rlplay"
         shape = {"prompts": asked.prompts, "generations": asked.generations, "length": asked.length}
         templates = [synthetic_update(number, **shape) for number in range(1, 9)]
+        small = synthetic_update(1)
         writer = RunWriter.create(path, synthetic_started())
         taken = []
         for number in range(1, asked.updates + 1):
             began = time.perf_counter()
-            for record in templates[number % len(templates)]:
+            whole = not asked.sparse or stays(number, asked.updates)
+            for record in templates[number % len(templates)] if whole else small:
                 writer.append(msgspec.structs.replace(record, update=number))
             taken.append((time.perf_counter() - began) * 1000)
         writer.close()
