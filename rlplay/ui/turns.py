@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from textual.app import App
@@ -20,6 +21,8 @@ ROUNDS = 4
 """A key's action, the message that a widget sends at that, what its screen says to the app, and what the app opens."""
 AT_ONCE = "ctrl+q"
 """Leaving waits for nothing that may be stuck."""
+PATIENCE = 1.0
+"""Seconds after which the next key goes out although the one before is not done: keys never die with a panel."""
 
 
 class Turns:
@@ -48,20 +51,33 @@ class Turns:
             await self._done(before)
             while self._waiting:
                 before = self._path()
-                await self._give_out(self._waiting.popleft())
+                await self._give_out_next()
                 await self._done(before)
         finally:
             self.busy = False
 
+    async def _give_out_next(self) -> None:
+        """The next key, and with it all that repeat it: a key held down is not to lag behind the finger."""
+        event = self._waiting.popleft()
+        await self._give_out(event)
+        while self._waiting and _same(event, self._waiting[0]):
+            await self._give_out(self._waiting.popleft())
+
     async def _done(self, before: list[MessagePump]) -> None:
         """Wait until all is done of the key that went the way `before`, and what it opened can take the next."""
-        for _ in range(ROUNDS):
-            for stop in dict.fromkeys([*before[:-1], *self._path()]):
-                await _passed(stop)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                for _ in range(ROUNDS):
+                    for stop in dict.fromkeys([*before[:-1], *self._path()]):
+                        await _passed(stop)
 
     def _path(self) -> list[MessagePump]:
         """Through whom a key would go now, up to the app."""
         return list((self._app.focused or self._app.screen).ancestors_with_self)
+
+
+def _same(one: Typed, other: Typed) -> bool:
+    return isinstance(one, Key) and isinstance(other, Key) and one.key == other.key
 
 
 async def _passed(stop: MessagePump) -> None:

@@ -1,5 +1,7 @@
 """Keys typed faster than the screen follows: none is lost, none goes to what had the focus before."""
 
+import asyncio
+
 import pytest
 from textual import events
 from textual.command import CommandPalette
@@ -10,6 +12,7 @@ from rlplay.ui.screens.find import FindScreen
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
+from rlplay.ui.turns import Turns
 from tests.ui.stage import playground, settled
 
 
@@ -84,4 +87,35 @@ async def test_who_wants_to_leave_is_told_the_keys_that_do():
         await pilot.press("ctrl+c")
         assert "q leaves" in [notice.message for notice in app._notifications][-1]
         await pilot.press("q")
+    assert app.return_code == 0
+
+
+async def test_a_key_held_down_does_not_lag_behind_the_finger(monkeypatch):
+    waits, done = [], Turns._done
+
+    async def noted(self, before):
+        waits.append(app.tokens.cursor)
+        await done(self, before)
+
+    monkeypatch.setattr(Turns, "_done", noted)
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        typed(app, *["right"] * 60, "c")
+        await settled(pilot)
+        assert app.tokens.cursor != waits[0]
+    assert len(waits) == 3, "after the first, after all that repeat it, after another key"
+
+
+async def test_keys_go_on_although_a_panel_never_answers(monkeypatch):
+    monkeypatch.setattr("rlplay.ui.turns.PATIENCE", 0.05)
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.tokens.call_later = lambda *_: True
+        typed(app, "c", "q")
+        while app.return_code is None:
+            await asyncio.sleep(0.01)
     assert app.return_code == 0
