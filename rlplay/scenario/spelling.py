@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+_READ = 50
+
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
     """The known word closest to `word`: one that goes on from it, else a similar one, else None."""
@@ -13,6 +15,10 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
 
 
 def closest(word: str, known: Sequence[str]) -> str:
-    """`; did you mean 'x'?`, or the known words when none is close: the end of an error message."""
-    near = nearest(word, known)
-    return f"; did you mean {near!r}?" if near else f"; known: {', '.join(known)}"
+    """`; did you mean 'x'?`, or the known words when none is close: the end of an error message.
+
+    More words than one reads in a message are left out.
+    """
+    if near := nearest(word, known):
+        return f"; did you mean {near!r}?"
+    return f"; known: {', '.join(known)}" if len(known) <= _READ else ""

@@ -23,6 +23,7 @@ gradient, REINFORCE, baseline, actor-critic, TD, GAE, TRPO, PPO, clipping, ratio
 old policy, beta, reference, RLHF, SFT, reward model, Bradley-Terry, preference pair, DPO, GRPO, group, dead group,
 RLVR, process reward, outcome reward, hierarchical reward, credit assignment, credit, reward hacking, Monte Carlo
 estimate, LLM judge, Constitutional AI, RLOO, Dr. GRPO, DAPO, GSPO, CISPO, REINFORCE++, VinePPO, IPO, KTO, ORPO, SimPO,
+supervised learning, unsupervised learning, RL loop, MDP, value-based, Q-learning, SARSA, epsilon-greedy, reasoning,
 epoch, minibatch, loss mask, truncation, sparse reward, implicit reward, trust region, greedy, log-probability
 """
 
@@ -107,3 +108,5 @@ def test_nothing_typed_is_everything_and_nonsense_is_nothing():
 def test_an_unknown_word_is_told_in_a_line_with_the_nearest():
     with pytest.raises(ValueError, match=r"^the glossary has no 'Advantag'; did you mean 'Advantage'\?$"):
         term_called("Advantag")
+    with pytest.raises(ValueError, match=r"^the glossary has no 'xyzzy'$"):
+        term_called("xyzzy")

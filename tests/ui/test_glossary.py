@@ -5,6 +5,7 @@ from textual.widgets import Input, OptionList, Static
 
 from rlplay.scenario.glossary import TERMS
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.metrics import describe
 from rlplay.ui.screens.glossary import GlossaryScreen, entry
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
@@ -74,6 +75,27 @@ async def test_enter_goes_to_every_kind_of_place(size):
             assert isinstance(app.screen, screen)
             await pilot.press("escape")
         assert app.screen is app.main
+
+
+async def test_wherever_a_word_can_be_seen_the_way_ends_there():
+    app, source = playground()
+    panels = {"knobs": KnobsScreen, "probe": ProbeScreen, "timeline": TimelineScreen}
+    async with app.run_test(size=(120, 40)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        for verb, argument in sorted({term.see for term in TERMS.values() if term.see is not None}, key=str):
+            await app.perform(verb, argument)
+            await settled(pilot)
+            if verb in panels:
+                assert isinstance(app.screen, panels[verb]), (verb, argument)
+                assert verb != "knobs" or app.screen.name_under_cursor == argument
+                await pilot.press("escape")
+            elif verb == "lens":
+                assert app.lens is LENSES[argument]
+            elif verb == "curve":
+                shown = [describe(metric) for metric in app.focused.view.metrics]
+                assert describe(argument) in shown, argument
+        assert not app._notifications
 
 
 def test_every_word_says_all_there_is_and_names_the_way_there():

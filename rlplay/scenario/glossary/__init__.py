@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from rlplay.scenario.algorithms import PRESETS, Preset
 from rlplay.scenario.glossary.bounds import BOUNDS
+from rlplay.scenario.glossary.family import FAMILY
 from rlplay.scenario.glossary.frame import FRAME
 from rlplay.scenario.glossary.learning import LEARNING
 from rlplay.scenario.glossary.preferences import PREFERENCES
@@ -28,7 +29,7 @@ def _other_names(preset: Preset) -> tuple[str, ...]:
     return () if _plain(preset.name) == _plain(preset.title) else (preset.name,)
 
 
-_WRITTEN = (*FRAME, *LEARNING, *BOUNDS, *PREFERENCES)
+_WRITTEN = (*FRAME, *FAMILY, *LEARNING, *BOUNDS, *PREFERENCES)
 _NAMED_AFTER = {term.algorithm for term in _WRITTEN}
 _ALGORITHMS = (
     Term(preset.title, preset.changes, "", _other_names(preset), ("knobs", "algorithm"), algorithm=name)
