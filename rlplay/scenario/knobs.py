@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rlplay.scenario.lookup import fitting
+
 
 @dataclass(frozen=True)
 class Knob:
@@ -177,3 +179,10 @@ KNOBS: dict[str, Knob] = {
              needs=("loss_type", ("reward",))),
     )
 }  # fmt: skip
+
+
+def matching(typed: str) -> list[Knob]:
+    """The settings in which every word of `typed` is found, by name before meaning; all if it is empty."""
+    return fitting(
+        typed, KNOBS.values(), lambda knob: (knob.name, knob.title), lambda knob: f"{knob.meaning} {knob.effect}"
+    )

@@ -175,9 +175,9 @@ async def test_typing_a_value_and_a_wrong_one():
         go_to(screen, "learning_rate")
         await pilot.press("enter", *"fast", "enter")
         assert "a number from 0 to 1, e.g. 0.0004; got 'fast'" in str(screen.query_one(Static).render())
-        assert screen.query_one(Input).has_class("-typing")
+        assert screen.query_one("#value", Input).has_class("-typing")
         await pilot.press(*["backspace"] * 4, *"1e-3", "enter")
-        assert not screen.query_one(Input).has_class("-typing")
+        assert not screen.query_one("#value", Input).has_class("-typing")
         await pilot.press("a")
         assert app.outcome == [("learning_rate", 1e-3)]
 
@@ -190,8 +190,8 @@ async def test_what_does_not_fit_is_not_applied():
         await pilot.press("left", "a")
         assert app.outcome == "open"
         assert "GAE bootstraps" in str(screen.query_one(Static).render())
-        await pilot.press("r", "a")
-        assert app.outcome == []
+        await pilot.press("r", "escape")
+        assert app.outcome is None
 
 
 async def test_escape_stops_typing_first_and_then_cancels():
@@ -214,6 +214,78 @@ async def test_changed_settings_are_marked_with_what_they_were():
         assert "0.25" in row
         assert "was 0.2" in row
         assert "--set epsilon=0.25" in str(screen.query_one(Static).render())
+
+
+def under_cursor(app) -> tuple[str, list[str]]:
+    screen = app.screen
+    return screen.name_under_cursor, [option.id for option in screen.query_one(KnobList).options]
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ("be", "beta"),
+        ("β", "beta"),
+        ("/adv", "scale_rewards"),
+        ("/al", "algorithm"),
+        ("learning", "learning_rate"),
+        ("tau", None),
+        ("cheat", "beta"),
+    ],
+)
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_letters_find_a_setting_by_name_or_meaning(keys, name, size):
+    app = Host()
+    async with app.run_test(size=size) as pilot:
+        await pilot.press(*("slash" if key == "/" else key for key in keys))
+        here, listed = under_cursor(app)
+        if name is None:
+            assert "no setting fits “tau”" in str(app.screen.query_one(Static).render())
+        else:
+            assert here == name == listed[0]
+            assert len(listed) < len(KNOBS) / 2
+
+
+async def test_what_was_found_is_changed_and_applied_and_escape_shows_all_again():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await pilot.press("b", "e", "right", "down")
+        assert app.screen.draft.differing() == {"beta": 0.05}
+        assert under_cursor(app)[0] != "beta", "the list has the keys again"
+        await pilot.press("escape")
+        here, listed = under_cursor(app)
+        assert len([name for name in listed if name]) > 20
+        assert here in listed
+        await pilot.press("a")
+        assert app.outcome == [("beta", 0.05)]
+
+
+async def test_enter_after_finding_types_a_value():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await pilot.press(*"beta", "enter", *"0.2", "enter")
+        assert app.screen.draft.differing() == {"beta": 0.2}
+
+
+async def test_the_letters_of_verbs_find_as_long_as_there_is_nothing_to_do():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        assert "a letter finds" in app.screen.title_line
+        await pilot.press(*"adam")
+        assert app.outcome == "open"
+        assert under_cursor(app)[0] == "learning_rate"
+        await pilot.press("right")
+        assert "`a` apply" in app.screen.title_line
+        await pilot.press("a")
+        assert app.outcome == [("learning_rate", 6e-4)]
+
+
+async def test_settings_of_other_algorithms_are_found_too():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await pilot.press(*"sapo")
+        assert under_cursor(app)[1][:2] == ["sapo_temperature_pos", "sapo_temperature_neg"]
+        assert "only with surrogate=sapo" in str(app.screen.query_one(OptionList).options[0].prompt)
 
 
 async def test_every_setting_can_be_reached():

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from textual.containers import Vertical
+from typing import ClassVar
 
 from rlplay.scenario.recipe import scenario_of
 from rlplay.trace.records import Started
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session import Session
-from rlplay.ui.widgets.narrator import keyed
-
-_KEYS = "`← →` change · `enter` type · `r` reset · `a` start the branch · `esc` cancel"
 
 
 class BranchScreen(KnobsScreen):
     """Dismisses with the changes, none at all being fine, or None to leave it."""
+
+    VERBS_ON_CHANGES: ClassVar[set[str]] = {"reset", "compare"}
 
     def __init__(self, session: Session, started: Started, number: int) -> None:
         """A branch of the session's run from the end of update `number`."""
         super().__init__(session.settings_after(number), scenario_of(started))
         self._number = number
 
-    def on_mount(self) -> None:
-        """Say what the changes are for."""
-        panel = self.query_one(Vertical)
+    @property
+    def title_line(self) -> str:
+        """What the changes are for."""
         begin = f"update {self._number}" if self._number else "the start"
-        panel.border_title = f"Branch from {begin}: what should be different?"
-        panel.border_subtitle = keyed(_KEYS)
+        return f"Branch from {begin}: what should be different?"
+
+    @property
+    def key_line(self) -> str:
+        """The keys that do something now."""
+        changed = "`r` reset" if self.draft.differing() else "`/` find"
+        return f"`a` start · `← →` change · `enter` type · {changed} · `esc` cancel"

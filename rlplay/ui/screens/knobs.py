@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -14,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS, Knob
+from rlplay.scenario.knobs import KNOBS, Knob, matching
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import choices, written
@@ -25,12 +26,7 @@ from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import Compared, Drafted, Wandered
 from rlplay.ui.widgets.narrator import keyed
 
-TITLES = {True: "Knobs · `a` apply · `esc` cancel", False: "Knobs of a recorded run · `esc` close"}
-KEYS = {
-    True: "`← →` change · `enter` type · `r` reset · `v` compare · `y` `Y` copy",
-    False: "`← →` change · `enter` type · `r` reset · `y` `Y` copy",
-}
-"""By whether an engine is there that changes can be applied to."""
+FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 
 Changes = list[tuple[str, Any]]
 
@@ -48,6 +44,20 @@ class KnobList(OptionList):
     def on_resize(self) -> None:
         """What is said below takes more room or less; the setting stays in sight."""
         self.scroll_to_highlight()
+
+
+class KnobSearch(Input):
+    """What to find; every key that is no text goes on with what was found."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "screen.go_on('cursor_up')", show=False),
+        Binding("down", "screen.go_on('cursor_down')", show=False),
+        Binding("pageup", "screen.go_on('page_up')", show=False),
+        Binding("pagedown", "screen.go_on('page_down')", show=False),
+        Binding("left", "screen.go_on('screen.nudge(-1)')", show=False),
+        Binding("right", "screen.go_on('screen.nudge(1)')", show=False),
+        Binding("enter", "screen.go_on('select')", show=False),
+    ]
 
 
 class KnobsScreen(ModalScreen[Changes | None]):
@@ -83,6 +93,8 @@ class KnobsScreen(ModalScreen[Changes | None]):
         &.-typing { display: block; }
     }
     """
+    VERBS_ON_CHANGES: ClassVar[set[str]] = {"apply", "reset", "compare"}
+    """What there is nothing to do for until something is changed: their letters find settings as the others do."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "apply", "apply"),
         Binding("r", "reset", "reset"),
@@ -93,6 +105,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("shift+right", "wander(1, 0)", "token right", show=False),
         Binding("shift+up", "wander(0, -1)", "line up", show=False),
         Binding("shift+down", "wander(0, 1)", "line down", show=False),
+        Binding("slash", "find", "find"),
         Binding("escape", "cancel", "cancel"),
     ]
 
@@ -105,15 +118,17 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self.draft = Draft(settings)
         self.recipe = Recipe(scenario)
         self.live, self.at = live, at
+        self.sought = ""
         self.refused = self.done = ""
         self.foreseen: list[str] = []
         self._announced: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title, panel.border_subtitle = keyed(TITLES[self.live]), keyed(KEYS[self.live])
+            panel.border_title, panel.border_subtitle = keyed(self.title_line), keyed(self.key_line)
+            yield KnobSearch(id="search", placeholder="find: beta, clip, length …", select_on_focus=False)
             yield KnobList(*self._options(self.at))
-            yield Input(select_on_focus=True)
+            yield Input(id="value", select_on_focus=True)
             with VerticalScroll(can_focus=False):
                 yield Static(self._detail("algorithm"))
 
@@ -127,6 +142,69 @@ class KnobsScreen(ModalScreen[Changes | None]):
         """The setting the cursor is on."""
         option = self.query_one(KnobList).highlighted_option
         return option.id if option is not None and option.id is not None else "algorithm"
+
+    @property
+    def title_line(self) -> str:
+        """The upper line of the frame."""
+        if not self.live:
+            return "Knobs of a recorded run · `esc` close"
+        return "Knobs · `a` apply · `esc` cancel" if self.draft.differing() else "Knobs · a letter finds · `esc` close"
+
+    @property
+    def key_line(self) -> str:
+        """The lower line of the frame: the keys that do something now."""
+        changed = f"`r` reset{' · `v` compare' * self.live}" if self.draft.differing() else "`/` find"
+        return f"`← →` change · `enter` type · {changed} · `y` `Y` copy"
+
+    def check_action(
+        self,
+        action: str,
+        parameters: tuple[object, ...],  # noqa: ARG002 - Textual's signature
+    ) -> bool | None:
+        """Nothing is applied, reset or compared before something is changed."""
+        return action not in self.VERBS_ON_CHANGES or bool(self.draft.differing())
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter that is no verb begins to find."""
+        letter = event.character or ""
+        if letter.isalpha() and self.query_one(KnobList).has_focus and event.key not in self.active_bindings:
+            event.stop()
+            self.action_find(letter)
+
+    def action_find(self, begun: str = "") -> None:
+        """Type a part of a setting's name, or of what it means."""
+        search = self._search
+        search.value, search.cursor_position = begun, len(begun)
+        search.add_class("-typing")
+        search.focus()
+        self._label(finding=True)
+
+    def action_go_on(self, action: str) -> Awaitable[bool]:
+        """Leave the typing; the list keeps what was found and takes the key."""
+        listed = self.query_one(KnobList)
+        self.set_focus(listed)
+        self._label()
+        return self.app.run_action(action, listed)
+
+    @on(Input.Changed, "#search")
+    def _narrow(self, event: Input.Changed) -> None:
+        if event.value and not matching(event.value):
+            self.refused = f"no setting fits “{visible(event.value)}”; fewer letters find more"
+            self._describe()
+            return
+        self.refused, self.sought = "", event.value
+        listed, here = self.query_one(KnobList), self.name_under_cursor
+        with self.app.batch_update():
+            listed.set_options(self._options(here))
+            listed.highlighted = 0 if self.sought else listed.get_option_index(here)
+
+    @property
+    def _search(self) -> KnobSearch:
+        return self.query_one(KnobSearch)
+
+    @property
+    def _entry(self) -> Input:
+        return self.query_one("#value", Input)
 
     def action_nudge(self, direction: int) -> None:
         """One step up or down."""
@@ -145,9 +223,14 @@ class KnobsScreen(ModalScreen[Changes | None]):
             self.dismiss(self.draft.changes())
 
     def action_cancel(self) -> None:
-        """Stop typing, or leave everything as it was."""
-        if self.query_one(Input).has_class("-typing"):
+        """Stop typing, show all settings, or leave everything as it was."""
+        if self._entry.has_class("-typing"):
             self._stop_typing()
+        elif self._search.has_class("-typing"):
+            self._search.value = ""
+            self._search.remove_class("-typing")
+            self.query_one(KnobList).focus()
+            self._label()
         else:
             self.dismiss(None)
 
@@ -181,12 +264,12 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
-        entry = self.query_one(Input)
+        entry = self._entry
         entry.value = written(self.draft.value(self.name_under_cursor))
         entry.add_class("-typing")
         entry.focus()
 
-    @on(Input.Submitted)
+    @on(Input.Submitted, "#value")
     def _typed(self, event: Input.Submitted) -> None:
         if self._attempt(lambda: self.draft.put(self.name_under_cursor, event.value.strip())):
             self._stop_typing()
@@ -206,7 +289,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         return not self.refused
 
     def _stop_typing(self) -> None:
-        self.query_one(Input).remove_class("-typing")
+        self._entry.remove_class("-typing")
         self.query_one(KnobList).focus()
 
     def _refresh(self) -> None:
@@ -223,16 +306,27 @@ class KnobsScreen(ModalScreen[Changes | None]):
                 if option.id is not None and not same:
                     listed.replace_option_prompt(option.id, row)
         self._describe()
+        self._label()
         differing = {} if self.draft.problem else self.draft.differing()
         if differing != self._announced:
             self._announced = differing
             self.post_message(Drafted(differing))
 
+    def _label(self, finding: bool = False) -> None:
+        panel = self.query_one(Vertical)
+        panel.border_title = keyed(self.title_line)
+        panel.border_subtitle = keyed(FINDING if finding else self.key_line)
+
     def _describe(self) -> None:
         self.query_one(Static).update(self._detail(self.name_under_cursor))
 
     def _options(self, at: str | None) -> list[Option]:
-        """A line for each setting; those of other algorithms come with them, unless changed or under the cursor."""
+        """A line for each setting; those of other algorithms come with them, unless changed or under the cursor.
+
+        While something is sought, a line for each that fits, whatever it belongs to.
+        """
+        if self.sought:
+            return [Option(self._row(knob), id=knob.name) for knob in matching(self.sought)]
         options: list[Option] = []
         group = ""
         for name, knob in KNOBS.items():
