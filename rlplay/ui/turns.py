@@ -24,6 +24,9 @@ AT_ONCE = "ctrl+q"
 PATIENCE = 1.0
 """Seconds after which the next key goes out although the one before is not done: keys never die with a panel."""
 
+MOVING = {"left", "right", "up", "down", "pageup", "pagedown", "backspace"}
+"""Keys that are held down. Any other may open what its next press is meant for."""
+
 
 class Turns:
     """Holds back what is typed while something typed before is still at work."""
@@ -77,7 +80,7 @@ class Turns:
 
 
 def _same(one: Typed, other: Typed) -> bool:
-    return isinstance(one, Key) and isinstance(other, Key) and one.key == other.key
+    return isinstance(one, Key) and isinstance(other, Key) and one.key == other.key and one.key in MOVING
 
 
 async def _passed(stop: MessagePump) -> None:

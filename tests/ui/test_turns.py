@@ -31,6 +31,7 @@ def typed(app, *keys: str) -> None:
         (["ctrl+p"], CommandPalette),
         (["k", "down", "down", "enter"], KnobsScreen),
         (["i", "e"], ProbeScreen),
+        (["right", "d", "d"], GlossaryScreen),
     ],
 )
 async def test_what_is_typed_right_after_a_key_that_opens_an_input_stands_in_it(opens, screen):
