@@ -36,7 +36,8 @@ from rlplay.ui.player import Player
 from rlplay.ui.preview import Preview
 from rlplay.ui.session import Session, Source
 from rlplay.ui.stage import AppStage
-from rlplay.ui.themes import THEMES, quiet
+from rlplay.ui.text import literal
+from rlplay.ui.themes import THEMES, borrowed, quiet
 from rlplay.ui.turned import told
 from rlplay.ui.turns import Turns
 from rlplay.ui.widgets.curves import CurvePanels
@@ -60,7 +61,8 @@ class RlplayApp(App[int]):
     TITLE = "rlplay"
     NOTIFICATION_TIMEOUT = 6
     CSS_PATH = "rlplay.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide")]  # noqa: RUF012 (Textual's own type)
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide"), (200, "-huge")]  # noqa: RUF012 (Textual's type)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(
@@ -120,9 +122,10 @@ class RlplayApp(App[int]):
     def get_css_variables(self) -> dict[str, str]:
         """The theme's; another's than ours with quieter chrome."""
         variables = super().get_css_variables()
-        if self.current_theme in THEMES or self.current_theme.ansi:
+        theme = self.current_theme
+        if theme in THEMES:
             return variables
-        self.theme_variables = quiet(variables)
+        self.theme_variables = borrowed(variables, theme.dark) if theme.ansi else quiet(variables)
         return self.theme_variables
 
     def compose(self) -> ComposeResult:
@@ -265,7 +268,7 @@ class RlplayApp(App[int]):
     def _list_answers(self, changes: set[str]) -> None:
         session, preview = self.session, self.preview
         listed = self.finder.look(session.shown, order(session.shown, self.sort))
-        self.tokens.words = visible_lines(session.problem) or self.finder.nothing or VACANT[session.place]
+        self.tokens.words = literal(session.problem) or self.finder.nothing or VACANT[session.place]
         self.tokens.show(
             preview.shown or session.shown, listed, self.lens, self.lens_choice is None, self.signs,
             preview.turned, preview.version, self.finder,

@@ -8,6 +8,7 @@ from rlplay.trace.find import Found, Query, find, names, parse, unknown
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.session import Session
+from rlplay.ui.text import literal
 
 
 class Finder:
@@ -59,7 +60,7 @@ class Finder:
         """For an empty list: what it is that nothing fits."""
         if self.found is None or self.query is None:
             return ""
-        return f"No answer fits {self._sought}. esc shows all of them again."
+        return f"No answer fits {literal(self._sought)}. `esc` shows all of them again."
 
     @property
     def _sought(self) -> str:

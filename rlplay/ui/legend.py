@@ -9,6 +9,8 @@ from textual.style import Style as ContentStyle
 from rlplay.trace.lenses import Lens
 from rlplay.ui.theme import STEPS, Palette
 
+_LETTERS = {"diverging": "less more", "sequential": " more"}
+"""A letter a shade, where shades are no colours."""
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
 
 
@@ -18,7 +20,9 @@ def legend(lens: Lens, palette: Palette, available: bool) -> Content:
         return Content.assemble((f"comes with {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"))
     shades = range(-STEPS if lens.scale == "diverging" else 0, STEPS + 1)
     parts: list[Content | tuple[str, str | ContentStyle]] = [(f"{_end(lens, lens.low)} ", "$text-muted")]
-    parts += [_swatch(palette.shade(level, lens.scale == "diverging")) for level in shades]
+    swatches = [palette.shade(level, lens.scale == "diverging") for level in shades]
+    letters = _LETTERS[lens.scale] if swatches[-1].bgcolor is None else [""] * len(swatches)
+    parts += [_swatch(*each) for each in zip(swatches, letters, strict=True)]
     parts.append((f" {_end(lens, lens.high)} {lens.unit}".rstrip(), "$text-muted"))
     return Content.assemble(*parts)
 
@@ -29,8 +33,6 @@ def _end(lens: Lens, value: float) -> str:
     return f"{value:g}"
 
 
-def _swatch(style: Style) -> tuple[str, ContentStyle]:
-    """Two cells of a shade; where it is no colour, letters."""
-    if style.bgcolor:
-        return "  ", ContentStyle.from_rich_style(Style(bgcolor=style.bgcolor))
-    return ("ab", ContentStyle.from_rich_style(style)) if style else ("  ", ContentStyle())
+def _swatch(style: Style, letter: str) -> tuple[str, ContentStyle]:
+    """Two cells of a shade; where it is no colour, the `letter`."""
+    return letter or "  ", ContentStyle.from_rich_style(style if letter else Style(bgcolor=style.bgcolor))

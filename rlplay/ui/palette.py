@@ -9,12 +9,13 @@ from textual.app import SystemCommand
 
 from rlplay.scenario.glossary import TERMS
 from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.verbs import VERBS
+from rlplay.scenario.verbs import VERBS, Verb
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.views import single
+from rlplay.ui.widgets.footer import key_name
 
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp
@@ -28,7 +29,7 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
 
     for verb in VERBS.values():
         if verb.name in ACTIONS:
-            yield command(f"{verb.title[0].upper()}{verb.title[1:]}", verb.help, verb.name)
+            yield command(f"{verb.title[0].upper()}{verb.title[1:]}", f"{_keyed(verb)}{verb.help}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
             yield command(f"Better: {side}", "Label the pair that waits; with `enter` the next.", "prefer", choice)
@@ -43,3 +44,7 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
     for knob in KNOBS.values():
         meaning = f"{knob.meaning} {knob.effect}"
         yield command(f"Knob: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)
+
+
+def _keyed(verb: Verb) -> str:
+    return f"{key_name(verb)} · " if verb.keys else ""

@@ -18,7 +18,7 @@ from textual.content import Content, Span
 from rlplay.trace.records import Array
 from rlplay.ui.picture import AXIS, NOTE, Frame, Picture, Size, number
 
-MISSING, BAND = "$error", "on $primary 20%"
+MISSING, BAND = "$error", "on $primary 10%"
 _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
 _NICE = np.array([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10])
 

@@ -12,7 +12,7 @@ from rlplay.ui.numbers import percent
 from rlplay.ui.picture import Picture, Size
 from rlplay.ui.views import FIRST, Source
 
-ONE_STEP = "One step per batch: the ratio is 1 by construction, nothing is clipped. More iterations (a knob) move it."
+ONE_STEP = "One step per batch: the ratio is 1 by construction, nothing is clipped. More iterations (`k`) move it."
 
 
 class Ratios:
@@ -35,7 +35,7 @@ class Ratios:
         if (planned if step is None else step.epochs * step.minibatches) == 1:
             return ONE_STEP
         if step is None or source.live is None or source.live.sampled is None:
-            return "comes with the first optimizer step · `s`"
+            return "comes with the first step · `s`"
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
         band = bounds({"epsilon": 0.2, **source.settings})

@@ -76,7 +76,7 @@ def _words(pulls: tuple[Array, Array], was: Array, will: Array, imagined: Imagin
         (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "pulled less"),
     ]
     told = ", ".join(f"{count:,} {what}" for count, what in counts if count).replace(" ", " would be ", 1)
-    lines = [f"Of these {len(old):,} tokens {told or 'none would be pulled otherwise'}."]
+    lines = [f"Of these {len(old):,} tokens {told or 'none would be pulled differently'}."]
     if imagined.losses is not None:
         strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
         lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")

@@ -33,3 +33,8 @@ def quoted(piece: str) -> str:
 def literal(text: str) -> str:
     """Foreign text for a sentence in which backticks name keys: its own backticks name none."""
     return visible(text).replace("`", TICK)
+
+
+def within(title: str) -> str:
+    """A title inside a line: "Change in probability" begins small, "KL to reference" does not."""
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]

@@ -18,6 +18,9 @@ from rlplay.trace.records import Array
 STEPS = 4
 """Shades on each side of the middle: few enough that they stay apart with 256 and with 16 colours."""
 
+READABLE = 4.5
+"""What WCAG asks of the contrast between words and their ground, at least."""
+
 _STRONG = (0.0, 0.22, 0.42, 0.66, 0.95)
 _SOFT = (0.0, 0.1, 0.22, 0.36, 0.52)
 _FALLBACK = {"scale-up": "#3f8fe8", "scale-down": "#e8812e", "scale-amount": "#2fa592"}
@@ -76,14 +79,13 @@ class Palette:
 
 def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
     """The palette of a theme from its CSS variables, for a terminal that shows so many `colours`; 2 is none."""
-    background = Color.parse(variables["background"])
-    foreground = Color.parse(variables["foreground"])
+    # A theme made of the terminal's own colours has names for them only: `borrowed` says what to mix shades from.
+    background = Color.parse(variables.get("ground", variables["background"]))
+    foreground = Color.parse(variables.get("ink", variables["foreground"]))
+    words = Color.parse(variables["foreground"])
 
     def written(color: Color, bold: bool | None = None) -> Style:
         return Style(color=color.rich_color, bold=bold)
-
-    def mixed(share: float) -> Color:
-        return background.blend(foreground, share)
 
     def scale(name: str, strengths: tuple[float, ...], cue: Style) -> tuple[Style, ...]:
         end = Color.parse(variables.get(name, _FALLBACK[name]))
@@ -103,15 +105,14 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
 
     # Underlined or not tells up from down in grey, too; where colours are few, down gets a sign of its own.
     few = Style() if colours > 16 else Style(strike=True)
-    accent = Color.parse(variables["primary"])
+    accent, muted = Color.parse(variables["primary"]), variables["text-muted"]
     up, down = (Color.parse(variables.get(name, _FALLBACK[name])) for name in ("scale-up", "scale-down"))
-    toward = Color.parse("#ffffff" if background.brightness < 0.5 else "#000000")
     return Palette(
-        text=written(foreground),
-        strong=written(foreground, bold=True),
-        muted=written(mixed(0.58)),
-        faint=written(mixed(0.22)),
-        hatch=written(mixed(0.06)) if colours > 256 else None,  # fewer colours have none so quiet
+        text=written(words),
+        strong=written(words, bold=True),
+        muted=written(Color.parse(muted) if "auto" not in muted else background.blend(foreground, 0.58)),
+        faint=written(background.blend(foreground, 0.22)),
+        hatch=written(background.blend(foreground, 0.06)) if colours > 256 else None,  # fewer have none so quiet
         accent=written(accent),
         key=written(accent, bold=True),
         warning=written(Color.parse(variables["warning"])),
@@ -120,8 +121,8 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         up=scale("scale-up", _STRONG, Style(underline=True)) if colours > 2 else _LADDER,
         down=scale("scale-down", _STRONG, few) if colours > 2 else _DOWN_LADDER,
         amount=scale("scale-amount", _SOFT, Style()) if colours > 2 else _LADDER,
-        up_text=written(up.blend(toward, 0.25)),
-        down_text=written(down.blend(toward, 0.25)),
+        up_text=written(readable(background, up.blend(_clearest(background), 0.25))),
+        down_text=written(readable(background, down.blend(_clearest(background), 0.25))),
         cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),
         found=Style() if colours > 2 else Style(reverse=True),  # elsewhere it keeps its colour, and the rest has none
     )
@@ -145,12 +146,21 @@ def contrast(one: Color, other: Color) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+def readable(ground: Color, ink: Color) -> Color:
+    """`ink`, or as little of the way from it to black or white as lets words be read on `ground`."""
+    end = _clearest(ground)
+    shades = (ink.blend(end, share / 20) for share in range(21))
+    return next((shade for shade in shades if contrast(ground, shade) >= READABLE), end)
+
+
+def _clearest(ground: Color) -> Color:
+    return max(Color.parse("#000000"), Color.parse("#ffffff"), key=lambda ink: contrast(ground, ink))
+
+
 def _luminance(color: Color) -> float:
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color.normalized]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def _readable(ground: Color, preferred: Color) -> Color:
-    if contrast(ground, preferred) >= 4.5:
-        return preferred
-    return max(Color.parse("#000000"), Color.parse("#ffffff"), key=lambda ink: contrast(ground, ink))
+    return preferred if contrast(ground, preferred) >= READABLE else _clearest(ground)

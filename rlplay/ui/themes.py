@@ -8,7 +8,7 @@ from __future__ import annotations
 from textual.color import Color
 from textual.theme import Theme
 
-from rlplay.ui.theme import contrast
+from rlplay.ui.theme import readable
 
 DARK = Theme(
     name="rlplay-dark",
@@ -138,7 +138,7 @@ PAPER = Theme(
     dark=False,
     variables={
         "border": "#c8c1b5",
-        "text-muted": "#70685c",
+        "text-muted": "#6a6257",
         "scrollbar": "#d0cbc2",
         "scrollbar-hover": "#b5afa5",
         "scrollbar-background": "#f6efdf",
@@ -153,12 +153,29 @@ PAPER = Theme(
 THEMES = (DARK, LIGHT, CONTRAST, DUSK, PAPER)
 
 
+_GREY = ("border", "text-muted", "scrollbar", "scrollbar-hover", "scrollbar-active")
+_BARE = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")
+_WORDS = ("primary", "secondary", "accent", "success", "warning", "error")
+"""The colours that words are written in."""
+
+
 def quiet(variables: dict[str, str]) -> dict[str, str]:
-    """A foreign theme's CSS variables with chrome as quiet as ours: what is coloured should mean something."""
+    """A foreign theme's CSS variables with chrome as quiet as ours: what is coloured should mean something, and what
+    is written should be readable on the ground and on the bars above and below.
+    """
     background, foreground = Color.parse(variables["background"]), Color.parse(variables["foreground"])
-    muted = next(
-        shade
-        for share in (0.55, 0.65, 0.75, 0.85, 1.0)
-        if contrast(background, shade := background.blend(foreground, share)) >= 4.5 or share == 1.0
-    )
-    return {**variables, "border": background.blend(foreground, 0.2).hex, "text-muted": muted.hex}
+    panel = background.blend(foreground, 0.07)
+    muted = readable(panel, background.blend(foreground, 0.55))
+    words = {name: readable(panel, Color.parse(variables[name])).hex for name in _WORDS if name in variables}
+    frames = {"border": background.blend(foreground, 0.2).hex, "panel": panel.hex}
+    return {**variables, **words, **frames, "text-muted": muted.hex}
+
+
+def borrowed(variables: dict[str, str], dark: bool) -> dict[str, str]:
+    """The CSS variables of a theme made of the terminal's own colours, with grey chrome and one accent.
+
+    What the terminal's ground and letters are cannot be known: shades are mixed from "ground" and "ink".
+    """
+    chrome = dict.fromkeys(_GREY, "ansi_bright_black") | dict.fromkeys(_BARE, "ansi_default")
+    ends = ("#000000", "#ffffff") if dark else ("#ffffff", "#000000")
+    return {**variables, **chrome, "primary": variables["accent"], "ground": ends[0], "ink": ends[1]}

@@ -101,7 +101,7 @@ def test_a_corrected_kl_term_is_shown_times_the_ratio():
 def test_each_term_is_told_with_its_pull():
     how = {"kl_placement": "loss", "beta": 0.05}
     lines = words(told(how, advantage=1.0, ratio=1.0, kl=0.02, dloss_dlogp=-0.012, dkl_dlogp=0.003))
-    assert lines[lines.index("∂L/∂ℓ = −0.012: pulls it up") + 1] == "of it −0.015 by S, 0.003 by K"
+    assert lines[lines.index("∂L/∂ℓ = −0.012: pulls it up") + 1] == "of it −0.015 by S, +0.003 by K"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_beside_a_kl_term_the_surrogate_is_not_all_that_pulls(numbers, note):
     ("derivative", "told_as"),
     [
         (-0.0125, "∂L/∂ℓ = −0.0125: pulls it up"),
-        (2.0, "∂L/∂ℓ = 2: pushes it down"),
+        (2.0, "∂L/∂ℓ = +2: pushes it down"),
         (0.0, "∂L/∂ℓ = 0: leaves it alone"),
         (-0.0, "∂L/∂ℓ = 0: leaves it alone"),
     ],

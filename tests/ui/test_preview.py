@@ -69,7 +69,7 @@ def test_the_difference_is_counted_token_by_token():
 def test_nothing_is_claimed_where_nothing_differs():
     answer = imagined({})
     same = msgspec.structs.replace(answer, after=answer.before)
-    assert suppose(known(), same).words[0].endswith("tokens none would be pulled otherwise.")
+    assert suppose(known(), same).words[0].endswith("tokens none would be pulled differently.")
 
 
 def test_the_update_as_it_would_be_keeps_what_does_not_change():

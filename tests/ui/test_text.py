@@ -13,7 +13,7 @@ from rlplay import cli, cli_look
 from rlplay.engine.report import JsonLines, Lines
 from rlplay.scenario.expect import Outcome
 from rlplay.trace.text import NOTHING, visible, visible_lines
-from rlplay.ui.text import END, quoted, token_text
+from rlplay.ui.text import END, quoted, token_text, within
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,11 @@ def test_the_command_line_prints_nothing_that_is_obeyed(capsys):
     assert "owned" in printed.out
     assert "owned" in printed.err
     assert not obeyed(printed.out + printed.err)
+
+
+@pytest.mark.parametrize(
+    ("title", "inside"),
+    [("KL to reference", "KL to reference"), ("Change in probability", "change in probability"), ("", "")],
+)
+def test_a_title_inside_a_line_keeps_its_abbreviations(title, inside):
+    assert within(title) == inside

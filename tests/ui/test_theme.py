@@ -14,9 +14,10 @@ from rlplay import doctor, preferences
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.update import Update
 from rlplay.ui.capture import capture
+from rlplay.ui.legend import legend
 from rlplay.ui.plain import Plain
 from rlplay.ui.start import run as opened
-from rlplay.ui.theme import STEPS, contrast, levels, palette
+from rlplay.ui.theme import READABLE, STEPS, contrast, levels, palette
 from rlplay.ui.themes import THEMES, quiet
 from rlplay.ui.views import GHOST
 from tests.recorded import synthetic_run, synthetic_update
@@ -181,7 +182,35 @@ async def test_other_themes_have_quiet_frames():
             variables = app.theme_variables
             ground = Color.parse(variables["background"])
             assert contrast(Color.parse(variables["border"]), ground) < 2.2, name
+            for words in ("primary", "warning", "error", "success", "text-muted"):
+                for behind in (ground, Color.parse(variables["panel"])):
+                    assert contrast(Color.parse(variables[words]), behind) >= READABLE, (name, words)
         assert quiet({"background": "#000000", "foreground": "#ffffff"})["text-muted"] != "#ffffff"
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+def test_what_the_panels_write_can_be_read(theme):
+    inks = palette({**theme.to_color_system().generate(), **theme.variables})
+    for ink in (inks.text, inks.muted, inks.accent, inks.warning, inks.error, inks.up_text, inks.down_text):
+        assert contrast(Color.from_rich_color(ink.color), Color.parse(theme.background)) >= READABLE
+
+
+@pytest.mark.parametrize(("name", "dark"), [("ansi-light", False), ("ansi-dark", True)])
+async def test_the_terminals_own_colours_get_shades_near_their_ground(name, dark):
+    app, _ = playground()
+    async with app.run_test() as pilot:
+        app.theme = name
+        await pilot.pause()
+        inks = palette(app.theme_variables)
+        weak = Color.from_rich_color(inks.up[1].bgcolor)
+        assert (weak.brightness < 0.5) == dark
+        assert inks.text.color.is_default
+
+
+def test_without_colour_the_legend_is_made_of_words():
+    bare = palette({**THEMES[0].to_color_system().generate(), **THEMES[0].variables}, 2)
+    assert legend(LENSES["credit"], bare, True).plain == "−2 less more +2 advantage units"
+    assert legend(LENSES["probability"], bare, True).plain == "0  more 1"
 
 
 @pytest.mark.parametrize(

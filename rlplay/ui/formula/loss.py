@@ -8,7 +8,7 @@ from rlplay.scenario.trl import trainer
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.pair import pair
-from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, stripped
+from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, pull, stripped
 from rlplay.ui.numbers import plain
 from rlplay.ui.picture import number
 
@@ -70,7 +70,7 @@ def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
     counts = _COUNTS[s.aggregation].format(longest=s.max_completion_length)
     lines.append([(f"adds {counts}·{inner} to L", "plain")])
     if total is not None and numbers.weight is not None:
-        weighted = number(numbers.weight * total)
+        weighted = pull(numbers.weight * total)
         lines.append([(f"= {number(numbers.weight)}·{filled} = ", "plain"), (weighted, "won")])
     return lines
 
@@ -81,11 +81,11 @@ def _gradient(s: Settings, numbers: Numbers) -> list[Line]:
     if derivative is None:
         return []
     effect = "leaves it alone" if derivative == 0 else "pulls it up" if derivative < 0 else "pushes it down"
-    lines: list[Line] = [[(f"∂L/∂ℓ = {number(derivative)}: {effect}", "plain")]]
+    lines: list[Line] = [[(f"∂L/∂ℓ = {pull(derivative)}: {effect}", "plain")]]
     if of_kl is not None and s.kl_estimator == "full":
         lines.append(note("The exact KL pulls on all candidates, beside this."))
     elif of_kl is not None:
-        lines.append(note(f"of it {number(derivative - of_kl)} by S, {number(of_kl)} by K"))
+        lines.append(note(f"of it {pull(derivative - of_kl)} by S, {pull(of_kl)} by K"))
     if s.entropy_coef:
         lines.append(note("The entropy bonus acts on all candidates, beside this."))
     return lines

@@ -11,6 +11,7 @@ import msgspec
 
 from rlplay.scenario.settings import Settings
 from rlplay.ui.numbers import plain, signed
+from rlplay.ui.picture import NOISE, number
 
 Kind = Literal["plain", "won", "lost", "note", "old", "new"]
 Line = list[tuple[str, Kind]]
@@ -82,6 +83,11 @@ def bracketed(value: float, places: int = 2) -> str:
 def stripped(value: float, places: int = 2) -> str:
     """With its sign, without the blank that a zero keeps for it."""
     return signed(value, places).strip()
+
+
+def pull(value: float) -> str:
+    """A derivative, small as it may be, with its sign: "+0.000318"."""
+    return f"+{number(value)}" if value >= NOISE else number(value)
 
 
 def note(text: str) -> Line:

@@ -56,16 +56,16 @@ class HelpScreen(ModalScreen[None]):
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $background 70%; }
     HelpScreen > VerticalScroll {
-        width: 100; max-width: 100%; height: auto; max-height: 95%; padding: 0 2; scrollbar-size-vertical: 1;
+        width: 100; max-width: 100%; height: auto; max-height: 95%; padding: 0 0 0 2; scrollbar-size-vertical: 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
-    HelpScreen Markdown { padding: 0; margin: 0; background: $background; }
+    HelpScreen Markdown { padding: 0 2 0 0; margin: 0; background: $background; }
     HelpScreen Markdown MarkdownBlock {
         &:dark > .code_inline, &:light > .code_inline { color: $accent; background: $background; }
     }
     HelpScreen MarkdownH1 { content-align: left middle; color: $accent; text-style: bold; margin: 0 0 1 0; }
-    HelpScreen VerticalScroll > Static { margin: 1 0 0 0; }
+    HelpScreen VerticalScroll > Static { margin: 1 2 0 0; }
     HelpScreen MarkdownBulletList { margin: 0 0 1 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -24,6 +24,7 @@ from rlplay.ui.draft import Draft
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import Compared, Drafted, Wandered
+from rlplay.ui.picture import number
 from rlplay.ui.widgets.narrator import keyed
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
@@ -70,6 +71,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
+    KnobsScreen.-huge > Vertical { width: 104; }
     KnobsScreen.-medium > Vertical { width: 62; }
     KnobsScreen.-narrow > Vertical { width: 1fr; dock: bottom; height: 17; margin: 0; }
     KnobsScreen KnobList {
@@ -348,7 +350,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         return Content.assemble(
             ("● " if changed else "  ", "$accent"),
             (f"{knob.title:<20}", "$text-muted" if idle else ""),
-            (f"{value:<18} ", ink),
+            (f"{value:<19} ", ink),
             (aside, "$text-muted"),
         )
 
@@ -400,4 +402,4 @@ def _refuse() -> None:
 
 
 def _range(knob: Knob) -> str:
-    return "" if knob.low is None or knob.high is None else f"{knob.low:g} … {knob.high:g}"
+    return "" if knob.low is None or knob.high is None else f"{number(knob.low)} … {number(knob.high, 6)}"

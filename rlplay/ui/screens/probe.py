@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from rlplay.link.messages import AnyProbe, EndProbe, Estimate
 from rlplay.trace.text import visible
 from rlplay.ui.session import Session
+from rlplay.ui.text import literal
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 
@@ -26,7 +27,7 @@ KEYS = (
 )
 FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `e` prompt · `?` all keys · `esc`"
 REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, goes on with one."
-ENDED = "The engine has ended: esc, then r to resume."
+ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Asking the engine. It answers between two moments of what it is doing."
 
 
@@ -190,7 +191,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
             return "The next-token distributions stand here once there is a prompt."
         if loading is not None:
             return f"The engine is still starting: {visible(loading.what)}."
-        return self.probing.refused or ASKED
+        return literal(self.probing.refused) or ASKED
 
     def _busy(self) -> str:
         asked = self.probing.asked

@@ -18,7 +18,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.facts import Facts, Steps, value_at
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Line, Numbers, settled
+from rlplay.ui.formula.parts import Line, Numbers, pull, settled
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout import MARKS
 from rlplay.ui.legend import PHASE_MARKS
@@ -212,11 +212,14 @@ Below stand all statistics of this token, the ones the colours can show.
                 continue
             name = lens.title if value is None else _named(lens, facts.steps(token))
             if value is None:
-                mark = f"{PHASE_MARKS[lens.phase]:>3}"
-                lines.append([Segment(f"{name:<22}", self.palette.muted), Segment(mark, self.palette.faint)])
+                # What a finished update does not have will not come any more.
+                mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
+                lines.append([Segment(f"{name:<22}{mark:>3}", self.palette.muted)])
                 continue
             is_signed = lens.scale == "diverging" and lens.low < 0
             text = signed(value, 3) if is_signed else plain(value, 3)
+            if lens.name == "clip_state":
+                text = _clip(value)
             style = self.palette.text
             if is_signed and short(value, True).strip("+−.0"):
                 style = self.palette.up_text if value > 0 else self.palette.down_text
@@ -232,15 +235,19 @@ Below stand all statistics of this token, the ones the colours can show.
         return lines
 
 
+def _clip(state: float) -> str:
+    return MARKS.get(int(state), "no")
+
+
 _COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("return G", "returned", signed),
     ("baseline", "baseline", signed),
     ("A", "advantage", signed),
     ("w", "ratio", lambda value: number(value, 4)),
-    ("clip", "clip_state", lambda state: MARKS.get(int(state), "no")),
+    ("clip", "clip_state", _clip),
     ("KL", "kl", lambda value: plain(value, 4)),
     ("weight", "weight", number),
-    ("∂L/∂ℓ", "dloss_dlogp", number),
+    ("∂L/∂ℓ", "dloss_dlogp", pull),
 )
 """What a preview compares of a token: name, field of its numbers, and how it is written."""
 

@@ -16,6 +16,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.theme import Theme
 
+from rlplay.ui.text import TICK
 from rlplay.ui.theme import Palette, palette
 
 CORNERS = 6
@@ -29,7 +30,8 @@ class Lines(ScrollView, can_focus=True):
     """Base of the panels made of lines. Subclasses say how many there are and what each shows."""
 
     EMPTY = ""
-    """One sentence for the time when there is nothing to show, with the key that changes that; `words` replace it."""
+    """One sentence for the time when there is nothing to show, with the key that changes that between backticks;
+    `words` replace it."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -140,14 +142,22 @@ class Lines(ScrollView, can_focus=True):
         return known[1]
 
     def _hatched(self, y: int, width: int) -> Strip:
+        # Backticks count when lines are broken: one that names a key may end a little early.
         words = textwrap.wrap(self.words, max(width - 8, 12))
         top = (self.scrollable_content_region.height - len(words)) // 2
         mark = " " if self.palette.hatch is None else "╱"
         if not -1 <= y - top <= len(words) or not words:
             return Strip([Segment(mark * width, self.palette.hatch)]).apply_style(self._ground)
-        inner = max(map(len, words)) + 4
-        text = words[y - top] if 0 <= y - top < len(words) else ""
+        inner = max(len(line.replace("`", "")) for line in words) + 4
+        middle = self._centred(words[y - top] if 0 <= y - top < len(words) else "", inner)
         left = max((width - inner) // 2, 0)
         sides = [Segment(mark * cells, self.palette.hatch) for cells in (left, max(width - inner - left, 0))]
-        middle = Segment(text.center(inner), self.palette.muted)
-        return Strip([sides[0], middle, sides[1]]).adjust_cell_length(width).apply_style(self._ground)
+        return Strip([sides[0], *middle, sides[1]]).adjust_cell_length(width).apply_style(self._ground)
+
+    def _centred(self, text: str, width: int) -> list[Segment]:
+        """One line of the sentence, its keys in the accent."""
+        parts = text.split("`")
+        around = width - sum(map(len, parts))
+        styles = self.palette.muted, self.palette.accent
+        words = [Segment(part.replace(TICK, "`"), styles[at % 2]) for at, part in enumerate(parts)]
+        return [Segment(" " * (around // 2)), *words, Segment(" " * (around - around // 2))]

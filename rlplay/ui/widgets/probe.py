@@ -70,7 +70,7 @@ class ProbePanel(Lines, can_focus=False):
 class ProbeText(ProbePanel):
     """Prompt and answer, token by token; the cursor is the place that is asked about."""
 
-    EMPTY = "Type a prompt: e. Or put the cursor on a token of the main screen, then i."
+    EMPTY = "Press `e` to type a prompt. Or put the cursor on a token of the main screen, then press `i`."
 
     class Place(Message):
         """The mouse points at token `place` of the answer."""
@@ -227,7 +227,7 @@ class ProbeBars(ProbePanel):
 class ProbeTails(ProbePanel):
     """The value of the beginning, and ways in which it goes on."""
 
-    EMPTY = "s goes on several times, v estimates what the beginning is worth."
+    EMPTY = "Press `s` to go on several times, `v` to estimate what this beginning is worth."
 
     def made(self) -> Iterator[list[Segment]]:
         """Values, then tails, the policy's first."""

@@ -124,6 +124,7 @@ baselines can learn from such a group. `o` sorts the answers within their groups
             numbers = f" {plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
         if group in self._silent:
             numbers = f"{numbers.partition(' ±')[0]} no signal"
+        numbers += " "  # they should not touch the scrollbar
         prompt = visible(self._sampled.prompts[group])
         room = width - cell_len(numbers)
         yield Segment(

@@ -24,14 +24,15 @@ from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.narrate import Place
 from rlplay.ui.numbers import short
+from rlplay.ui.text import within
 from rlplay.ui.theme import levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.wrap import Cell
 
 VACANT: dict[Place, str] = {
-    "live": "Press n to sample the first answers, space to let it run.",
+    "live": "Press `n` to sample the first answers, `space` to let it run.",
     "looking": "There is nothing to see of this update.",
-    "replay": "n shows the first answers, space plays the recording.",
+    "replay": "Press `n` to show the first answers, `space` to play the recording.",
     "end": "This recording holds no update yet. What comes is shown here.",
 }
 """What stands in an empty map."""
@@ -121,12 +122,13 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self.rebuild()
         else:
             self._lay_out()
-        named = title(lens, automatic, update, self.outer_size.width - CORNERS)
+        alike = self._levels is not None and not self._levels.any()
+        named = title(lens, automatic, update, self.outer_size.width - CORNERS, alike)
         if finder is not None and finder.query is not None:
             named = Content.assemble("Tokens", (f" · {finder.told}", "$accent"), named[len("Tokens") :])
         if version:
             named = Content.assemble(
-                "Tokens", (f" · {version}", "$warning"), (f" · {lens.title.lower()}", "$text-muted")
+                "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
         self.caption(named, legend(lens, self.palette, self._values is not None))
 
@@ -334,9 +336,12 @@ def _two_sided(lens: Lens) -> bool:
     return lens.scale == "diverging" and lens.low < 0
 
 
-def title(lens: Lens, automatic: bool, update: Update | None, room: int) -> Content:
-    """The panel's title, with the optimizer steps that the lens speaks of and, if there is room, how it was chosen."""
-    words = f" · colour: {lens.title.lower()}{_steps(lens, update)}"
+def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:
+    """The panel's title, with the optimizer steps that the lens speaks of and, if there is room, how it was chosen.
+
+    Where no token has a colour, it says that they are all `alike`: it might seem that nothing was coloured yet.
+    """
+    words = f" · colour: {within(lens.title)}{_steps(lens, update)}{' · all alike' if alike else ''}"
     chosen = " (auto)" if automatic and cell_len(f"Tokens{words} (auto)") <= room else ""
     return Content.assemble("Tokens", (words + chosen, "$text-muted"))
 

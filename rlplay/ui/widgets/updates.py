@@ -16,6 +16,7 @@ from textual.message import Message
 from rlplay.trace.history import History
 from rlplay.trace.text import visible
 from rlplay.ui.numbers import plain, signed
+from rlplay.ui.text import within
 from rlplay.ui.timeline import DISTANCES, Row, Timeline, heading
 from rlplay.ui.widgets.lines import Lines
 
@@ -114,8 +115,8 @@ class Updates(Lines):
     @property
     def head(self) -> str:
         """The names of the columns."""
-        score, kl = heading(self.timeline.score), DISTANCES[self.timeline.kl]
-        return f"{'update':>8}   {score:>8.8}{self._gap}{'held out':>9}{kl:>11}  changed there"
+        score, kl = within(heading(self.timeline.score)), DISTANCES[self.timeline.kl]
+        return f"{'update':>8}   {score:>8.8}{self._gap}{'held out':>10}{kl:>11}  changed there"
 
     @property
     def _gap(self) -> str:
@@ -141,7 +142,7 @@ class Updates(Lines):
         yield Segment(f" {_written(shown.score, 3):>8}", self.palette.strong if here else self.palette.text)
         if self._gap:
             yield from self._bar(shown.score)
-        yield Segment(f"{_written(shown.held_out, 3):>9}", self.palette.text)
+        yield Segment(f"{_written(shown.held_out, 3):>10}", self.palette.text)
         yield Segment(f"{_written(shown.kl, 4):>11}", self.palette.muted)
         yield Segment(f"  {_listed(shown.events)}", self.palette.warning)
 
