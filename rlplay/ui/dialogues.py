@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp
+    from rlplay.ui.session import Session
 
 
 def paste(app: RlplayApp) -> None:
@@ -27,19 +28,20 @@ def paste(app: RlplayApp) -> None:
     app.push_screen(PasteScreen(app.session.settings, scenario_of(started)), pasted)
 
 
-def label(app: RlplayApp) -> None:
-    """Ask the user about the pairs that wait for labels."""
+def label(app: RlplayApp, session: Session | None = None) -> None:
+    """Ask the user about the pairs that wait for labels, in the run on the screen or in another."""
     from rlplay.ui.labelling import Labelling
     from rlplay.ui.screens.labels import LabelScreen
 
-    update = app.session.newest
-    if update is None or update.sampled is None or not app.session.asks:
+    session = session or app.session
+    update = session.newest
+    if update is None or update.sampled is None or not session.asks:
         return
 
     def closed(_result: None) -> None:
         app.labels = None
 
-    app.labels = LabelScreen(app.session, Labelling(update, app.session.asks))
+    app.labels = LabelScreen(session, Labelling(update, session.asks))
     app.push_screen(app.labels, closed)
 
 

@@ -58,13 +58,24 @@ class Pair:
             self.picked = min(beyond) if step > 0 else max(beyond)
         return bool(beyond)
 
-    def differences(self) -> list[str]:
-        """What is different about B, at the update that is compared: "beta 0 → 0.1"."""
+    @property
+    def starting(self) -> str:
+        """Which of the two is not known yet, "A" or "B"; empty if both are."""
+        unknown = (
+            letter
+            for letter, session in zip("AB", self.both, strict=True)
+            if session.failed is None and (session.started is None or session.status is None)
+        )
+        return next(unknown, "")
+
+    def differences(self, now: bool = False) -> list[str]:
+        """What is different about B at the update that is compared, or as it is set `now`: "beta 0 → 0.1"."""
         begun = [session.started for session in self.both]
         if begun[0] is None or begun[1] is None:
             return []
         told = [(name, getattr(begun[0], name), getattr(begun[1], name)) for name in _BEGUN]
-        one, other = (session.settings_of(Update(max(self.number, 1))) for session in self.both)
+        compared = None if now else Update(max(self.number, 1))
+        one, other = (session.settings_of(compared) for session in self.both)
         told += [(name, one.get(name), other.get(name)) for name in KNOBS]
         return [visible(f"{name} {written(a)} → {written(b)}") for name, a, b in told if a != b]
 
@@ -91,5 +102,7 @@ def place(session: Session) -> str:
     if session.loading is not None and session.status is None:
         return f"{session.loading.what} {session.loading.fraction:.0%}"
     status: Any = session.status
+    if session.asks and status.waits:
+        return f"update {session.finished} · waits for your labels, a shows them"
     doing = "" if not session.source.live else " · running" if status and status.running else " · paused"
     return f"update {session.finished}{doing}"

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from textual.widgets import Static
 
-from rlplay.link.messages import Advance, Pause, Set
+from rlplay.link.messages import Advance, Pause, Prefer, Set
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished
 from rlplay.trace.runfile import RunReader, RunWriter
@@ -20,6 +20,7 @@ from rlplay.ui.pair import Pair
 from rlplay.ui.picture import Size
 from rlplay.ui.screens.branch import BranchScreen
 from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.session import Session
 from rlplay.ui.sources import ReplaySource
 from rlplay.ui.views import FIRST, SECOND, Source
@@ -195,6 +196,55 @@ def test_differences_are_those_of_the_update_compared():
     assert pair.differences() == ["beta 0.05 → 0.1"]
     pair.picked = 2
     assert pair.differences() == []
+
+
+def head(app) -> str:
+    return str(app.screen.query_one("#runs").render())
+
+
+async def test_what_is_different_is_not_said_before_it_is_known():
+    source, second = Fed(), Fed()
+    app = RlplayApp(source, beside=second)
+    source.records([synthetic_started()])
+    source.update(1)
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        app.screen.follow()
+        assert "B is still starting" in head(app)
+        assert "nothing" not in head(app)
+        second.records([synthetic_started()])
+        second.update(1)
+        await settled(pilot)
+        app.screen.follow()
+        assert "at update 1, different about B: nothing" in head(app)
+        second.records([Changed(update=2, phase="sample", name="beta", value=0.1, previous=0.05)])
+        second.status(1, beta=0.1)
+        await settled(pilot)
+        app.screen.follow()
+        assert "different about B: nothing yet, later beta 0.05 → 0.1" in head(app)
+
+
+@pytest.mark.parametrize("size", [SIZE, (80, 24)])
+async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
+    source, second = Fed(), Fed()
+    app = RlplayApp(source, beside=second)
+    for each in (source, second):
+        each.records([synthetic_started()])
+        each.status()
+    second.records(synthetic_update(1, prompts=3, generations=2)[:1])
+    second.waiting(0, 1, 2)
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        app.screen.follow()
+        assert "update 0 · waits for your labels, a shows them" in head(app)
+        await pilot.press("a")
+        await settled(pilot)
+        assert isinstance(app.screen, LabelScreen)
+        await pilot.press("b", "enter", "escape")
+        await settled(pilot)
+        assert isinstance(app.screen, CompareScreen)
+    assert Prefer(0, "b") in second.commands
+    assert source.commands == []
 
 
 async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -58,6 +57,7 @@ They can be compared only as long as the words before the token are the same, an
         Binding("m", "perform('signs')", "marks"),
         Binding("x", "most", "largest value"),
         Binding("y", "perform('copy')", "copy"),
+        Binding("a", "label", "label the pairs that wait"),
         Binding("p", "panels", "panels"),
         Binding("question_mark,f1", "help", "help"),
         Binding("escape,b,q", "dismiss", "close"),
@@ -138,7 +138,7 @@ They can be compared only as long as the words before the token are the same, an
             )
             for mark, letter, ink, session in zip((LINE, DOTTED), "AB", (FIRST, SECOND), self.pair.both, strict=True)
         ]  # fmt: skip
-        lines.append(_differing(self.pair.number, self.pair.differences(), self.size.width))
+        lines.append(_differing(self.pair, self.size.width))
         self.query_one("#runs", Said).say(Content("\n").join(lines))
 
     def _inspect(self) -> None:
@@ -217,6 +217,18 @@ They can be compared only as long as the words before the token are the same, an
         if others:
             self.notify(others)
 
+    def action_label(self) -> None:
+        """Ask which answer is better, for the run that waits for it."""
+        from rlplay.ui import dialogues
+        from rlplay.ui.app import RlplayApp
+
+        waiting = next((session for session in self.pair.both if session.asks), None)
+        assert isinstance(self.app, RlplayApp)
+        if waiting is None:
+            self.notify("Neither run waits for labels.")
+        else:
+            dialogues.label(self.app, waiting)
+
     def action_panels(self) -> None:
         """On a narrow screen show answers, tokens or curves in turn."""
         here = next(view for view in VIEWS if self.has_class(f"-view-{view}"))
@@ -227,10 +239,14 @@ They can be compared only as long as the words before the token are the same, an
         (self.curves.panels[0] if following == "curves" else self.tokens[0]).focus()
 
 
-def _differing(number: int, differences: Sequence[str], width: int) -> Content:
+def _differing(pair: Pair, width: int) -> Content:
     """The third line: what the runs are compared at, and what is different about B there."""
-    what = " · ".join(differences) or "nothing"
-    line = f"at update {number}, different about B: {what}"
+    if pair.starting:
+        line = f"{pair.starting} is still starting; once it has, what is different about B stands here"
+    else:
+        set_now = " · ".join(pair.differences(now=True))
+        what = " · ".join(pair.differences()) or (f"nothing yet, later {set_now}" if set_now else "nothing")
+        line = f"at update {pair.number}, different about B: {what}"
     return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
 
 

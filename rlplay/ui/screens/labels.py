@@ -23,8 +23,6 @@ from rlplay.ui.widgets.answer import Answer
 from rlplay.ui.widgets.narrator import keyed
 
 FRAMES = 15
-DOTS = 40
-"""More pairs than this are only counted."""
 KEYS = "`a` `b` better · `s` skip · `z` back · `e` enough, skip the rest · `?` help · `esc` later"
 KEYS_CHOSEN = "`enter` next · `z` take back · `e` enough, skip the rest · `?` help · `esc` later"
 CHOOSE = "Read both, then choose: `a` or `b`, or click on one. What the model thinks of them shows after that."
@@ -126,7 +124,8 @@ update.
 
     def _draw(self) -> None:
         labelling = self.labelling
-        now = labelling.pair, labelling.held, labelling.judged, labelling.refused, tuple(labelling.left)
+        said = labelling.held, labelling.judged, labelling.refused
+        now = labelling.pair, said, tuple(labelling.left), self.size.width
         if now == self._drawn or not self.is_current:
             return
         before, self._drawn = self._drawn, now
@@ -138,7 +137,8 @@ update.
             self._mark(side)
         held = labelling.held is not None
         self.query_one(Vertical).border_subtitle = keyed(KEYS_CHOSEN if held else KEYS)
-        self.query_one("#progress", Static).update(progress(labelling))
+        line = self.query_one("#progress", Static)
+        line.update(progress(labelling, line.content_size.width))
         verdict = self.query_one("#verdict", Static)
         verdict.border_title = "What the model thinks" if held else ""
         verdict.update(told(labelling))
@@ -191,7 +191,10 @@ update.
 
     async def _say(self, *labels: Prefer, over: bool) -> None:
         for label in labels:
-            await send(self.app, label)  # type: ignore[arg-type]
+            if self.app.session is self.session:  # type: ignore[attr-defined]
+                await send(self.app, label)  # type: ignore[arg-type]
+            else:  # a branch's, compared with the run on the screen
+                await self.session.source.send(label)
         if over:
             self.dismiss(None)
         else:
@@ -222,21 +225,23 @@ update.
             self.dismiss(None)
 
 
-def progress(labelling: Labelling) -> Content:
-    """Which pair of how many, and a dot for each."""
+def progress(labelling: Labelling, width: int) -> Content:
+    """Which pair of how many, and a dot for each if they fit into `width` cells."""
     pairs, labels = labelling.pairs, labelling.labels
     waiting = {labelling.pair, *labelling.left}
     place = Content.styled(f"{labelling.pair + 1} of {pairs}", "bold $foreground")
-    aside = f"   update {labelling.update.number} waits for {len(waiting)} of its {pairs} pairs"
+    wanted = f"{len(waiting)} label{'s' * (len(waiting) != 1)}"
+    aside = Content.styled(f"   update {labelling.update.number} waits for {wanted}", "$text-muted")
     dots = []
-    for pair in range(pairs if pairs <= DOTS else 0):
+    for pair in range(pairs):
         if pair == labelling.pair:
             dots.append(Content.styled("◆", "$accent"))
         elif pair in waiting:
             dots.append(Content.styled("○", "$text-muted"))
         else:
             dots.append(Content.styled("–" if labels.get(pair) == "skip" else "●", "$foreground"))
-    return Content.assemble(place, "   " if dots else "", Content(" ").join(dots), (aside, "$text-muted"))
+    lines = (Content.assemble(place, "   ", Content(between).join(dots), aside) for between in (" ", ""))
+    return next((line for line in lines if line.cell_length <= width), place + aside)
 
 
 def told(labelling: Labelling) -> Content:
