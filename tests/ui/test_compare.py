@@ -198,10 +198,6 @@ def test_differences_are_those_of_the_update_compared():
     assert pair.differences() == []
 
 
-def head(app) -> str:
-    return str(app.screen.query_one("#runs").render())
-
-
 async def test_what_is_different_is_not_said_before_it_is_known():
     source, second = Fed(), Fed()
     app = RlplayApp(source, beside=second)
@@ -210,18 +206,18 @@ async def test_what_is_different_is_not_said_before_it_is_known():
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot)
         app.screen.follow()
-        assert "B is still starting" in head(app)
-        assert "nothing" not in head(app)
+        assert "B is still starting" in head(app.screen)
+        assert "nothing" not in head(app.screen)
         second.records([synthetic_started()])
         second.update(1)
         await settled(pilot)
         app.screen.follow()
-        assert "at update 1, different about B: nothing" in head(app)
+        assert "at update 1, different about B: nothing" in head(app.screen)
         second.records([Changed(update=2, phase="sample", name="beta", value=0.1, previous=0.05)])
         second.status(1, beta=0.1)
         await settled(pilot)
         app.screen.follow()
-        assert "different about B: nothing yet, later beta 0.05 → 0.1" in head(app)
+        assert "different about B: nothing yet, later beta 0.05 → 0.1" in head(app.screen)
 
 
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])
@@ -236,7 +232,7 @@ async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         app.screen.follow()
-        assert "update 0 · waits for your labels, a shows them" in head(app)
+        assert "update 0 · waits for your labels, a shows them" in head(app.screen)
         await pilot.press("a")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)
