@@ -29,7 +29,15 @@ from rlplay.ui.beside import Beside
 from rlplay.ui.finder import Finder
 from rlplay.ui.follow import follow
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
-from rlplay.ui.narrate import Narration, narrate, narrate_asking, narrate_problem, narrate_run, narrate_start
+from rlplay.ui.narrate import (
+    Narration,
+    narrate,
+    narrate_asking,
+    narrate_problem,
+    narrate_run,
+    narrate_start,
+    narrate_stopped,
+)
 from rlplay.ui.order import SORTS, Sort, order
 from rlplay.ui.plain import Plain
 from rlplay.ui.player import Player
@@ -257,9 +265,11 @@ class RlplayApp(App[int]):
             return narrate_start(session.source.question, session.source.live)
         if session.problem:
             return narrate_problem(session.problem, session.place)
-        if session.asks and session.looking is None:
+        if session.stopped and session.place == "live":
+            return narrate_stopped(session.stopped)
+        if session.asks and session.place == "live":
             return narrate_asking(len(session.asks))
-        if session.runs_on and session.looking is None:
+        if session.runs_on and session.place == "live":
             return narrate_run(session.history)
         # A limit changed while answers are sampled waits for the next update's.
         phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"

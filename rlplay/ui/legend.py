@@ -14,8 +14,8 @@ _LETTERS = {"diverging": "less more", "sequential": " more"}
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
 
 
-def legend(lens: Lens, palette: Palette, available: bool) -> Content:
-    """The colour scale from low to high, or when the statistic will be there."""
+def legend(lens: Lens, palette: Palette, available: bool, room: int = 80) -> Content:
+    """The colour scale from low to high, its unit where there is `room`; or when the statistic will be there."""
     if not available:
         return Content.assemble((f"comes with {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"))
     shades = range(-STEPS if lens.scale == "diverging" else 0, STEPS + 1)
@@ -23,8 +23,9 @@ def legend(lens: Lens, palette: Palette, available: bool) -> Content:
     swatches = [palette.shade(level, lens.scale == "diverging") for level in shades]
     letters = _LETTERS[lens.scale] if swatches[-1].bgcolor is None else [""] * len(swatches)
     parts += [_swatch(*each) for each in zip(swatches, letters, strict=True)]
-    parts.append((f" {_end(lens, lens.high)} {lens.unit}".rstrip(), "$text-muted"))
-    return Content.assemble(*parts)
+    scale = Content.assemble(*parts, (f" {_end(lens, lens.high)}", "$text-muted"))
+    unit = f" {lens.unit}".rstrip()
+    return Content.assemble(scale, (unit, "$text-muted")) if scale.cell_length + len(unit) <= room else scale
 
 
 def _end(lens: Lens, value: float) -> str:

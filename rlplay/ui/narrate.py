@@ -43,8 +43,11 @@ REPLAY_NEXT = {
 LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
 END_NEXT = "This is the end of the recording: `z` goes back, `space` plays it from the beginning."
 
-Place = Literal["live", "looking", "replay", "end"]
-"""Whether keys move an engine, a recording or one that has come to its end; "looking": an older update is shown."""
+ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` tells why."
+
+Place = Literal["live", "ended", "looking", "replay", "end"]
+"""Whether keys move an engine, a recording or one that has come to its end; "ended": there was an engine; "looking": an
+older update is shown."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Narration:
 def narrate(update: Update | None, history: History, settings: dict[str, Any], place: Place = "live") -> Narration:
     """One to three sentences about where the update stands."""
     if update is None or update.sampled is None:
+        if place == "ended":
+            return Narration(BEGIN, ENDED_NEXT)
         begin = Narration(BEGIN, BEGIN_NEXT) if place == "live" else Narration(BEGIN_REPLAY, REPLAY_NEXT[""])
         return begin if place != "end" else Narration("The recording holds no update yet.", "")
     speak = {"sample": _sample, "score": _score, "credit": _credit, "update": _update, "after": _after}[update.phase]
@@ -66,8 +71,8 @@ def narrate(update: Update | None, history: History, settings: dict[str, Any], p
     wrong = warning(update, history, settings)
     if place == "live":
         return Narration(happened, then, wrong)
-    if place == "looking":
-        return Narration(happened, LOOKING_NEXT, wrong)
+    if place in ("looking", "ended"):
+        return Narration(happened, LOOKING_NEXT if place == "looking" else ENDED_NEXT, wrong)
     begun = update.phase != "sample" or update.sampled.done
     then = END_NEXT if place == "end" else REPLAY_NEXT[update.phase if begun else ""]
     return Narration(happened, then, wrong.replace(BY_KNOB, ""))
@@ -87,9 +92,15 @@ def narrate_asking(pairs: int) -> Narration:
     )
 
 
+def narrate_stopped(error: str) -> Narration:
+    """The engine stopped at an error, and waits."""
+    return Narration("", "`space` tries again, `u` for one update; `F12` tells where it happened.", literal(error))
+
+
 def narrate_problem(problem: str, place: Place) -> Narration:
     """An update that cannot be shown, and the ways past it."""
-    past = {"live": "`u` plays the next update.", "looking": LOOKING_NEXT, "replay": REPLAY_NEXT["after"]}
+    past = {"live": "`u` plays the next update.", "ended": ENDED_NEXT, "looking": LOOKING_NEXT}
+    past["replay"] = REPLAY_NEXT["after"]
     return Narration("", past.get(place, END_NEXT), literal(problem))
 
 

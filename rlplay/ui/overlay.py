@@ -9,7 +9,7 @@ from textual.content import Content
 
 from rlplay.trace.history import History, Series
 from rlplay.trace.text import visible
-from rlplay.ui.picture import Picture, Size
+from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
 from rlplay.ui.smooth import told
 from rlplay.ui.timeline import heading
@@ -82,5 +82,7 @@ def _value(series: Series, cursor: int | None) -> str:
     updates, values = series
     if not updates:
         return "–"
-    value = values[-1] if cursor is None else dict(zip(updates, values, strict=True)).get(cursor)
+    if cursor is None:
+        return number(values[-1])
+    value = dict(zip(updates, values, strict=True)).get(cursor)
     return "–" if value is None else exact(value)

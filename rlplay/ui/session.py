@@ -110,6 +110,7 @@ class Session:
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
         self.asked: str = ""
+        self.stopped = ""  # the error that the engine stopped at, until it goes on
         self.going_back_to: int | None = None  # the update that the engine was asked to go back to, and is not yet at
         self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
@@ -136,13 +137,13 @@ class Session:
         if self.looking is not None:
             return "looking"
         if self.source.live:
-            return "live"
+            return "live" if self.failed is None else "ended"
         return "end" if self.status is not None and self.status.finished else "replay"
 
     @property
     def standing(self) -> int | None:
         """The update shown, where it is not the newest there is."""
-        newest = self.place in ("live", "end") or self.shown is None
+        newest = self.place in ("live", "ended", "end") or self.shown is None
         return None if newest or self.shown is None else self.shown.number
 
     @property
@@ -195,6 +196,8 @@ class Session:
                 if not event.running or self.status is None or not self.status.running:
                     self._set_off = event.update
                 self.status, self.loading, self.asked = event, None, ""
+                if event.running:
+                    self.stopped = ""
                 self.changed.add("status")
             case Failed():
                 self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
@@ -225,10 +228,12 @@ class Session:
             self.changed.add("history")
         match record:
             case Started():
-                self.started, self.failed, self.loading = record, None, None
+                self.started, self.failed, self.loading, self.stopped = record, None, None, ""
                 self.changed.add("status")
             case Notice():
                 self.notices.append(record)
+                if record.level == "error" and self.source.live:
+                    self.stopped = record.text
                 self._note(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
                 self.changed |= {"notice", "log"}
             case Staged():
@@ -239,6 +244,7 @@ class Session:
                 self.turned.append(record)
                 self.changed.add("update")
             case Rewound():
+                self.stopped = ""
                 self._arrived(record.update)
                 self._changes = changes_until(self._changes, record.update)
                 for number in [n for n in self._updates if n > record.update]:

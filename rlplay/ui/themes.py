@@ -167,8 +167,8 @@ def quiet(variables: dict[str, str]) -> dict[str, str]:
     panel = background.blend(foreground, 0.07)
     muted = readable(panel, background.blend(foreground, 0.55))
     words = {name: readable(panel, Color.parse(variables[name])).hex for name in _WORDS if name in variables}
-    frames = {"border": background.blend(foreground, 0.2).hex, "panel": panel.hex}
-    return {**variables, **words, **frames, "text-muted": muted.hex}
+    chrome = {name: background.blend(foreground, 0.2).hex for name in _GREY} | dict.fromkeys(_BARE, background.hex)
+    return {**variables, **words, **chrome, "panel": panel.hex, "text-muted": muted.hex}
 
 
 def borrowed(variables: dict[str, str], dark: bool) -> dict[str, str]:

@@ -166,7 +166,7 @@ async def test_hints_speak_of_a_recording(run):
         await pilot.press("v", "Z")
         await settled(pilot)
         assert "beginning of the recording" in str(app.narrator.render())
-        assert "plays the recording" in text_of(app.tokens)
+        assert "play the recording" in text_of(app.tokens)
         for key, hint in (
             ("full_stop", "shows the next token"),
             ("n", "n shows what the answers earned"),

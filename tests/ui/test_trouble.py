@@ -11,7 +11,7 @@ from rlplay.trace.records import Notice
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.sources import LiveSource
 from tests.recorded import synthetic_run
-from tests.ui.stage import Fed, all_text, playground, settled, shown
+from tests.ui.stage import Fed, all_text, playground, settled, shown, text_of
 
 WIDE = (160, 45)
 EVIL = "\x1b]0;owned\x07\x9b31m"
@@ -69,6 +69,21 @@ async def test_notices_are_shown_and_logged_and_obey_nothing():
         assert app.session.log[-1][1].level == "warning"
 
 
+async def test_an_error_the_engine_stopped_at_stays_in_sight_until_it_goes_on():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.records([Notice(update=1, level="error", text="reward function 'bad' failed: `x` is [red]gone")])
+        source.status(1)
+        await settled(pilot)
+        assert "reward function 'bad' failed: `x` is [red]gone" in shown(app.narrator)
+        assert "▲ stopped" in shown(app.header)
+        source.status(1, running=True)
+        await settled(pilot)
+        assert "failed" not in shown(app.narrator)
+        assert "stopped" not in shown(app.header)
+
+
 async def test_a_start_that_failed_is_tried_again_as_a_start(tmp_path, monkeypatch):
     monkeypatch.setattr("rlplay.link.client.EngineProcess", _Refusing)
     _Refusing.jobs.clear()
@@ -91,6 +106,8 @@ async def test_an_engine_that_never_began_offers_no_snapshot():
         source.put(Failed("model 'nosuch' could not be loaded", ""), None)
         await settled(pilot)
         assert "r tries again" in shown(app.banner)
+        for words in (shown(app.narrator), text_of(app.tokens)):
+            assert "space" not in words, "nobody is invited to keys that do nothing now"
         await pilot.press("q")
     assert app.return_value == 2
 

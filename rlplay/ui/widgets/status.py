@@ -94,9 +94,14 @@ def _state(session: Session) -> list[Part]:
         return [(f"● {session.asked}", "$text-muted")]
     running, finished = session.status.running, session.status.finished
     if session.source.live:
-        paused = _asking(len(session.asks)) if session.asks else [("● paused", "$foreground")]
-        return [_RUNNING] if running else [("● finished", "$foreground")] if finished else paused
+        return [_RUNNING] if running else [("● finished", "$foreground")] if finished else _waiting(session)
     return [_PLAYING if running else ("■ end of the recording" if finished else "● replay", "$foreground")]
+
+
+def _waiting(session: Session) -> list[Part]:
+    if session.stopped:
+        return [("▲ stopped", "bold $error")]
+    return _asking(len(session.asks)) if session.asks else [("● paused", "$foreground")]
 
 
 def _asking(pairs: int) -> list[Part]:

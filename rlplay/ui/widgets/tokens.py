@@ -31,6 +31,7 @@ from rlplay.ui.wrap import Cell
 
 VACANT: dict[Place, str] = {
     "live": "Press `n` to sample the first answers, `space` to let it run.",
+    "ended": "The engine ended before it had sampled anything.",
     "looking": "There is nothing to see of this update.",
     "replay": "Press `n` to show the first answers, `space` to play the recording.",
     "end": "This recording holds no update yet. What comes is shown here.",
@@ -123,14 +124,15 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         else:
             self._lay_out()
         alike = self._levels is not None and not self._levels.any()
-        named = title(lens, automatic, update, self.outer_size.width - CORNERS, alike)
+        room = self.outer_size.width - CORNERS
+        named = title(lens, automatic, update, room, alike)
         if finder is not None and finder.query is not None:
             named = Content.assemble("Tokens", (f" · {finder.told}", "$accent"), named[len("Tokens") :])
         if version:
             named = Content.assemble(
                 "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
-        self.caption(named, legend(lens, self.palette, self._values is not None))
+        self.caption(named, legend(lens, self.palette, self._values is not None, room))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""
