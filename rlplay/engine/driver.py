@@ -41,6 +41,7 @@ from rlplay.trace.records import (
     Evaluated,
     Finished,
     Labelled,
+    Looked,
     Notice,
     Rewound,
     Sampled,
@@ -188,6 +189,11 @@ class Driver:
     def note(self, level: str, text: str, detail: str = "") -> None:
         """Record something the user should know; `level` is "info", "warning" or "error"."""
         self._emit(Notice(update=self._done, level=level, text=text, detail=detail))
+
+    def look(self, lens: str, completion: int, token: int) -> None:
+        """Record what the user has before them: a colour and a token of the batch. Nothing else changes."""
+        update, phase = self._point
+        self._emit(Looked(update=update, phase=phase, lens=lens, completion=completion, token=token))
 
     def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
         """Updates finished, phase under way or next, settings, rewindable updates, whether max_updates is reached."""

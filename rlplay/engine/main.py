@@ -34,6 +34,7 @@ from rlplay.link.messages import (
     Judged,
     Loading,
     LogLine,
+    Look,
     Pause,
     Peek,
     Peeked,
@@ -94,7 +95,7 @@ class Session:
                     case Rewind():
                         self._rest = None
                         self._change(command)
-                    case Set() | Prefer():
+                    case Set() | Prefer() | Look():
                         self._change(command)
                         self._go_on()
                     case Judge():
@@ -150,7 +151,7 @@ class Session:
                 command = self._link.commands.get_nowait() or Stop()
             except queue.Empty:
                 return False
-            if isinstance(command, Set):
+            if isinstance(command, Set | Look):
                 self._change(command)
             elif isinstance(command, WhatIf):
                 self._imagine(command)
@@ -165,7 +166,7 @@ class Session:
                 self._steps.clear()
         return True
 
-    def _change(self, command: Set | Rewind | Prefer) -> None:
+    def _change(self, command: Set | Rewind | Prefer | Look) -> None:
         try:
             match command:
                 case Set():
@@ -174,6 +175,8 @@ class Session:
                     self._driver.rewind(command.update)
                 case Prefer():
                     self._driver.prefer(command.pair, command.choice)
+                case Look():
+                    self._driver.look(command.lens, command.completion, command.token)
         except RunFileError:
             raise
         except ValueError as error:

@@ -112,6 +112,8 @@ def load_model(name: str, device: torch.device) -> LanguageModel:
     path = str(POCKET_PATH) if name == "pocket" else str(Path(name).expanduser()) if _looks_like_path(name) else name
     if _looks_like_path(name) and not Path(path).is_dir():
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
+    if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
+        raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
         policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)

@@ -58,6 +58,14 @@ class Prefer(Command, frozen=True):
     choice: Choice
 
 
+class Look(Command, frozen=True):
+    """What the user has before them, noted in the run: a colour, "auto" for the phase's own, and a token."""
+
+    lens: str
+    completion: int
+    token: int
+
+
 class Judge(Command, frozen=True):
     """What do the models make of the answers of a pair of `Status.asks`? Answered by `Judged`; changes nothing."""
 
@@ -257,7 +265,7 @@ class Failed(Event, frozen=True):
 
 AnyProbe = Peek | Continue | Estimate
 AnyProbed = Peeked | Continued | Estimated
-AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | Judge | WhatIf | AnyProbe | EndProbe | Stop
+AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | Look | Judge | WhatIf | AnyProbe | EndProbe | Stop
 AnyEvent = Loading | Recorded | Status | Judged | Imagined | AnyProbed | LogLine | Failed
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)

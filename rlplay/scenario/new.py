@@ -70,7 +70,7 @@ _RETOLD = """\
 # Play it: rlplay {path}      Check what it claims: rlplay run {path}
 # From the run {run}: its task, seed and first settings; the script does what was done there.
 # On the same machine and device ({device}, {versions}) it gives the same numbers, bit for bit.
-# Where somebody looked is not on record: add lens, focus, say, ask and expect as you like.
+# It shows the colours and tokens that were looked at as the run went on; add say, ask and expect as you like.
 """
 
 

@@ -1,7 +1,7 @@
 """What a person did in a recorded run as a script that does it again, bit for bit on the same device.
 
-Recorded are the settings turned, the labels given and the ways back, each with its place between the phases of an
-update. Where somebody looked is not on record.
+Recorded are the settings turned, the labels given, the ways back, and the colour and the token that were looked at when
+any of these was done or the run went on: each with its place between the phases of an update.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rlplay.trace.records import AnyRecord, Changed, Labelled, Rewound
+from rlplay.trace.records import AnyRecord, Changed, Labelled, Looked, Rewound
 from rlplay.trace.update import PHASES
 
 Entry = dict[str, Any]
@@ -33,6 +33,8 @@ class _Teller:
         self.script: list[Entry] = []
         self._done = self._phases = 0  # where the script stands: updates finished, phases of the next one that are over
         self._reached = (0, 0, 0)  # where the run stands: the same, and optimizer steps of a fourth phase under way
+        self._stepped = 0  # optimizer steps of the phase under way that the script has taken
+        self._lens, self._focus = "auto", (0, 0)
         self._labels: dict[int, dict[int, str]] = {}  # not in the script yet: by update and pair
 
     def hear(self, kind: str, update: int, record: AnyRecord | None) -> None:
@@ -43,6 +45,8 @@ class _Teller:
                 self.script.append({"set": {record.name: record.value}})
             case Labelled():
                 self._labels.setdefault(update, {})[record.pair] = record.choice
+            case Looked():
+                self._look(record)
             case Rewound():
                 self._rewind(update)
             case _ if kind in _REACHED:
@@ -57,14 +61,28 @@ class _Teller:
         done, phases, steps = self._reached
         if (done, phases) > (self._done, self._phases):
             self._go_to(done, phases)
-        if steps and (done, phases) == (self._done, self._phases):
-            self._go("step", steps)
+        if steps > self._stepped and (done, phases) == (self._done, self._phases):
+            self._go("step", steps - self._stepped)
+            self._stepped = steps
+
+    def _look(self, seen: Looked) -> None:
+        place = seen.update - 1, PHASES.index(seen.phase)
+        if place > (self._done, self._phases):  # else a setting that waits has taken the script further already
+            self._go_to(*place)
+        if place == self._reached[:2]:
+            self.catch_up()
+        if seen.lens != self._lens:
+            self.script.append({"lens": seen.lens})
+        focus = seen.completion, seen.token
+        if focus != self._focus:
+            self.script.append({"focus": {"completion": seen.completion, "token": seen.token}})
+        self._lens, self._focus = seen.lens, focus
 
     def _rewind(self, update: int) -> None:
         self.catch_up()
         if (self._done, self._phases) != (update, 0) or self._reached[1:] != (0, 0):
             self.script.append({"rewind": update})
-        self._done, self._phases, self._reached = update, 0, (update, 0, 0)
+        self._done, self._phases, self._stepped, self._reached = update, 0, 0, (update, 0, 0)
         self._labels = {number: labels for number, labels in self._labels.items() if number <= update}
 
     def _go_to(self, done: int, phases: int) -> None:
@@ -83,10 +101,10 @@ class _Teller:
     def _walk(self, done: int, phases: int) -> None:
         if done > self._done:
             self._go("update", done - self._done)
-            self._done, self._phases = done, 0
+            self._done, self._phases, self._stepped = done, 0, 0
         if phases > self._phases:
             self._go("phase", phases - self._phases)
-            self._phases = phases
+            self._phases, self._stepped = phases, 0
 
     def _go(self, verb: str, count: int) -> None:
         if self.script and verb in self.script[-1]:

@@ -170,6 +170,15 @@ class Labelled(Record, frozen=True, kw_only=True):
     choice: Choice
 
 
+class Looked(Record, frozen=True, kw_only=True):
+    """What the user had before them when they did the next thing, in `phase` of update `update`; where it changed."""
+
+    phase: str
+    lens: str  # the colour: a lens, or "auto"
+    completion: int  # of the update's batch
+    token: int  # of that completion
+
+
 class Staged(Record, frozen=True, kw_only=True):
     """A stage of a pipeline begins with update `update`: the policy is handed on and becomes the reference."""
 
@@ -199,6 +208,7 @@ AnyRecord = (
     | Sampled
     | Scored
     | Labelled
+    | Looked
     | Credited
     | Searched
     | Stepped

@@ -242,9 +242,9 @@ class RunReader:
     def course(self) -> list[tuple[str, int, AnyRecord | None]]:
         """Everything that happened in its order, what was rewound away too: the kind of each record and its update.
 
-        The record itself comes along where it is somebody's doing: a setting, a label, a way back.
+        The record itself comes along where it is somebody's doing: a setting, a label, a look, a way back.
         """
-        doings = "kind IN ('changed', 'labelled', 'rewound')"
+        doings = "kind IN ('changed', 'labelled', 'looked', 'rewound')"
         rows = self._rows(f"SELECT kind, number, CASE WHEN {doings} THEN data END FROM records ORDER BY id")
         return [(name, number, data and unpack(data, self.path, number)) for name, number, data in rows]
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, get_args
 
-from rlplay.link.messages import Advance, AnyCommand, Pause, Prefer, Rewind, Set, Until
+from rlplay.link.messages import Advance, AnyCommand, Look, Pause, Prefer, Rewind, Set, Until
 from rlplay.scenario.presets import in_order, resolve
 from rlplay.scenario.verbs import PANELS
 from rlplay.trace.lenses import CYCLE, LENSES
@@ -38,6 +38,11 @@ async def send(app: RlplayApp, command: AnyCommand, asked: str = "") -> None:
         session.back_to_live()
     session.asked, session.going_back_to = asked, None
     session.changed.add("status")
+    # What is before the user's eyes belongs to what they do next; where they only glanced is not worth a note.
+    look = Look(app.lens_choice or "auto", *app.tokens.cursor)
+    if look != session.looked:
+        session.looked = look
+        await session.source.send(look)
     await session.source.send(command)
 
 

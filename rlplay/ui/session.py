@@ -19,6 +19,7 @@ from rlplay.link.messages import (
     Judged,
     Loading,
     LogLine,
+    Look,
     Peeked,
     Recorded,
     Status,
@@ -109,6 +110,7 @@ class Session:
         self.judged: Judged | None = None  # the last answer about a pair
         self.changed: set[str] = {"update", "history", "status"}
         self.looking: int | None = None
+        self.looked = Look("auto", 0, 0)  # as it was noted in the run last
         self.asked: str = ""
         self.stopped = ""  # the error that the engine stopped at, until it goes on
         self.going_back_to: int | None = None  # the update that the engine was asked to go back to, and is not yet at

@@ -85,6 +85,11 @@ def test_a_damaged_model_is_told_in_a_line(micro_model: Path, tmp_path: Path, da
     assert "\n" not in str(caught.value)
 
 
+def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="this folder holds no model, as it has no config"):
+        load_model(str(tmp_path), CPU)
+
+
 @pytest.mark.parametrize(("found", "there"), [("cpu", "use auto or cpu"), ("cuda", "use auto, cpu or cuda")])
 def test_a_device_that_is_not_there_is_told_with_those_that_are(
     monkeypatch: pytest.MonkeyPatch, found: str, there: str

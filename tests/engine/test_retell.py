@@ -83,9 +83,11 @@ def test_whatever_is_done_can_be_told(start: Start, tmp_path: Path, seed: int) -
     choose = random.Random(seed)
     driver, _ = start(num_iterations=2)
     for _ in range(14):
-        match choose.choice(["update", "phase", "phase", "token", "step", "set", "set", "rewind", "resume"]):
+        match choose.choice(["update", "phase", "phase", "token", "step", "set", "set", "look", "rewind", "resume"]):
             case "set":
                 driver.set(*choose.choice([("beta", 0.1), ("epsilon", 0.1), ("temperature", 0.8), ("num_prompts", 2)]))
+            case "look":
+                driver.look(choose.choice(["auto", "credit", "entropy"]), choose.randint(0, 3), 0)
             case "rewind":
                 driver.rewind(choose.randint(0, driver.status()[0]))
             case "resume":
@@ -99,6 +101,29 @@ def test_whatever_is_done_can_be_told(start: Start, tmp_path: Path, seed: int) -
     live, given_up = numbers(tmp_path / "run.rlplay")
     assert live
     assert numbers(again) == (live, given_up)
+
+
+def test_where_somebody_looked_is_shown_there(start: Start, tmp_path: Path) -> None:
+    driver, _ = start(num_iterations=2)
+    driver.look("entropy", 0, 0)
+    driver.advance("phase", 1, never)
+    driver.look("entropy", 2, 1)
+    driver.advance("update", 1, never)
+    driver.look("entropy", 2, 1)  # as before
+    driver.advance("phase", 3, never)
+    driver.advance("step", 1, never)
+    driver.look("importance_ratio", 2, 1)
+    driver.advance("step", 1, never)
+    driver.set("temperature", 0.9)  # from the next update on
+    driver.look("auto", 0, 0)
+    driver.close()
+    script, again = played_again(tmp_path, tmp_path / "run.rlplay")
+    assert script == [
+        {"lens": "entropy"}, {"phase": 1}, {"focus": {"completion": 2, "token": 1}}, {"update": 1}, {"phase": 3},
+        {"step": 1}, {"lens": "importance_ratio"}, {"phase": 1}, {"set": {"temperature": 0.9}}, {"lens": "auto"},
+        {"focus": {"completion": 0, "token": 0}},
+    ]  # fmt: skip
+    assert numbers(again) == numbers(tmp_path / "run.rlplay")
 
 
 def test_labels_are_given_again(start: Start, tmp_path: Path) -> None:

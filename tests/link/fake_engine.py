@@ -14,7 +14,7 @@ from rlplay.engine.main import main
 from rlplay.link import framing
 from rlplay.link.messages import AnyProbe, AnyProbed, Estimate, Estimated, Imagined, Peeked
 from rlplay.scenario.schema import Job
-from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound
+from rlplay.trace.records import AnyRecord, Changed, Finished, Looked, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 
@@ -64,6 +64,9 @@ class FakeDriver:
             raise ValueError(f"unknown setting {name!r}; known: epsilon")
         previous, self.settings[name] = self.settings[name], value
         self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=previous))
+
+    def look(self, lens: str, completion: int, token: int) -> None:
+        self.sink(Looked(update=self.done + 1, phase="sample", lens=lens, completion=completion, token=token))
 
     def what_if(self, changes: dict[str, Any]) -> Imagined:
         if self.done == 0:

@@ -23,6 +23,7 @@ from rlplay.link.messages import (
     Failed,
     Loading,
     LogLine,
+    Look,
     Pause,
     Peek,
     Peeked,
@@ -33,7 +34,7 @@ from rlplay.link.messages import (
     Status,
 )
 from rlplay.scenario.schema import Job, Scenario
-from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled
+from rlplay.trace.records import Changed, Finished, Looked, Notice, Rewound, Sampled
 
 ROOT = Path(__file__).parents[2]
 FAKE = (sys.executable, "-m", "tests.link.fake_engine")
@@ -120,6 +121,17 @@ async def test_a_setting_changes_while_running(screen: Screen) -> None:
     assert screen.records(Changed)[0].previous == 0.2
     await screen.engine.send(Advance("update", 1))
     await screen.until(idle)
+
+
+async def test_a_look_is_noted_and_stops_nothing(screen: Screen) -> None:
+    await screen.engine.send(Look("entropy", 0, 0))
+    await screen.engine.send(Advance("forever"))
+    await screen.engine.send(Look("credit", 2, 1))
+    status = await screen.until(lambda event: running(event) and len(screen.records(Looked)) == 2)
+    assert status.running
+    assert [(seen.lens, seen.completion, seen.token) for seen in screen.records(Looked)] == [
+        ("entropy", 0, 0), ("credit", 2, 1),
+    ]  # fmt: skip
 
 
 async def test_what_is_refused_is_a_notice(screen: Screen) -> None:

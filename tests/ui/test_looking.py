@@ -2,6 +2,7 @@
 
 import pytest
 
+from rlplay.link.messages import Advance, Look
 from tests.ui.stage import playground, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
@@ -54,3 +55,20 @@ async def test_what_is_lit_of_the_phases_differs(size):
         present = {str(span.style) for span in app.phases._content.spans}
         assert "bold $background on $warning" in past - present
         assert "bold $background on $primary" in present - past
+
+
+async def test_what_was_looked_at_is_noted_with_what_is_done_next_and_only_where_it_changed():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("update", 1)
+        assert source.commands == [Advance("update", 1)], "nothing was chosen yet"
+        await app.perform("lens", "entropy")
+        await app.perform("lens", "credit")
+        await app.perform("focus", {"completion": 2, "token": 1})
+        await settled(pilot)
+        await app.perform("step", 1)
+        await app.perform("step", 1)
+        look = Look("credit", 2, 1)
+        assert source.commands[1:] == [look, Advance("step", 1), Advance("step", 1)], "what was only passed is not"
