@@ -32,7 +32,7 @@ def list_scenarios() -> None:
 @click.command(epilog="Example: rlplay show dpo")
 @click.argument("scenario", type=SCENARIO)
 def show(scenario: str) -> None:
-    """Explain one scenario: what it asks, its settings, what it expects."""
+    """Explain one scenario: what it asks, sets and expects."""
     from rlplay.scenario.expect import Expect
     from rlplay.scenario.loader import load
     from rlplay.scenario.script import parse
@@ -132,7 +132,7 @@ def export(recorded: Path, kind: Literal["npz", "jsonl"], update: int | None, ou
 
 @click.command()
 def doctor() -> None:
-    """Say what is installed, which devices there are and where files go."""
+    """Check the installation: packages, devices, terminal, folders."""
     from rlplay.doctor import report
 
     for line in report():
@@ -142,7 +142,10 @@ def doctor() -> None:
 @click.command()
 @click.argument("name", type=ALGORITHM, required=False)
 def algorithms(name: str | None) -> None:
-    """List the algorithms, or write out the formulas of one and how they differ from those of the one before it."""
+    """List the algorithms, or write out the formulas of one.
+
+    With the formulas it says how they differ from those of the one before it.
+    """
     from rlplay.scenario.algorithms import PRESETS
 
     if name is not None:

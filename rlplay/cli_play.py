@@ -134,7 +134,10 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
 @click.argument("recorded", metavar="RUN", type=RUN)
 @_DEVICE
 def resume(recorded: Path, device: str) -> int:
-    """Go on with a recorded run in the playground, from its last snapshot."""
+    """Go on with a recorded run in the playground.
+
+    It goes on from its last snapshot.
+    """
     with curtain(recorded.stem):
         job = _job_going_on(recorded, device)
         _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
@@ -199,7 +202,10 @@ def replay(recorded: Path) -> int:
 @click.argument("one", metavar="RUN", type=RUN)
 @click.argument("other", metavar="RUN", type=RUN)
 def compare(one: Path, other: Path) -> int:
-    """Open two recorded runs side by side: curves in one plot, the same prompts next to each other."""
+    """Open two recorded runs side by side.
+
+    Curves stand in one plot, answers to the same prompts next to each other.
+    """
     _needs_a_terminal(f"rlplay export {shlex.quote(str(one))} --format jsonl --out PATH, and so for the other")
     from rlplay.ui.start import compare as open_comparison
 
@@ -213,9 +219,9 @@ def compare(one: Path, other: Path) -> int:
 )
 @_with_changes
 def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:
-    """Open the playground in this machine's browsers; each tab is a run of its own, with the same options.
+    """Open the playground in this machine's browsers.
 
-    It is at http://127.0.0.1:N, for this machine alone.
+    Each tab is a run of its own, with the same options. It is at http://127.0.0.1:N, for this machine alone.
     """
     from importlib.util import find_spec
 

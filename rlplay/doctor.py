@@ -34,7 +34,15 @@ def report() -> Iterator[str]:
     size = f"{weights.stat().st_size / 1e6:.1f} MB in {weights.parent}" if weights.is_file() else f"MISSING: {weights}"
     yield f"bundled model {size}"
     yield f"scenarios     {', '.join(bundled()) or 'MISSING'}"
-    yield f"runs go to    {paths.runs_folder()}"
+    yield f"runs go to    {paths.runs_folder()}{_hindrance(paths.runs_folder())}"
+
+
+def _hindrance(folder: Path) -> str:
+    """Why nothing can be kept there; empty if something can."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        return f": CANNOT BE USED, {there} is no folder; set RLPLAY_HOME to another"
+    return "" if os.access(there, os.W_OK) else f": CANNOT BE WRITTEN ({there}); set RLPLAY_HOME to another"
 
 
 def _version(name: str) -> str | None:

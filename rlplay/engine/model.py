@@ -118,7 +118,7 @@ def load_model(name: str, device: torch.device) -> LanguageModel:
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
         policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise ValueError(
             f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"
         ) from error

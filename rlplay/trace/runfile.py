@@ -92,7 +92,9 @@ class RunWriter:
             db.close()
             os.replace(draft, path)
         except (OSError, sqlite3.Error) as error:
-            raise RunFileError(f"{path} cannot be created ({error}); choose a folder with space and rights") from error
+            reason = getattr(error, "strerror", None) or error
+            remedy = "choose a folder with space and rights by RLPLAY_HOME or --out"
+            raise RunFileError(f"{path} cannot be created ({reason}); {remedy}") from error
         return cls(path)
 
     @classmethod

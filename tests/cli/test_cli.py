@@ -14,7 +14,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from rich.cells import cell_len
 
-from rlplay import __version__, cli, cli_play
+from rlplay import __version__, cli, cli_play, doctor
 from rlplay.engine import headless
 from rlplay.engine.state import Halt
 from rlplay.scenario.algorithms import PRESETS
@@ -45,6 +45,7 @@ def test_help_everywhere(capsys: pytest.CaptureFixture[str], args: list[str]) ->
     status, out, _ = called(capsys, *args)
     assert status == 0
     assert out.startswith("Usage: rlplay")
+    assert "..." not in out, "a command is told in a line that fits"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,6 +216,14 @@ def test_what_the_machine_refuses_is_no_defect(
 
     monkeypatch.setattr(cli_play, "_scenario", full)
     assert called(capsys, "run") == (2, "", f"rlplay: {said}: No space left on device\n")
+
+
+def test_a_place_that_runs_cannot_go_to_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert doctor._hindrance(tmp_path / "new" / "runs") == ""
+    assert f"{tmp_path / 'file'} is no folder; set RLPLAY_HOME" in doctor._hindrance(tmp_path / "file" / "runs")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert "CANNOT BE WRITTEN" in doctor._hindrance(tmp_path / "new" / "runs")
 
 
 def test_options_open_the_playground(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
