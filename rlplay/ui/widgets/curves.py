@@ -167,7 +167,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         if app.native_ansi_color or COLOURS[app.console.color_system] <= 16:
             return {BAND: "", CURSOR: "reverse"}
         if app.console.color_system == "256":
-            return {BAND: "on #303030" if app.current_theme.dark else "on #dadada"}
+            return {BAND: "on #1c1c1c" if app.current_theme.dark else "on #eeeeee"}
         return {}
 
     def action_move(self, step: int) -> None:
