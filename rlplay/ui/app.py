@@ -39,6 +39,7 @@ from rlplay.ui.narrate import (
     narrate_stopped,
 )
 from rlplay.ui.order import SORTS, Sort, order
+from rlplay.ui.pairs import needs_advantages
 from rlplay.ui.plain import Plain
 from rlplay.ui.player import Player
 from rlplay.ui.preview import Preview
@@ -288,7 +289,8 @@ class RlplayApp(App[int]):
         if "update" in changes:
             abreast = () if self.main.has_class("-narrow") else self.tokens.rows
             self.rollouts.words = "None of them fits." if self.finder.nothing else self.rollouts.EMPTY
-            self.rollouts.show(session.shown, listed, self.sort, abreast, self.finder.count)
+            credits = needs_advantages(session.settings_of(session.shown))
+            self.rollouts.show(session.shown, listed, self.sort, abreast, self.finder.count, credits)
             self.rollouts.point(*self.tokens.cursor)
 
     def _curves_are_due(self, changes: set[str]) -> bool:

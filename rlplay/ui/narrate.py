@@ -184,7 +184,10 @@ def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple
     return happened, "`n` gives credit: which answers will the update favour?"
 
 
-def _credit(update: Update, _history: History, _settings: dict[str, Any]) -> tuple[str, str]:
+def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    following = "`s` takes one optimizer step, `u` all of them."
+    if not pairs.needs_advantages(settings):
+        return pairs.COMPARED, following
     sampled, credited = update.sampled, update.credited
     assert sampled is not None
     assert credited is not None
@@ -207,7 +210,7 @@ def _credit(update: Update, _history: History, _settings: dict[str, Any]) -> tup
             f"Credit differs from token to token: {int((advantages > 0).sum())} tokens have positive advantage, "
             f"{int((advantages < 0).sum())} negative, from {_signed(advantages.min())} to {_signed(advantages.max())}."
         )
-    return happened, "`s` takes one optimizer step, `u` all of them."
+    return happened, following
 
 
 def _update(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:

@@ -10,12 +10,18 @@ from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
 
 GIVEN_NEXT = "`n` labels them: which of two is better?"
+COMPARED = "The loss compares the scores of a pair's two answers; it needs no advantages."
 LABELLED_NEXT = "`n` gives credit: how hard will each answer be pulled?"
 
 
 def learns_from_answers(settings: Mapping[str, Any]) -> bool:
     """Whether nothing is sampled to be rewarded: a preference loss, or fine-tuning."""
     return bool(settings.get("loss_type", "policy_gradient") != "policy_gradient")
+
+
+def needs_advantages(settings: Mapping[str, Any]) -> bool:
+    """Whether an advantage says what is learned; a reward model compares the scores of a pair instead."""
+    return bool(settings.get("loss_type") != "reward")
 
 
 def given(update: Update) -> str:

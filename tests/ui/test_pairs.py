@@ -7,7 +7,7 @@ from textual.app import App
 
 from rlplay.scenario.presets import resolve
 from rlplay.trace.history import History
-from rlplay.trace.records import Finished, Stepped
+from rlplay.trace.records import Credited, Finished, Staged, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Numbers
@@ -15,7 +15,9 @@ from rlplay.ui.narrate import narrate, narrate_run
 from rlplay.ui.views import IMITATION, PAIRS, REWARD, SCORES, single
 from rlplay.ui.widgets.curves import OVERVIEW, CurvePanels
 from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled
+from tests.ui.stage import all_text, playground, settled
+
+REWARD_MODEL = {"loss_type": "reward"}
 
 METRICS = {
     "loss": 0.6,
@@ -113,3 +115,20 @@ async def test_no_panel_promises_what_never_comes_in_a_stage(algorithm, views, l
         source.records(records({**logged, "num_tokens": 100.0}))
         await settled(pilot)
         assert not any(panel.has_class("-words") for panel in app.curves.panels), "each shows a curve"
+
+
+async def test_a_reward_model_is_not_said_to_lack_signal():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        credited = [msgspec.structs.replace(r, advantages=np.zeros_like(r.advantages)) if isinstance(r, Credited) else r
+                    for r in records()][:3]  # fmt: skip
+        source.records(credited)
+        source.status(0, phase="credit")
+        await settled(pilot)
+        assert "no signal" in all_text(app.rollouts)
+        source.records(
+            [Staged(update=1, index=1, stages=2, name="rank", settings={**app.session.settings, **REWARD_MODEL})]
+        )
+        await settled(pilot)
+        assert "no signal" not in all_text(app.rollouts)
+        assert "no advantages" in app.narrator.render().plain

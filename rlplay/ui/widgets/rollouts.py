@@ -65,18 +65,20 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         self.cursor = (0, 0)
 
     def show(
-        self, update: Update | None, order: list[int], sort: Sort, beside: Sequence[Row] = (), found: str = ""
-    ) -> None:
+        self, update: Update | None, order: list[int], sort: Sort, beside: Sequence[Row] = (), found: str = "",
+        credits: bool = True,
+    ) -> None:  # fmt: skip
         """List `update`'s completions in this `order`, each on the line where `beside`, the token map, begins it.
 
-        `found` says how many of them these are, where they are not all.
+        `found` says how many of them these are, where they are not all; `credits` whether advantages are what teaches.
         """
         self._order = order
         self._sampled, self._scored, self._credited = (
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
         )
-        self._means = None if update is None else advantages(update)
-        self._silent = set() if self._sampled is None else _without_signal(self._sampled, self._credited)
+        self._means = None if update is None or not credits else advantages(update)
+        sampled = self._sampled if credits else None
+        self._silent = set() if sampled is None else _without_signal(sampled, self._credited)
         self._rows = _abreast(beside) if beside else _close(order, self._sampled)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
         named = Content.assemble("Rollouts", (f" · {found}" if found else "", "$accent"))
