@@ -27,7 +27,7 @@ from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
 
 _LOOK_AGAIN = 0.1
-KEYS = "`[ ]` other update  `c` colour  `p` panels  `?` help  `esc` close"
+KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"
 LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
 VIEWS = ("answers", "token", "curves")
 

@@ -23,8 +23,8 @@ from rlplay.ui.widgets.answer import Answer
 from rlplay.ui.widgets.narrator import keyed
 
 FRAMES = 15
-KEYS = "`a` `b` better · `s` skip · `z` back · `e` enough, skip the rest · `?` help · `esc` later"
-KEYS_CHOSEN = "`enter` next · `z` take back · `e` enough, skip the rest · `?` help · `esc` later"
+KEYS = "`a` `b` better · `s` skip · `z` back · `e` skip the rest · `?` help · `esc` later"
+KEYS_CHOSEN = "`enter` next · `z` take back · `e` skip the rest · `?` help · `esc` later"
 CHOOSE = "Read both, then choose: `a` or `b`, or click on one. What the model thinks of them shows after that."
 NAME = 20
 """Cells for what a score is."""

@@ -27,6 +27,11 @@ class PairedTokens(Tokens):
         super().__init__()
         self._mark = mark
 
+    @property
+    def title_room(self) -> int:
+        """Cells for the words in the upper border, after the mark."""
+        return super().title_room - len(self._mark[0])
+
     def caption(self, title: Content, subtitle: Content) -> None:
         """The words in the border, with the run's mark."""
         super().caption(Content.assemble(self._mark, title), subtitle)

@@ -124,15 +124,14 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         else:
             self._lay_out()
         alike = self._levels is not None and not self._levels.any()
-        room = self.outer_size.width - CORNERS
-        named = title(lens, automatic, update, room, alike)
-        if finder is not None and finder.query is not None:
-            named = Content.assemble("Tokens", (f" · {finder.told}", "$accent"), named[len("Tokens") :])
+        found = "" if finder is None or finder.query is None else f" · {finder.told}"
+        named = title(lens, automatic, update, self.title_room - cell_len(found), alike)
+        named = Content.assemble("Tokens", (found, "$accent"), named[len("Tokens") :])
         if version:
             named = Content.assemble(
                 "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
-        self.caption(named, legend(lens, self.palette, self._values is not None, room))
+        self.caption(named, legend(lens, self.palette, self._values is not None, self.outer_size.width - CORNERS))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""
@@ -196,6 +195,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         """A new width breaks the lines elsewhere; the cursor stays in sight."""
         self._lay_out()
         self._reveal_cursor()
+
+    @property
+    def title_room(self) -> int:
+        """Cells for the words in the upper border."""
+        return self.outer_size.width - CORNERS
 
     @property
     def rows(self) -> list[Row]:
@@ -339,13 +343,15 @@ def _two_sided(lens: Lens) -> bool:
 
 
 def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:
-    """The panel's title, with the optimizer steps that the lens speaks of and, if there is room, how it was chosen.
+    """The panel's title: the lens and, if there is room, the optimizer steps it speaks of and how it was chosen.
 
     Where no token has a colour, it says that they are all `alike`: it might seem that nothing was coloured yet.
     """
-    words = f" · colour: {within(lens.title)}{_steps(lens, update)}{' · all alike' if alike else ''}"
-    chosen = " (auto)" if automatic and cell_len(f"Tokens{words} (auto)") <= room else ""
-    return Content.assemble("Tokens", (words + chosen, "$text-muted"))
+    name, same = within(lens.title), " · all alike" * alike
+    colour = f" · colour: {name}{_steps(lens, update)}{same}"
+    lines = (colour + " (auto)" * automatic, colour, f" · colour: {name}{same}", f" · {name}{same}", f" · {name}")
+    words = next((line for line in lines if cell_len(f"Tokens{line}") <= room), lines[-1])
+    return Content.assemble("Tokens", (words, "$text-muted"))
 
 
 def _steps(lens: Lens, update: Update | None) -> str:
