@@ -71,7 +71,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
-    KnobsScreen.-huge > Vertical { width: 104; }
+    KnobsScreen.-huge > Vertical { width: 90; }
     KnobsScreen.-medium > Vertical { width: 62; }
     KnobsScreen.-narrow > Vertical { width: 1fr; dock: bottom; height: 17; margin: 0; }
     KnobsScreen KnobList {
