@@ -135,7 +135,7 @@ def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tupl
             "`.` samples the next token, `n` finishes all answers.",
         )
     if pairs.learns_from_answers(settings):
-        return pairs.given(update), pairs.GIVEN_NEXT
+        return pairs.given(update), pairs.given_next(settings)
     texts = {(int(g), tuple(row)) for g, row in zip(sampled.group, _rows(sampled, sampled.token_ids), strict=True)}
     happened = (
         f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "

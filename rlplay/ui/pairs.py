@@ -9,7 +9,8 @@ from rlplay.trace.update import Update
 from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
 
-GIVEN_NEXT = "`n` labels them: which of two is better?"
+COMPARED_NEXT = "`n` labels them: which of two is better?"
+IMITATED_NEXT = "`n` labels them: all are good, since fine-tuning imitates and compares nothing."
 COMPARED = "The loss compares the scores of a pair's two answers; it needs no advantages."
 LABELLED_NEXT = "`n` gives credit: how hard will each answer be pulled?"
 
@@ -28,6 +29,11 @@ def given(update: Update) -> str:
     """What there is to learn from."""
     assert update.sampled is not None
     return f"{update.completions} answers to {len(update.sampled.prompts)} prompts are given; the policy has read them."
+
+
+def given_next(settings: Mapping[str, Any]) -> str:
+    """What comes after that."""
+    return IMITATED_NEXT if settings.get("loss_type") == "sft" else COMPARED_NEXT
 
 
 def labelled(update: Update) -> str:

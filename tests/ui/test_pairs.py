@@ -66,6 +66,7 @@ def test_every_phase_is_told_in_its_own_words(algorithm, metrics, said):
     words = " ".join(entry.happened + entry.next for entry in told)
     for wrong in ("nan", "ratio", "how many will be right", "says nothing about progress"):
         assert wrong not in words
+    assert ("which of two" in told[0].next) == (algorithm == "dpo"), "fine-tuning has one answer to each prompt"
     assert "1 update" in narrate_run(history).happened
 
 
