@@ -55,6 +55,11 @@ class Fed:
         self.records(synthetic_update(number, **shape))
         self.status(number, phase="sample")
 
+    @property
+    def empty(self) -> bool:
+        """Whether all that was let happen has been taken."""
+        return self._queue.empty()
+
     async def start(self) -> None:
         self.started += 1
 
@@ -108,10 +113,18 @@ async def turned(pilot: Any) -> None:
         await pilot.pause()
 
 
+async def taken(pilot: Any) -> None:
+    """Every event that the source has let happen has arrived, if somebody listens."""
+    source = pilot.app.session.source if isinstance(pilot.app, RlplayApp) else None
+    while isinstance(source, Fed) and not source.empty and any(w.group == "source" for w in pilot.app.workers):
+        await pilot.pause()
+
+
 async def settled(pilot: Any) -> None:
     """All events that are there have arrived and been painted."""
     for _ in range(3):
         await pilot.pause()
+        await taken(pilot)
         await turned(pilot)
     pilot.app.paint()
     await pilot.pause()
