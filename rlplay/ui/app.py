@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,33 +20,21 @@ from rlplay.link.messages import Imagined, Status
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
-from rlplay.trace.text import visible, visible_lines
-from rlplay.trace.update import Phase
+from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.beside import Beside
 from rlplay.ui.finder import Finder
 from rlplay.ui.follow import follow
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
-from rlplay.ui.narrate import (
-    Narration,
-    narrate,
-    narrate_asking,
-    narrate_problem,
-    narrate_run,
-    narrate_start,
-    narrate_stopped,
-)
-from rlplay.ui.order import SORTS, Sort, order
-from rlplay.ui.pairs import needs_advantages
+from rlplay.ui.order import SORTS, Sort
+from rlplay.ui.painter import PARTS, Painter
 from rlplay.ui.plain import Plain
 from rlplay.ui.player import Player
 from rlplay.ui.preview import Preview
 from rlplay.ui.session import Session, Source
 from rlplay.ui.stage import AppStage
-from rlplay.ui.text import literal
 from rlplay.ui.themes import THEMES, borrowed, quiet
-from rlplay.ui.turned import told
 from rlplay.ui.turns import Turns
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
@@ -55,7 +42,7 @@ from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
-from rlplay.ui.widgets.tokens import VACANT, Tokens
+from rlplay.ui.widgets.tokens import Tokens
 
 if TYPE_CHECKING:
     from rlplay.ui.screens.knobs import KnobsScreen
@@ -98,7 +85,6 @@ class RlplayApp(App[int]):
         self.knobs: KnobsScreen | None = None
         self.labels: LabelScreen | None = None
         self._waited = False
-        self._untold: set[str] = set()  # what has changed and is not in words yet
         self.lens_choice: str | None = None
         self.signs = False
         self.sort: Sort = SORTS[0]
@@ -111,8 +97,8 @@ class RlplayApp(App[int]):
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels()
-        self._parts = itertools.cycle((self._paint_answers, self._paint_words, self.curves.draw_next))
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
+        self.painter = Painter(self)
 
     @property
     def available_themes(self) -> dict[str, Theme]:
@@ -154,7 +140,7 @@ class RlplayApp(App[int]):
         self.inspector.border_title = "Token"
         self.banner.border_title = "The engine has ended" if self.session.source.live else "The run cannot be read"
         self.tokens.focus()
-        self.set_interval(1 / FRAMES / 3, self._paint_next)
+        self.set_interval(1 / FRAMES / PARTS, self.painter.next_part)
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
@@ -216,95 +202,19 @@ class RlplayApp(App[int]):
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         return LENSES[self.lens_choice or AUTOMATIC[phase]]
 
-    def _paint_next(self) -> None:
-        """A part of the screen at a time: a key press waits for that part at most."""
-        next(self._parts)()
-
     def paint(self) -> None:
-        """Bring the panels up to date with what has changed in the session."""
-        self._paint_panels()
+        """Bring all panels up to date with what has changed in the session."""
+        self.painter.panels()
         self.curves.draw_all()
-
-    def _paint_panels(self) -> None:
-        self._paint_answers()
-        self._paint_words()
-
-    def _paint_answers(self) -> None:
-        changes = self.session.take_changes()
-        self._untold |= changes
-        if changes:
-            self.header.show(self.session)
-            self.phases.show(self.session)
-        if "status" in changes:
-            self.banner.show(self.session)
-            self.main.set_class(self.session.looking is not None, "-past")
-        if changes & {"update", "look"}:
-            self._list_answers(changes)
-
-    def _paint_words(self) -> None:
-        changes, self._untold = self._untold, set()
-        if not changes:
-            return
-        session = self.session
-        if changes & {"update", "status", "history"}:
-            self._inspect()
-            self.narrator.narrate(self._narration())
-        self.curves.stand(session.standing)
-        if changes & {"update", "history"} and self._curves_are_due(changes):
-            self.curves.prepare(session.history, session.shown, session.settings_of(session.shown))
-        for notice in session.notices:
-            severity = notice.level if notice.level in ("warning", "error") else "information"
-            self.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
-        session.notices.clear()
-        if session.turned:
-            self.notify(told(session.turned), markup=False)
-            session.turned.clear()
-
-    def _narration(self) -> Narration:
-        session = self.session
-        if session.loading is not None and session.status is None:
-            return narrate_start(session.source.question, session.source.live)
-        if session.problem:
-            return narrate_problem(session.problem, session.place)
-        if session.stopped and session.place == "live":
-            return narrate_stopped(session.stopped)
-        if session.asks and session.place == "live":
-            return narrate_asking(len(session.asks))
-        if session.runs_on and session.place == "live":
-            return narrate_run(session.history)
-        # A limit changed while answers are sampled waits for the next update's.
-        phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
-        return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
-
-    def _list_answers(self, changes: set[str]) -> None:
-        session, preview = self.session, self.preview
-        listed = self.finder.look(session.shown, order(session.shown, self.sort))
-        self.tokens.words = literal(session.problem) or self.finder.nothing or VACANT[session.place]
-        self.tokens.show(
-            preview.shown or session.shown, listed, self.lens, self.lens_choice is None, self.signs,
-            preview.turned, preview.version, self.finder,
-        )  # fmt: skip
-        if listed and self.tokens.cursor[0] not in listed:
-            self.tokens.point(listed[0], 0)
-        if "update" in changes:
-            abreast = () if self.main.has_class("-narrow") else self.tokens.rows
-            self.rollouts.words = "None of them fits." if self.finder.nothing else self.rollouts.EMPTY
-            credits = needs_advantages(session.settings_of(session.shown))
-            self.rollouts.show(session.shown, listed, self.sort, abreast, self.finder.count, credits)
-            self.rollouts.point(*self.tokens.cursor)
-
-    def _curves_are_due(self, changes: set[str]) -> bool:
-        shown = self.session.shown
-        moved = shown is not None and bool(shown.steps or shown.searched)
-        return "history" in changes or self.session.looking is not None or moved
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel."""
         self.tokens.point(completion, token)
         self.rollouts.point(*self.tokens.cursor)
-        self._inspect()
+        self.inspect()
 
-    def _inspect(self) -> None:
+    def inspect(self) -> None:
+        """Take the token under the cursor apart, as it is now."""
         session, preview = self.session, self.preview
         if preview.shown is None:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
@@ -335,7 +245,7 @@ class RlplayApp(App[int]):
     async def perform(self, name: str, argument: Any = None) -> None:
         """Carry out a verb, as a key or a script would, and begin to paint what it changed."""
         await ACTIONS[name](self, argument)
-        self._paint_panels()
+        self.painter.panels()
 
     async def action_verb(self, name: str) -> None:
         """A key on a verb."""
@@ -416,7 +326,7 @@ class RlplayApp(App[int]):
 
     def _show_preview(self) -> None:
         self.session.changed.add("update")
-        self._paint_panels()
+        self.painter.panels()
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 

@@ -1,0 +1,119 @@
+"""Brings the main screen up to date with its session, a part at a time: a key press waits for that part at most."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from rlplay.trace.text import visible_lines
+from rlplay.trace.update import Phase
+from rlplay.ui.narrate import (
+    Narration,
+    narrate,
+    narrate_asking,
+    narrate_problem,
+    narrate_run,
+    narrate_start,
+    narrate_stopped,
+)
+from rlplay.ui.order import order
+from rlplay.ui.pairs import needs_advantages
+from rlplay.ui.session import Session
+from rlplay.ui.text import literal
+from rlplay.ui.turned import told
+from rlplay.ui.widgets.tokens import VACANT
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+PARTS = 3
+"""The answers with their tokens; what is told about them; one of the curves."""
+
+
+class Painter:
+    """Knows what has changed and is not on the screen yet."""
+
+    def __init__(self, app: RlplayApp) -> None:
+        self._app = app
+        self._untold: set[str] = set()
+        self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
+
+    def next_part(self) -> None:
+        """Paint the part whose turn it is."""
+        next(self._parts)()
+
+    def panels(self) -> None:
+        """Paint all but the curves, which take longer and say the same a little later."""
+        self._answers()
+        self._words()
+
+    def _answers(self) -> None:
+        app, session = self._app, self._app.session
+        changes = session.take_changes()
+        self._untold |= changes
+        if changes:
+            app.header.show(session)
+            app.phases.show(session)
+        if "status" in changes:
+            app.banner.show(session)
+            app.main.set_class(session.looking is not None, "-past")
+        if changes & {"update", "look"}:
+            self._list(changes)
+
+    def _list(self, changes: set[str]) -> None:
+        app, session, preview = self._app, self._app.session, self._app.preview
+        listed = app.finder.look(session.shown, order(session.shown, app.sort))
+        app.tokens.words = literal(session.problem) or app.finder.nothing or VACANT[session.place]
+        app.tokens.show(
+            preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
+            preview.turned, preview.version, app.finder,
+        )  # fmt: skip
+        if listed and app.tokens.cursor[0] not in listed:
+            app.tokens.point(listed[0], 0)
+        if "update" in changes:
+            abreast = () if app.main.has_class("-narrow") else app.tokens.rows
+            app.rollouts.words = "None of them fits." if app.finder.nothing else app.rollouts.EMPTY
+            credits = needs_advantages(session.settings_of(session.shown))
+            app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, credits)
+            app.rollouts.point(*app.tokens.cursor)
+
+    def _words(self) -> None:
+        app, session = self._app, self._app.session
+        changes, self._untold = self._untold, set()
+        if not changes:
+            return
+        if changes & {"update", "status", "history"}:
+            app.inspect()
+            app.narrator.narrate(_narration(session))
+        app.curves.stand(session.standing)
+        if changes & {"update", "history"} and _curves_are_due(session, changes):
+            app.curves.prepare(session.history, session.shown, session.settings_of(session.shown))
+        for notice in session.notices:
+            severity = notice.level if notice.level in ("warning", "error") else "information"
+            app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
+        session.notices.clear()
+        if session.turned:
+            app.notify(told(session.turned), markup=False)
+            session.turned.clear()
+
+
+def _narration(session: Session) -> Narration:
+    if session.loading is not None and session.status is None:
+        return narrate_start(session.source.question, session.source.live)
+    if session.problem:
+        return narrate_problem(session.problem, session.place)
+    if session.stopped and session.place == "live":
+        return narrate_stopped(session.stopped)
+    if session.asks and session.place == "live":
+        return narrate_asking(len(session.asks))
+    if session.runs_on and session.place == "live":
+        return narrate_run(session.history)
+    # A limit changed while answers are sampled waits for the next update's.
+    phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
+    return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
+
+
+def _curves_are_due(session: Session, changes: set[str]) -> bool:
+    shown = session.shown
+    moved = shown is not None and bool(shown.steps or shown.searched)
+    return "history" in changes or session.looking is not None or moved
