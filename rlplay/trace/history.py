@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
+from rlplay.trace.settings import takes_hold
 
 Series = tuple[list[int], list[float]]
 
@@ -133,7 +134,7 @@ class History:
             case Changed():
                 since = record.update - 1 if record.phase == "sample" else record.update
                 self._marks.append(
-                    (since, record.update, f"{record.name} {_short(record.previous)} → {_short(record.value)}")
+                    (since, takes_hold(record), f"{record.name} {_short(record.previous)} → {_short(record.value)}")
                 )
             case Staged() if record.update > 1:
                 self._marks.append((record.update - 1, record.update, f"stage {record.name}"))

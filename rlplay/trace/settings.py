@@ -8,6 +8,23 @@ from typing import Any
 from rlplay.trace.records import Changed, Turn
 from rlplay.trace.update import PHASES, Phase
 
+_READ_LAST: dict[str, Phase] = {
+    **dict.fromkeys(
+        ("num_prompts", "num_generations", "max_completion_length", "temperature", "dynamic_sampling", "candidates"),
+        "sample",
+    ),
+    **dict.fromkeys(("reward_weights", "labeller", "label_noise"), "score"),
+    **dict.fromkeys(
+        (
+            "reward_stream", "multi_objective_aggregation", "overlong_buffer", "returns", "baseline", "scale_rewards",
+            "gamma", "lam", "vine_samples",
+        ),
+        "credit",
+    ),
+    **dict.fromkeys(("kl_ctrl", "target_kl", "kl_horizon"), "after"),
+}  # fmt: skip
+"""The phase after which a setting is of no more use to an update; of all others it is the optimizer's."""
+
 
 def settings_at(
     begun: Mapping[str, Any], changes: Iterable[Turn], update: int, phase: Phase = "update"
@@ -18,6 +35,13 @@ def settings_at(
         if _order(change.update, change.phase) <= _order(update, phase):
             settings |= {**change.also, change.name: change.value} if isinstance(change, Changed) else change.settings
     return settings
+
+
+def takes_hold(change: Changed) -> int:
+    """The first update in which a change makes a difference: the next one where this one has no more use for it."""
+    names = (change.name, *change.also) if change.name != "algorithm" else (*change.also, "learning_rate")
+    used = any(PHASES.index(_READ_LAST.get(name, "update")) >= PHASES.index(change.phase) for name in names)
+    return change.update if used else change.update + 1
 
 
 def changes_until(changes: Iterable[Turn], update: int) -> list[Turn]:

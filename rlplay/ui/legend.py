@@ -11,6 +11,8 @@ from rlplay.ui.theme import STEPS, Palette
 
 _LETTERS = {"diverging": "less more", "sequential": " more"}
 """A letter a shade, where shades are no colours."""
+LOOKED_AT = "◉"
+"""The update looked at: in the header, in the timeline, under the curves."""
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
 
 

@@ -33,8 +33,15 @@ def short(value: float, diverging: bool) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 to one digit after the point, "1.1 %"; a dash if it is not known."""
-    return "–" if share is None else f"{100 * share:.1f} %"
+    """A share of 1 to one digit after the point, "1.1 %"; a dash if it is not known.
+
+    What is not nothing, or not all, is not rounded to it: "<0.1 %", ">99.9 %".
+    """
+    if share is None:
+        return "–"
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    return ">99.9 %" if 0.9995 <= share < 1 else f"{100 * share:.1f} %"
 
 
 def tenths(seconds: float) -> str:

@@ -13,7 +13,7 @@ from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
 from rlplay.ui.smooth import told
 from rlplay.ui.timeline import heading
-from rlplay.ui.views import FIRST, SECOND, Source, exact, manner, with_average
+from rlplay.ui.views import FIRST, SECOND, Source, manner, with_average
 
 LINE, DOTTED = "━", "┅"
 
@@ -85,4 +85,4 @@ def _value(series: Series, cursor: int | None) -> str:
     if cursor is None:
         return number(values[-1])
     value = dict(zip(updates, values, strict=True)).get(cursor)
-    return "–" if value is None else exact(value)
+    return "–" if value is None else number(value)

@@ -72,6 +72,12 @@ class Picture:
         return Content.assemble(lit[: (len(starts) - 1) * stride], (note[: self.frame.width], NOTE))
 
 
+def marked(content: Content, frame: Frame, x: float, mark: str) -> Content:
+    """A picture's text with `mark` on the axis, below `x`."""
+    at = content.plain.rfind("\n") + 1 + frame.column(x)
+    return Content.assemble(content[:at], (mark, NOTE), content[at + 1 :])
+
+
 def joined(cells: Iterable[Cell]) -> Content:
     """One line from its cells."""
     runs = groupby(cells, key=lambda cell: cell[1])

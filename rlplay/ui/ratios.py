@@ -13,6 +13,7 @@ from rlplay.ui.picture import Picture, Size
 from rlplay.ui.views import FIRST, Source
 
 ONE_STEP = "One step per batch: the ratio is 1 by construction, nothing is clipped. More iterations (`k`) move it."
+ONE_STEP_THEN = "This update took one step per batch: the ratio was 1 by construction, nothing was clipped."
 
 
 class Ratios:
@@ -26,14 +27,15 @@ class Ratios:
         """The optimizer step, and what bounds its ratios."""
         names = ("epsilon", "epsilon_high", "surrogate", "num_iterations", "num_minibatches")
         step = _last(source)
-        return None if step is None else (step.update, step.step), [source.settings.get(name) for name in names]
+        which = None if step is None else (step.update, step.step)
+        return which, [source.settings.get(name) for name in names], _past(source)
 
     def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
         step = _last(source)
         planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
         if (planned if step is None else step.epochs * step.minibatches) == 1:
-            return ONE_STEP
+            return ONE_STEP_THEN if _past(source) else ONE_STEP
         if step is None or source.live is None or source.live.sampled is None:
             return "comes with the first step · `s`"
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
@@ -60,6 +62,11 @@ class Ratios:
 
 def _last(source: Source) -> Stepped | None:
     return source.live.steps[-1] if source.live is not None and source.live.steps else None
+
+
+def _past(source: Source) -> bool:
+    """Whether the run has gone on since: what could be done about this update no longer can be."""
+    return source.live is not None and source.live.number < max(source.history.series("num_tokens")[0], default=0)
 
 
 def _sampled(batch: Sampled, step: Stepped) -> Array:

@@ -75,8 +75,8 @@ class Timeline:
 
     @property
     def coming(self) -> tuple[str, ...]:
-        """What was changed for the update after the last finished one."""
-        return tuple(text for update, text in self.history.marks if update == self.reached + 1)
+        """What was changed for the updates after the last finished one."""
+        return tuple(text for update, text in self.history.marks if update > self.reached)
 
     def _values(self, name: str) -> dict[int, float]:
         return dict(zip(*self.history.series(name), strict=True))

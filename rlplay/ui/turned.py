@@ -1,21 +1,21 @@
-"""What is told once a knob has been turned: what changed, and from when on it holds."""
+"""What is told once a knob has been turned: what changed, and from when on it makes a difference."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.settings import written
 from rlplay.trace.records import Changed
+from rlplay.trace.settings import takes_hold
 from rlplay.trace.text import visible
-from rlplay.ui.legend import PHASE_MARKS
 
 
 def told(changes: Sequence[Changed]) -> str:
-    """A line for each setting, and a last one with the phase that reads them first."""
-    last = changes[-1]
-    phase = "" if last.phase == "sample" else f", phase {PHASE_MARKS[last.phase]} {last.phase},"
-    return "\n".join([*map(_line, changes), f"holds from update {last.update}{phase} on"])
+    """A line for each setting, and below those that take hold together the update in which they do."""
+    groups = groupby(changes, key=takes_hold)
+    return "\n".join(line for since, group in groups for line in (*map(_line, group), f"from update {since} on"))
 
 
 def _line(change: Changed) -> str:

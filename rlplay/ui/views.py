@@ -126,7 +126,7 @@ class Lines:
         updates, values = source.history.series(trace.metric)
         if cursor is not None:
             at = dict(zip(updates, values, strict=True)).get(cursor)
-            return Content.assemble((glyph, style), label, ("–" if at is None else exact(at), "bold $foreground"))
+            return Content.assemble((glyph, style), label, ("–" if at is None else number(at), "bold $foreground"))
         unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
         kind = f" · {_estimator(trace, source)}" if _estimator(trace, source) else ""
         latest = number(values[-1]) if len(values) else "–"
@@ -198,11 +198,6 @@ SCORES = (
     Lines("Gradient norm", (Trace("grad_norm"),)),
 )
 """What there is to see of a reward model that is trained."""
-
-
-def exact(value: float) -> str:
-    """A value to five digits, as the cursor shows it."""
-    return number(value, digits=5)
 
 
 def _estimator(trace: Trace, source: Source) -> str:

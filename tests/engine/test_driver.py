@@ -26,6 +26,7 @@ from rlplay.trace.records import (
     Stepped,
 )  # fmt: skip
 from rlplay.trace.runfile import RunFileError
+from rlplay.trace.settings import takes_hold
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -88,6 +89,18 @@ def test_rewinding_repeats_the_same_updates_bit_for_bit(start: Start, algorithm:
     driver.rewind(0)
     driver.advance("update", 1, never)
     assert _numbers(records, 1) == first[0]
+
+
+@pytest.mark.parametrize(("phases", "since"), [(3, 1), (4, 2)])
+def test_a_change_takes_hold_in_the_update_that_it_is_said_to(start: Start, phases: int, since: int) -> None:
+    driver, records = start()
+    driver.advance("phase", phases, never)
+    driver.set("num_iterations", 3)
+    driver.advance("update", 2, never)
+    change = next(r for r in records if isinstance(r, Changed))
+    steps = [sum(isinstance(r, Stepped) and r.update == update for r in records) for update in (1, 2)]
+    assert (change.update, takes_hold(change)) == (1, since)
+    assert next(update for update, count in zip((1, 2), steps, strict=True) if count > 1) == since
 
 
 def test_going_back_in_the_middle_of_an_update_gives_it_up(start: Start) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished, Rewound
 from tests.recorded import synthetic_evaluated, synthetic_update
@@ -80,3 +82,23 @@ def test_undoing_one_update_after_the_other_gives_up_one_curve() -> None:
         history.add(record)
     history.add(Rewound(update=1, abandoned=2))
     assert history.abandoned("reward") == [both, ([2], [reward(2, 1)])]
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "also", "since"),
+    [
+        ("temperature", "sample", {}, 6),
+        ("temperature", "score", {}, 7),
+        ("gamma", "credit", {}, 6),
+        ("gamma", "update", {}, 7),
+        ("num_iterations", "update", {}, 6),
+        ("num_iterations", "after", {}, 7),
+        ("kl_ctrl", "after", {}, 6),
+        ("algorithm", "update", {"returns": "gae"}, 6),
+        ("algorithm", "after", {"surrogate": "logp"}, 7),
+    ],
+)
+def test_a_change_too_late_for_its_update_is_marked_at_the_next(name, phase, also, since) -> None:
+    history = History()
+    history.add(Changed(update=6, phase=phase, name=name, value=1, previous=0, also=also))
+    assert history.marks == [(since, f"{name} 0 → 1")]

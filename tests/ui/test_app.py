@@ -341,7 +341,7 @@ async def test_a_turned_knob_is_told_for_long_enough_and_away_from_the_keys(size
         await settled(pilot)
         (notification,) = app._notifications
         assert notification.message == (
-            "KL weight β 0 → 0.1\nAlgorithm grpo → ppo, and 1 more with it\nholds from update 2, phase ③ credit, on"
+            "KL weight β 0 → 0.1\nAlgorithm grpo → ppo, and 1 more with it\nfrom update 2 on"
         )
         assert notification.timeout >= 4
         (toast,) = app.screen.query("Toast")

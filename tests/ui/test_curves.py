@@ -11,7 +11,7 @@ from textual.widget import Widget
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.ratios import ONE_STEP
+from rlplay.ui.ratios import ONE_STEP, ONE_STEP_THEN
 from rlplay.ui.theme import contrast, palette
 from rlplay.ui.themes import THEMES
 from rlplay.ui.views import GHOST, NOTHING_YET
@@ -113,6 +113,16 @@ async def test_one_step_per_batch_is_said_in_words():
         assert app.panels[2].render().plain == ONE_STEP.replace("`", "")
 
 
+async def test_of_an_update_that_is_past_no_advice_is_given():
+    history, _ = recorded(steps=1)
+    past = Update(4)
+    for record in synthetic_update(4, steps=1):
+        past.add(record)
+    app = Host(history, past)
+    async with app.run_test(size=(160, 12)):
+        assert app.panels[2].render().plain == ONE_STEP_THEN
+
+
 async def test_the_ratios_stay_until_the_next_update_has_some_and_go_with_a_rewind():
     history, live = recorded()
     app = Host(history, live)
@@ -157,21 +167,38 @@ async def test_tokens_the_environment_wrote_are_not_counted(sampled):
         assert bool(set("▁▂▃▄▅▆▇█") & set(app.panels[2].render().plain)) == bool(sampled)
 
 
-async def test_the_cursor_moves_in_all_panels_and_shows_exact_values():
+async def test_the_cursor_moves_in_all_panels_and_shows_the_values_there():
     history, live = recorded()
     app = Host(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
         reward, kl, _, length = app.panels
         reward.focus()
         await pilot.press("left", "left", "left")
-        assert title(reward) == f"Reward ━ {history.series('reward')[1][5]:.5g} at 6"
+        assert title(reward) == f"Reward ━ {history.series('reward')[1][5]:.3g} at 6", (
+            "with as many digits as without a cursor"
+        )
         assert title(kl).endswith("at 6")
         assert title(length).endswith("at 6")
         assert subtitle(reward) == "• held out –", "nothing was held out at update 6"
         assert reward.render().plain.endswith("epsilon 0.2 → 0.1")
         await pilot.press("left")
-        assert subtitle(reward) == "• held out 0.4321"
+        assert subtitle(reward) == "• held out 0.432"
         assert not reward.render().plain.endswith("0.1")
+
+
+async def test_the_update_looked_at_has_a_mark_of_its_own_below_it():
+    history, live = recorded()
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        app.query_one(CurvePanels).stand(4)
+        await pilot.pause()
+        picture = app.panels[0]._drawn[1]
+        axis = app.panels[0].render().plain.split("\n")[-1]
+        assert axis.index("◉") == picture.frame.column(4)
+        assert axis.index("◆") == picture.frame.column(6), "the change made there keeps its mark"
+        app.panels[0].focus()
+        await pilot.press("left")
+        assert axis in app.panels[0].render().plain, "the cursor is elsewhere"
 
 
 async def test_the_cursor_stops_at_the_first_and_leaves_after_the_last():

@@ -35,7 +35,8 @@ async def test_the_whole_frame_changes_and_one_key_leads_back(size, key, panel):
         await looking_back(pilot, source)
         await settled(pilot)
         assert app.session.looking == 2
-        assert "◆ looking at update 2  v back to live" in str(app.header.render())
+        assert "◉ looking at update 2  v back to live" in str(app.header.render())
+        assert "update 3" in str(app.header.render()), "how far the run is stays in sight"
         assert not colours(app) & before, "no border looks as it does at present"
         await pilot.press(key)
         await settled(pilot)

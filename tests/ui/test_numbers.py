@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rlplay.ui.numbers import plain, short, signed, tenths
+from rlplay.ui.numbers import percent, plain, short, signed, tenths
 
 
 @pytest.mark.parametrize(
@@ -12,6 +12,14 @@ from rlplay.ui.numbers import plain, short, signed, tenths
 )
 def test_signed(value, shown):
     assert signed(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [(0.0, "0.0 %"), (1 / 2970, "<0.1 %"), (0.011, "1.1 %"), (0.9999, ">99.9 %"), (1.0, "100.0 %"), (None, "–")],
+)
+def test_a_share_is_nothing_or_all_only_where_it_is(share, shown):
+    assert percent(share) == shown
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0.93, "0.93"), (-1.5, "−1.50"), (-0.001, "0.00"), (math.inf, "·")])

@@ -51,6 +51,19 @@ async def test_every_update_stands_with_its_numbers_and_what_was_turned_there(tm
         assert "epsilon 0.2 → 0.1" in lines[-1]
 
 
+async def test_a_change_stands_at_the_first_update_that_it_makes_different(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        kept(source, tmp_path, 2)
+        source.records([Changed(update=2, phase="after", name="num_iterations", value=4, previous=1)])
+        updates = await opened(pilot)
+        assert "num_iterations 1 → 4" in all_text(updates).split("\n")[-1]
+        source.update(3)
+        await settled(pilot)
+        app.screen._follow()
+        assert "num_iterations 1 → 4" in all_text(updates).split("\n")[3]
+
+
 async def test_an_update_is_looked_at_and_stands_still_while_the_engine_goes_on(tmp_path):
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:

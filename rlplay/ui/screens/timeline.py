@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.ui.legend import LOOKED_AT
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session import Session
 from rlplay.ui.timeline import Timeline
@@ -109,7 +110,7 @@ class TimelineScreen(ModalScreen[None]):
         repeats = self._session.source.live and not row.snapshot
         state = "No snapshot: going back repeats the updates since the last ● before it." if repeats else ""
         words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, " · ".join(row.events)]
-        legend = "● snapshot on disk   · answers kept   ◆ looked at, or changed there"
+        legend = f"● snapshot on disk   · answers kept   {LOOKED_AT} looked at   ◆ changed there"
         return Content("\n").join([Content(visible(" ".join(filter(None, words)))), keyed(legend, "$text-muted")])
 
     @on(Updates.Moved)
@@ -161,7 +162,9 @@ def state(session: Session) -> Content:
     """What the main screen shows: the engine as it goes on, or an update looked at."""
     if session.looking is not None:
         back = "back to live" if session.source.live else "back"
-        return Content.assemble((f"◆ looking at update {session.looking}", "bold $warning"), keyed(f" · `v` {back}"))
+        return Content.assemble(
+            (f"{LOOKED_AT} looking at update {session.looking}", "bold $warning"), keyed(f" · `v` {back}")
+        )
     if session.source.live:
         running = session.status is not None and session.status.running
         return Content.assemble(("● live", "bold $success"), " · running" if running else " · paused")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -15,9 +16,10 @@ from textual.widget import Widget
 from rlplay.trace.history import History
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
+from rlplay.ui.legend import LOOKED_AT
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.pairs import learns_from_answers
-from rlplay.ui.picture import CURSOR, Picture, Size
+from rlplay.ui.picture import CURSOR, Picture, Size, marked
 from rlplay.ui.plot import BAND
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.search import Search
@@ -55,15 +57,16 @@ class CurvePanel(Widget, can_focus=True):
 
 One number per update, drawn over the whole run.
 
-`←` and `→` move a cursor and show exact values in the title, in all panels at once; `enter` looks at that update.
+`←` and `→` move a cursor and show the values there in the title, in all panels at once; `enter` looks at that update.
 `↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back. `S` draws a moving average over the
 values, which stay in grey beneath it: TensorBoard's, of weight .6, then .9, then none. The numbers in the title and
 under the cursor are never smoothed.
 `esc` goes back to the latest values.
 
-◆ marks an update at which a setting was changed or the run went back: put the cursor on it to read which.
+◆ marks the first update in which a changed setting made a difference, or to which the run went back: put the cursor
+on it to read which. While an older update is on the screen, {LOOKED_AT} stands below it and its column is lit.
 Grey dots are what the run did before it went back. × marks a value that was not a number. The shade around a mean is
-one standard deviation to each side. While an older update is on the screen, its column is lit.
+one standard deviation to each side.
 
 **Ratio** is different: bars show how the importance ratios of the last optimizer step are distributed, counts on a
 logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
@@ -153,6 +156,8 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         content = drawn.content
         at = self.standing if self.cursor is None else self.cursor
         if at is not None and self.source is not None and self.view.of_run:
+            if self.standing is not None:
+                drawn = replace(drawn, content=marked(content, drawn.frame, self.standing, LOOKED_AT))
             notes = [visible(text) for update, text in self.source.history.marks if update == self.cursor]
             content = drawn.with_cursor(at, " · ".join(notes))
         instead = self._instead()

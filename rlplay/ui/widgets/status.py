@@ -11,6 +11,7 @@ from rlplay.scenario.algorithms import PRESETS
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui import search
+from rlplay.ui.legend import LOOKED_AT
 from rlplay.ui.numbers import tenths
 from rlplay.ui.session import Session
 
@@ -58,7 +59,7 @@ class Header(Bar):
         while progress and _width([*left, *progress, *state]) > self.size.width - 6:
             if len(progress) > 1:
                 progress.pop()
-            elif len(left) > 3:
+            elif len(left) > (3 if session.looking is None else 2):
                 left.pop()
             else:
                 progress = []
@@ -87,7 +88,11 @@ def _state(session: Session) -> list[Part]:
         return [("● ended", "$error")]
     if session.looking is not None:
         back = " back to live" if session.source.live else " back"
-        return [(f" ◆ looking at update {session.looking} ", _PAST), (" v", "bold $accent"), (back, "$foreground")]
+        return [
+            (f" {LOOKED_AT} looking at update {session.looking} ", _PAST),
+            (" v", "bold $accent"),
+            (back, "$foreground"),
+        ]
     if session.status is None:
         return [("○ starting" if session.source.live else "○ reading", "$text-muted")]
     if session.asked:

@@ -15,6 +15,7 @@ from textual.message import Message
 
 from rlplay.trace.history import History
 from rlplay.trace.text import visible
+from rlplay.ui.legend import LOOKED_AT
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.text import within
 from rlplay.ui.timeline import DISTANCES, Row, Timeline, heading
@@ -137,7 +138,7 @@ class Updates(Lines):
         looked_at = row == self.looking
         ink = self.palette.cursor if here else self.palette.warning if looked_at else self.palette.text
         yield Segment(f"{name:>7} ", ink if row == 0 or shown.tokens or here else self.palette.muted)
-        yield Segment("◆" if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
+        yield Segment(LOOKED_AT if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
                       self.palette.warning if looked_at else self.palette.muted)  # fmt: skip
         yield Segment(f" {_written(shown.score, 3):>8}", self.palette.strong if here else self.palette.text)
         if self._gap:
@@ -159,6 +160,9 @@ class Updates(Lines):
 def _written(value: float | None, digits: int) -> str:
     if value is None:
         return ""
+    least = 10.0**-digits
+    if 0 < value < least / 2:
+        return f"<{plain(least, digits)}"
     return signed(value, digits) if value < 0 else plain(value, digits)
 
 
