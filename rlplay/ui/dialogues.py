@@ -46,14 +46,14 @@ def label(app: RlplayApp, session: Session | None = None) -> None:
 
 
 def branch(app: RlplayApp, number: int | None) -> None:
-    """Ask what should be different in a branch from the end of update `number`, None being the last finished."""
+    """Ask what should be different in a branch from the end of update `number`, None being the one looked at."""
     started = app.session.started
     if started is None:
         app.notify("There is nothing to branch from yet: the engine is still starting.")
         return
     from rlplay.ui.screens.branch import BranchScreen
 
-    at = app.session.finished if number is None else number
+    at = app.session.branches_at if number is None else number
 
     def begin(changes: list[tuple[str, Any]] | None) -> None:
         if changes is not None:

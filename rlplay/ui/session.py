@@ -183,6 +183,12 @@ class Session:
         return max(self.history.series("num_tokens")[0], default=0)
 
     @property
+    def branches_at(self) -> int:
+        """The update that a branch begins after: the one looked at if it is finished, else the last that is."""
+        standing = self.standing
+        return self.finished if standing is None else min(standing, self.finished)
+
+    @property
     def asks(self) -> list[int]:
         """The pairs that wait for the user to say which answer is better."""
         there = self.failed is None and self.status is not None and not self.status.running

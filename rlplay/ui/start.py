@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
+import sys
 from pathlib import Path
 
 from rlplay import preferences
-from rlplay.paths import first_time
+from rlplay.paths import first_time, list_runs, runs_folder
 from rlplay.scenario.schema import Job
+from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.sources import LiveSource, ReplaySource
 
@@ -17,7 +20,16 @@ def play(job: Job, demo: bool = False) -> int:
     """Open the playground on a job, with `demo` playing its lesson hands-free; returns the exit status."""
     app = RlplayApp(LiveSource(job), demo)
     app.orients = not demo and not job.resume and first_time()
-    return run(app)
+    status = run(app)
+    if app.session.finished and not app.is_web:
+        print(kept(Path(job.run)), file=sys.stderr)
+    return status
+
+
+def kept(path: Path) -> str:
+    """Where the run at `path` lies and how to go on with it, for whoever has left the screen."""
+    name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
+    return f"run kept: {visible(str(path))} · rlplay resume {shlex.quote(visible(name))}"
 
 
 def replay(path: str | Path) -> int:

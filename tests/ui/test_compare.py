@@ -280,6 +280,25 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
     assert second.closed == 1
 
 
+async def test_a_branch_begins_after_the_update_that_is_looked_at():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        for number in range(1, 5):
+            source.update(number)
+        await settled(pilot)
+        for keys, begin in ((("b",), 4), (("[", "[", "b"), 2), (("g", "end", "b"), 4)):
+            await pilot.press(*keys)
+            await settled(pilot)
+            assert f"Branch from update {begin}: what" in app.screen.query_one("Vertical").border_title
+            await pilot.press("escape")
+        source.records(synthetic_update(5)[:1])
+        await settled(pilot)
+        app.session.look_at(5)
+        await pilot.press("b")
+        await settled(pilot)
+        assert "Branch from update 4, as 5 is not finished yet" in app.screen.query_one("Vertical").border_title
+
+
 async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
     app, source = playground()

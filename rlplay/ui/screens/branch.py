@@ -19,11 +19,15 @@ class BranchScreen(KnobsScreen):
         """A branch of the session's run from the end of update `number`."""
         super().__init__(session.settings_after(number), scenario_of(started))
         self._number = number
+        looked_at = session.standing
+        self._unfinished = looked_at if looked_at is not None and number == session.finished < looked_at else None
 
     @property
     def title_line(self) -> str:
         """What the changes are for."""
         begin = f"update {self._number}" if self._number else "the start"
+        if self._unfinished is not None:
+            return f"Branch from {begin}, as {self._unfinished} is not finished yet"
         return f"Branch from {begin}: what should be different?"
 
     @property

@@ -143,7 +143,7 @@ class TimelineScreen(ModalScreen[None]):
 
     def action_branch(self) -> None:
         """Begin a second run with the update under the cursor behind it."""
-        self.post_message(Perform("branch", self.cursor))
+        self.post_message(Perform("branch", self._session.finished if self.cursor is None else self.cursor))
         self.dismiss()
 
     def action_live(self) -> None:
