@@ -182,7 +182,7 @@ KNOBS: dict[str, Knob] = {
 
 
 def matching(typed: str) -> list[Knob]:
-    """The settings in which every word of `typed` is found, by name before meaning; all if it is empty."""
+    """The settings in which every word of `typed` is found: by title, by name, then by meaning; all if it is empty."""
     return fitting(
-        typed, KNOBS.values(), lambda knob: (knob.name, knob.title), lambda knob: f"{knob.meaning} {knob.effect}"
+        typed, KNOBS.values(), lambda knob: (knob.title, knob.name), lambda knob: f"{knob.meaning} {knob.effect}"
     )

@@ -27,11 +27,13 @@ def fitting(
 
 
 def _rank(words: list[str], names: Sequence[str], text: str) -> int | None:
-    """0 for an entry called exactly so, up to 4 for one that only speaks of it; None for none."""
+    """0 for an entry called exactly so, up to 6 for one that only speaks of it; None for none."""
     typed, called = " ".join(words), [plain(name) for name in names]
     tests = (
         called[0] == typed or not typed,
         typed in called,
+        called[0].startswith(typed),
+        all(_begins_in(word, called[:1]) for word in words),
         any(each.startswith(typed) for each in called),
         all(_begins_in(word, called) for word in words),
         all(_begins_in(word, (*called, plain(text))) for word in words),

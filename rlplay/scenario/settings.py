@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -167,6 +168,10 @@ def _parsed(name: str, value: Any) -> Any:
             return msgspec.yaml.decode(value)
         except msgspec.DecodeError:
             return value
+    number = {int: int, float: float, float | None: float}.get(_TYPES[name])
+    if number is not None:
+        with contextlib.suppress(ValueError):  # then the refusal says what it takes
+            return number(value.replace("−", "-"))
     return value
 
 

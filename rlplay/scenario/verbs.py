@@ -87,7 +87,7 @@ VERBS: dict[str, Verb] = {
         Verb("branch", "branch", (), "engine", "screen",
              "Begin a second run as this one was after an update, with settings changed; this one stays as it is."),
         Verb("compare", "compare", ("b",), "panels", "screen",
-             "This run beside its branch; where there is none yet, branch off from the update looked at, else the last."),
+             "This run beside its branch; until there is one, branch off from the update looked at, else the last."),
         Verb("probe", "probe", ("i",), "panels", "screen",
              "Ask the model: what comes next here, what if it were another token, what is this beginning worth.",
              "mapping with prompt, columns, plain or completion, token; then: samples, value or greedy"),

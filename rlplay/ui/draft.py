@@ -104,7 +104,7 @@ class Draft:
         one_step = name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1
         whole = name == "gamma" and s.returns == "broadcast" and s.reward_stream != "shaping"
         reasons = (
-            (one_step, "no effect: one optimizer step per batch"),
+            (one_step, "there is only one optimizer step per batch"),
             (name in kl and s.kl_placement == "none", "kl_placement=none leaves the KL out"),
             (trpo and name in ("beta", "kl_ctrl", "max_grad_norm"), "surrogate=trpo is held by max_kl alone"),
             (trpo and name == "kl_estimator", "the KL that max_kl limits is exact"),

@@ -32,6 +32,30 @@ def test_a_refusal_says_what_is_allowed_and_what_was_given(name: str, value: Any
         check(name, value)
 
 
+@pytest.mark.parametrize(
+    ("name", "typed", "value"),
+    [
+        ("beta", ".1", 0.1),
+        ("beta", "+.5", 0.5),
+        ("beta", "1e-4", 1e-4),
+        ("beta", "2.", 2.0),
+        ("entropy_coef", "-.5", -0.5),
+        ("entropy_coef", "−.5", -0.5),
+        ("epsilon_high", ".28", 0.28),
+        ("epsilon_high", "none", None),
+        ("num_prompts", "+8", 8),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(name: str, typed: str, value: float | None) -> None:
+    assert check(name, typed) == value
+
+
+@pytest.mark.parametrize("typed", ["nan", "inf", "-inf", "−", ".", "", "1,5"])
+def test_what_is_no_number_of_the_range_is_refused(typed: str) -> None:
+    with pytest.raises(ValueError, match="beta is a number from 0 to 10"):
+        check("beta", typed)
+
+
 @pytest.mark.parametrize("name", KNOBS)
 def test_no_python_is_spoken(name: str) -> None:
     assert not re.search(r"\b(float|int|bool|dict|str|None|NoneType)\b", takes(name))

@@ -6,7 +6,7 @@ from textual.app import App
 from textual.widgets import Input, OptionList, Static
 
 from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.knobs import KNOBS, matching
 from rlplay.scenario.loader import load
 from rlplay.scenario.presets import apply, resolve, validated
 from rlplay.scenario.settings import Settings, written
@@ -149,6 +149,12 @@ def go_to(screen: KnobsScreen, name: str) -> None:
     listed.highlighted = listed.get_option_index(name)
 
 
+def frame(screen: KnobsScreen) -> tuple[str, str]:
+    """What its upper and its lower line say."""
+    panel = screen.query_one("Vertical")
+    return panel._border_title.plain, panel._border_subtitle.plain
+
+
 async def test_stepping_and_applying_hands_over_the_changes():
     app = Host()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -176,8 +182,11 @@ async def test_typing_a_value_and_a_wrong_one():
         await pilot.press("enter", *"fast", "enter")
         assert "a number from 0 to 1, e.g. 0.0004; got 'fast'" in str(screen.query_one(Static).render())
         assert screen.query_one("#value", Input).has_class("-typing")
+        assert frame(screen) == ("Knobs", "enter take the value · esc leave it as it was"), "letters are typed"
         await pilot.press(*["backspace"] * 4, *"1e-3", "enter")
         assert not screen.query_one("#value", Input).has_class("-typing")
+        assert "a apply" in frame(screen)[0]
+        assert "← → change" in frame(screen)[1]
         await pilot.press("a")
         assert app.outcome == [("learning_rate", 1e-3)]
 
@@ -231,6 +240,7 @@ def under_cursor(app) -> tuple[str, list[str]]:
         ("learning", "learning_rate"),
         ("tau", None),
         ("cheat", "beta"),
+        ("vf", "vf_coef"),
     ],
 )
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
@@ -244,6 +254,30 @@ async def test_letters_find_a_setting_by_name_or_meaning(keys, name, size):
         else:
             assert here == name == listed[0]
             assert len(listed) < len(KNOBS) / 2
+
+
+def test_titles_come_before_names_and_both_before_meanings():
+    def first(typed: str, count: int) -> list[str]:
+        return [knob.name for knob in matching(typed)[:count]]
+
+    assert first("i", 1) == ["num_iterations"], "Iterations, before importance_sampling_level"
+    assert KNOBS[first("u", 1)[0]].title.startswith("U")
+    assert first("u", len(KNOBS)).index("use_bias_correction_kl") > first("u", len(KNOBS)).index("undesirable_weight")
+    assert first("rate", 1) == ["learning_rate"]
+    assert first("lam", 1) == ["lam"]
+
+
+@pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+async def test_why_a_setting_has_no_effect_is_said_in_full(size):
+    app = Host()
+    async with app.run_test(size=size) as pilot:
+        go_to(app.screen, "epsilon")
+        await pilot.pause()
+        row = app.screen.query_one(KnobList).get_option("epsilon").prompt.plain
+        assert row.endswith("no effect")
+        assert len(row) <= app.screen.query_one(KnobList).scrollable_content_region.width
+        said = str(app.screen.query_one(Static).render())
+        assert "No effect now: there is only one optimizer step per batch." in said
 
 
 async def test_what_was_found_is_changed_and_applied_and_escape_shows_all_again():
@@ -285,7 +319,7 @@ async def test_settings_of_other_algorithms_are_found_too():
     async with app.run_test(size=(120, 35)) as pilot:
         await pilot.press(*"sapo")
         assert under_cursor(app)[1][:2] == ["sapo_temperature_pos", "sapo_temperature_neg"]
-        assert "only with surrogate=sapo" in str(app.screen.query_one(OptionList).options[0].prompt)
+        assert "No effect now: only with surrogate=sapo" in str(app.screen.query_one(Static).render())
 
 
 async def test_every_setting_can_be_reached():

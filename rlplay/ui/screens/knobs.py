@@ -28,6 +28,7 @@ from rlplay.ui.picture import number
 from rlplay.ui.widgets.narrator import keyed
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
+TYPING = "`enter` take the value · `esc` leave it as it was"
 
 Changes = list[tuple[str, Any]]
 
@@ -148,9 +149,13 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @property
     def title_line(self) -> str:
         """The upper line of the frame."""
+        if isinstance(self.focused, Input):
+            return "Knobs"  # letters and `esc` are the input's
         if not self.live:
             return "Knobs of a recorded run · `esc` close"
-        return "Knobs · `a` apply · `esc` cancel" if self.draft.differing() else "Knobs · a letter finds · `esc` close"
+        differs = bool(self.draft.differing())
+        leave = "all settings" if self.sought else "cancel" if differs else "close"
+        return f"Knobs · {'`a` apply' if differs else 'a letter finds'} · `esc` {leave}"
 
     @property
     def key_line(self) -> str:
@@ -179,13 +184,11 @@ class KnobsScreen(ModalScreen[Changes | None]):
         search.value, search.cursor_position = begun, len(begun)
         search.add_class("-typing")
         search.focus()
-        self._label(finding=True)
 
     def action_go_on(self, action: str) -> Awaitable[bool]:
         """Leave the typing; the list keeps what was found and takes the key."""
         listed = self.query_one(KnobList)
         self.set_focus(listed)
-        self._label()
         return self.app.run_action(action, listed)
 
     @on(Input.Changed, "#search")
@@ -199,6 +202,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         with self.app.batch_update():
             listed.set_options(self._options(here))
             listed.highlighted = 0 if self.sought else listed.get_option_index(here)
+        self._label()
 
     @property
     def _search(self) -> KnobSearch:
@@ -232,7 +236,6 @@ class KnobsScreen(ModalScreen[Changes | None]):
             self._search.value = ""
             self._search.remove_class("-typing")
             self.query_one(KnobList).focus()
-            self._label()
         else:
             self.dismiss(None)
 
@@ -314,10 +317,12 @@ class KnobsScreen(ModalScreen[Changes | None]):
             self._announced = differing
             self.post_message(Drafted(differing))
 
-    def _label(self, finding: bool = False) -> None:
+    @on(events.DescendantFocus)
+    def _label(self) -> None:
         panel = self.query_one(Vertical)
         panel.border_title = keyed(self.title_line)
-        panel.border_subtitle = keyed(FINDING if finding else self.key_line)
+        typing = FINDING if self.focused is self._search else TYPING
+        panel.border_subtitle = keyed(typing if isinstance(self.focused, Input) else self.key_line)
 
     def _describe(self) -> None:
         self.query_one(Static).update(self._detail(self.name_under_cursor))
@@ -344,7 +349,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         changed, idle = self.draft.changed(knob.name), self.draft.idle(knob.name)
         value = written(self.draft.value(knob.name))
         ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
-        aside = idle or self._allowed(knob)
+        aside = "no effect" if idle else self._allowed(knob)
         if changed:
             aside = f"was {written(self.draft.original(knob.name))}   {aside}"
         return Content.assemble(
@@ -367,6 +372,8 @@ class KnobsScreen(ModalScreen[Changes | None]):
             Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
             Content(self._effect(knob)),
         ]
+        if idle := self.draft.idle(name):
+            lines.append(Content.styled(f"No effect now: {idle}.", "$text-muted"))
         if trouble := self.refused or self.draft.problem:
             told = [Content.styled(f"▲ {visible(trouble)}", "$error")]
         else:
