@@ -184,7 +184,7 @@ class RlplayApp(App[int]):
         self.lesson.heard(status)
         if first and self.lesson.hands_free:
             self.run_worker(self.lesson.demo(), group="lesson", exclusive=True)
-        elif first and not self.lesson.finished:
+        elif first and not (self.lesson.finished or self.lesson.begun):
             self.narrator.say(self.session.source.question, hint="`t` plays the lesson · `space` runs freely")
 
     async def on_unmount(self) -> None:
@@ -349,6 +349,12 @@ class RlplayApp(App[int]):
         """Play the lesson to the next thing it says; where that waits for labels, ask for them."""
         if self.session.status is not None and self.session.status.waits:
             dialogues.label(self)
+        elif self.narrator.more():
+            pass
+        elif self.narrator.asking:
+            self.narrator.insist()
+        elif self.lesson.playing:
+            self.notify(self.lesson.waits_for)
         elif self.lesson.finished:
             self.narrator.release()
             self.notify(_no_lesson(self.session), markup=False)

@@ -38,6 +38,9 @@ class Stage(Protocol):
     def ask(self, question: str, choices: Sequence[str]) -> None:
         """Put a question; the choice comes back through `Player.answered`."""
 
+    def under_way(self, update: int, target: int) -> None:
+        """Say how far the engine is on its way to the update at which the script goes on."""
+
     def check(self, expect: Expect) -> Outcome:
         """How a claim fares against what is recorded now."""
 
@@ -73,9 +76,22 @@ class Player:
         """Whether steps are being carried out, or a question waits for its answer."""
         return self._playing
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything has been played."""
+        return self._at > 0 or self._playing
+
+    @property
+    def waits_for(self) -> str:
+        """Why it does not go on at once while it is `playing`."""
+        if self._target is None:
+            return "The lesson waits for the engine, and goes on by itself."
+        return f"The lesson goes on by itself after update {self._target}; this is update {self._update}."
+
     def heard(self, status: Status) -> None:
         """The engine says where it stands."""
         self._status = status
+        self._tell_how_far()
         for test, future in self._heard:
             if not future.done() and test(status):
                 future.set_result(True)
@@ -178,6 +194,7 @@ class Player:
                 begun = begun or status.running
                 return begun and not status.running and not status.waits
 
+            self._tell_how_far()
             await self._done(Advance(step.until, count), ended)
         target, reached = self._target, self._status is not None and self._status.finished
         if target is not None and self._update < target and not reached:
@@ -185,6 +202,10 @@ class Player:
             return False
         self._target = None
         return True
+
+    def _tell_how_far(self) -> None:
+        if self._playing and self._target is not None and self._update < self._target:
+            self._stage.under_way(self._update, self._target)
 
     async def _rewind(self, target: int) -> None:
         def there(status: Status) -> bool:

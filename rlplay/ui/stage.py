@@ -35,6 +35,10 @@ class AppStage:
         """Put a question."""
         self._app.narrator.ask(question, choices)
 
+    def under_way(self, update: int, target: int) -> None:
+        """Say how far the engine is on its way to the update at which the script goes on."""
+        self._app.narrator.under_way(update, target)
+
     def check(self, expect: Expect) -> Outcome:
         """How a claim fares against what is recorded now."""
         return check(expect, self._app.session.history, self._app.session.newest)

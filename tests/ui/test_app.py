@@ -11,9 +11,10 @@ from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.ui.actions import ACTIONS
+from rlplay.ui.app import RlplayApp
 from rlplay.ui.messages import Drafted
-from tests.recorded import synthetic_sampling, synthetic_update
-from tests.ui.stage import all_text, playground, settled, shown, text_of
+from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
+from tests.ui.stage import Fed, all_text, playground, settled, shown, text_of
 
 WIDE = (160, 45)
 
@@ -244,6 +245,23 @@ async def test_a_lesson_speaks_asks_and_goes_on():
         await pilot.press("1")
         await settled(pilot)
         assert "You said “yes”" in shown(app.narrator)
+
+
+async def test_the_lesson_asked_for_while_the_engine_starts_is_played_once_it_is_ready():
+    source = Fed([{"say": "First words."}, {"ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes",
+                                                    "because": "So it is."}}])  # fmt: skip
+    app = RlplayApp(source)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        await settled(pilot)
+        source.records([synthetic_started()])
+        source.status()
+        await settled(pilot)
+        assert "First words." in shown(app.narrator)
+        await pilot.press("t", "t")
+        await settled(pilot)
+        assert "▲ Press 1 or 2 first" in shown(app.narrator)
 
 
 async def test_the_palette_has_every_verb_and_statistic():

@@ -277,6 +277,39 @@ async def test_a_number_key_answers_and_the_focus_goes_back():
         assert app.choices == [1]
 
 
+async def test_a_question_insists_on_its_answer():
+    app = Strip()
+    async with app.run_test(size=(80, 12)):
+        narrator = app.query_one(Narrator)
+        narrator.ask("Longer?", ["shorter", "longer", "neither"])
+        for _ in range(2):
+            narrator.insist()
+            assert narrator.render().plain.startswith("▲ Press 1, 2 or 3 first")
+            assert narrator.render().plain.count("▲") == 1
+        narrator.action_choose(1)
+        narrator.under_way(7, 25)
+        assert "You say: longer" in narrator.render().plain
+        assert "update 7 of 25" in narrator.render().plain
+
+
+async def test_what_does_not_fit_is_a_key_away():
+    app = Strip()
+    async with app.run_test(size=(60, 16)) as pilot:
+        narrator = app.query_one(Narrator)
+        claims = [Outcome(f"Claim {n}", True, 1.0, "is what it is; above what it was: holds " * 2) for n in range(8)]
+        narrator.say("You said it.", claims, "That was all.")
+        await pilot.pause()
+        assert "Claim 7" not in narrator.render().plain
+        seen = narrator.render().plain
+        assert "t shows the rest" in seen.split("\n")[-1]
+        while narrator.more():
+            page = narrator.render().plain
+            assert page.count("\n") < narrator.size.height
+            seen += page
+        assert all(f"Claim {n}" in seen for n in range(8))
+        assert seen.endswith("That was all.")
+
+
 async def test_a_click_answers():
     app = Strip()
     async with app.run_test(size=(80, 12)) as pilot:

@@ -28,7 +28,7 @@ class FakeStage:
     """A screen whose engine does at once what it is told, or nothing at all while `stuck`."""
 
     def __init__(self) -> None:
-        self.sent, self.looks, self.said, self.asked = [], [], [], []
+        self.sent, self.looks, self.said, self.asked, self.told = [], [], [], [], []
         self.freed = 0
         self.stuck = False
         self.status = Status(running=False, update=0, phase="sample", settings={"beta": 0.0}, rewindable=[0])
@@ -62,6 +62,9 @@ class FakeStage:
     def ask(self, question, choices) -> None:
         assert choices
         self.asked.append(question)
+
+    def under_way(self, update, target) -> None:
+        self.told.append((update, target))
 
     def check(self, expect) -> Outcome:
         return Outcome(expect.text, expect.text == "Longer", 9.5, "")
@@ -161,6 +164,20 @@ async def test_a_run_stopped_by_hand_is_finished_by_the_next_press():
     await player.play()
     assert stage.sent == [Advance("update", 10), Advance("update", 6)]
     assert stage.said[-1][0] == "Done."
+
+
+async def test_it_tells_how_far_the_engine_is_on_the_way_to_where_it_goes_on():
+    player, stage = playing([{"run": 10}, {"say": "Done."}])
+    stage.stuck = True
+    task = await settled(player)
+    stage.tell(running=True)
+    stage.tell(update=4)
+    assert stage.told[0] == (0, 10)
+    assert stage.told[-1] == (4, 10)
+    assert "after update 10; this is update 4" in player.waits_for
+    stage.tell(running=False, update=10)
+    await task
+    assert stage.told[-1] == (4, 10), "where it goes on nothing is told any more"
 
 
 async def test_a_run_that_reached_its_last_update_goes_on():

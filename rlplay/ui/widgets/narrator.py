@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.geometry import Size
 from textual.style import Style
 from textual.widget import Widget
 
@@ -29,8 +30,8 @@ class Narrator(Widget):
 
 What just happened, with the numbers that were recorded, and what you can do next.
 
-In a lesson it is the teacher: `t` goes on. When it asks, predict first: press a choice's number or click it;
-the answer follows once it can be seen.
+In a lesson it is the teacher: `t` goes on, and shows the rest where not all of it fits. When it asks, predict first:
+press a choice's number or click it; the answer follows once it can be seen.
 """
     DEFAULT_CSS = """
     Narrator { height: auto; min-height: 3; max-height: 9; padding: 0 1; border-left: outer $border;
@@ -48,6 +49,8 @@ the answer follows once it can be seen.
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text = Content("")
+        self._words = Content("")  # those of the lesson, without the line that says how it goes on
+        self._top = 0  # the first of its lines that is shown
         self._narration: Narration | None = None
         self._choices: Sequence[str] = ()
         self._before_asking: Widget | None = None
@@ -73,7 +76,7 @@ the answer follows once it can be seen.
         self._stop_asking()
         results = [_outcome(outcome) for outcome in outcomes]
         body = [_judged(text)] if text else []
-        self._set(Content("\n").join([*body, *results, keyed(hint, QUIET)]), "-lesson")
+        self._teach([*body, *results], keyed(hint, QUIET))
 
     def ask(self, question: str, choices: Sequence[str]) -> None:
         """Put a question; `Answered` is posted when a number is pressed or a choice clicked."""
@@ -88,7 +91,29 @@ the answer follows once it can be seen.
             for number, choice in enumerate(choices, start=1)
         ]
         hint = keyed("predict first: press a number", QUIET)
-        self._set(Content("\n").join([keyed(question, STRONG), Content("  ").join(shown), hint]), "-lesson")
+        self._teach([keyed(question, STRONG), Content("  ").join(shown)], hint)
+
+    def insist(self) -> None:
+        """Say that the question wants its answer first, where it cannot be overlooked."""
+        numbers = [f"`{number}`" for number in range(1, len(self._choices) + 1)]
+        told = keyed(f"▲ Press {', '.join(numbers[:-1])} or {numbers[-1]} first: what do you expect?", f"bold {WARN}")
+        self._top = 0
+        self._set(Content("\n").join([told, self._words]), "-lesson")
+
+    def under_way(self, update: int, target: int) -> None:
+        """How far the engine is on the way to where the lesson goes on."""
+        if self.teaching:
+            told = keyed(f"the engine runs: update {update} of {target}; then the lesson goes on by itself", QUIET)
+            self._set(Content("\n").join([self._words, told]), "-lesson")
+
+    def more(self) -> bool:
+        """Turn to the lesson's next lines, where they did not all fit; False if they do."""
+        room = self.content_size.height
+        if not self.teaching or len(self._lines()) - self._top <= room:
+            return False
+        self._top += room - 1
+        self.refresh()
+        return True
 
     def release(self) -> None:
         """End the lesson: show what the engine does again."""
@@ -101,7 +126,7 @@ the answer follows once it can be seen.
         if 0 <= choice < len(self._choices):
             said = self._choices[choice]
             self._stop_asking()
-            self._set(Content.assemble("You say: ", (visible(said), STRONG), ("   now watch", QUIET)), "-lesson")
+            self._teach([Content.assemble("You say: ", (visible(said), STRONG))], keyed("now watch", QUIET))
             self.post_message(Answered(choice))
 
     def key_choice(self, key: str) -> bool:
@@ -112,7 +137,25 @@ the answer follows once it can be seen.
         return True
 
     def render(self) -> Content:
-        return self._text
+        lines, room = self._lines(), self.content_size.height
+        if not self.teaching or not 0 < room < len(lines):
+            return self._text
+        rest = len(lines) - self._top - (room - 1)
+        if rest <= 1:
+            return Content("\n").join(lines[-room:])
+        more = keyed(f"`t` shows the rest: {rest} more lines", WARN)
+        return Content("\n").join([*lines[self._top : self._top + room - 1], more])
+
+    def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
+        """As high as all of it, whatever of it is shown."""
+        return len(self._text.wrap(width))
+
+    def _lines(self) -> list[Content]:
+        return self._text.wrap(max(self.content_size.width, 1))
+
+    def _teach(self, words: Sequence[Content], hint: Content) -> None:
+        self._words, self._top = Content("\n").join(words), 0
+        self._set(Content("\n").join([*words, hint]), "-lesson")
 
     def _stop_asking(self) -> None:
         self._choices = ()
