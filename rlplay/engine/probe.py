@@ -107,7 +107,7 @@ def _why_unrewarded(state: State, known: bool) -> str:
         return "answers here are episodes with an environment, which cannot be gone on with from their middle"
     if not weights_of(state):
         return "this run has no reward function"
-    return "" if known else "a prompt of your own has no columns for a reward to compare with; = gives it some"
+    return "" if known else "it has no columns, = adds them"
 
 
 def _context(lm: LanguageModel) -> int:

@@ -292,6 +292,34 @@ async def test_without_an_answer_on_the_screen_one_types_a_prompt() -> None:
         assert isinstance(app.screen, ProbeScreen), "escape ends the typing first"
 
 
+async def test_letters_that_are_no_verb_begin_a_prompt_and_never_reach_the_run() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        screen, asked = await opened(pilot, source)
+        title = screen.query_one(ProbeText)._border_title.plain
+        assert title == "Text · e types another"
+        await pilot.press(*"Hi", "space", *"Ben,u")
+        assert app.focused is screen.query_one(Input)
+        assert screen.query_one("Vertical")._border_subtitle.plain == "enter ask · esc stop typing"
+        await pilot.press("enter")
+        assert asked[-1] == Peek(Prefix("Hi Ben,u"))
+        for key in ("i", "q"):
+            await pilot.press(key, "u", "space", "escape")
+            assert app.screen is screen
+        assert {type(command) for command in source.commands} == {Peek}
+        assert "e prompt" in screen.query_one("Vertical")._border_subtitle.plain
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_why_there_is_no_reward_is_read_to_its_end(size: tuple[int, int]) -> None:
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        screen, asked = await opened(pilot, source)
+        why = "answers here are episodes with an environment, which cannot be gone on with from their middle"
+        await answer(pilot, source, peeked(asked[0].prefix, unrewarded=why))
+        assert "their middle" in " ".join(text_of(screen.query_one(Static)).split())
+
+
 async def test_what_the_engine_refuses_stands_in_the_panel() -> None:
     app, source = playground()
     async with app.run_test(size=SIZES[1]) as pilot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import yaml
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
@@ -26,6 +26,8 @@ KEYS = (
     "`e` prompt · `=` columns · `p` plain · `?` help · `esc` back"
 )
 FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `e` prompt · `?` all keys · `esc`"
+PROMPT = "a prompt, then enter"
+TYPING = "`enter` ask · `esc` stop typing"
 REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, goes on with one."
 ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Asking the engine. It answers between two moments of what it is doing."
@@ -62,7 +64,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
-    ProbeScreen Static { height: 1; padding: 0 1; }
+    ProbeScreen Static { height: auto; min-height: 1; max-height: 2; padding: 0 1; }
     ProbeScreen Horizontal { height: 21; }
     ProbeScreen ProbeText { width: 1fr; height: 1fr; }
     ProbeScreen ProbeBars { width: 68; height: 1fr; }
@@ -96,7 +98,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
         Binding("question_mark,f1", "help", "help"),
-        Binding("escape,i,q", "leave", "back"),
+        Binding("escape", "leave", "back"),
     ]
 
     def __init__(self, session: Session, then: str = "") -> None:
@@ -119,7 +121,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
             yield ProbeTails(self.probing)
 
     async def on_mount(self) -> None:
-        self.query_one(ProbeText).border_title = "Text"
+        self._label()
         self.query_one(ProbeTails).border_title = "Going on from here"
         self.set_interval(1 / FRAMES, self._follow)
         await self._ask(self.probing.peek() if not self.probing.vacant else None)
@@ -131,7 +133,13 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
 
     def on_resize(self) -> None:
         """As many keys as there is room for."""
-        self.query_one(Vertical).border_subtitle = keyed(KEYS if self.size.width > len(KEYS) - 8 else FEW_KEYS)
+        self._label()
+
+    def _label(self) -> None:
+        keys = KEYS if self.size.width > len(KEYS) - 8 else FEW_KEYS
+        self.query_one(Vertical).border_subtitle = keyed(TYPING if self._entry else keys)
+        types = self.live and not self._entry
+        self.query_one(ProbeText).border_title = keyed(f"Text{' · `e` types another' * types}")
 
     @property
     def live(self) -> bool:
@@ -266,9 +274,16 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
 
     # Typing
 
+    def on_key(self, event: events.Key) -> None:
+        """A letter that is no verb begins a prompt: what looks like a text is typed into."""
+        letter = event.character or ""
+        if letter.isalpha() and self.focused is None and self.live and event.key not in self.active_bindings:
+            event.stop()
+            self._type("prompt", letter, PROMPT, begun=True)
+
     def action_type(self) -> None:
         """A prompt of one's own."""
-        self._type("prompt", self.probing.prompt, "a prompt, then enter")
+        self._type("prompt", self.probing.prompt, PROMPT)
 
     def action_columns(self) -> None:
         """What the reward needs to know about the prompt."""
@@ -276,14 +291,17 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         written = yaml.safe_dump(columns, default_flow_style=True, width=10**6).strip()[1:-1] if columns else ""
         self._type("columns", written, "columns for the reward, as in answer: 4")
 
-    def _type(self, what: str, value: str, hint: str) -> None:
+    def _type(self, what: str, value: str, hint: str, begun: bool = False) -> None:
+        """Let `what` be typed: in place of `value`, or going on from it where it is only `begun`."""
         if not self.live:
             return
         self._entry = what
         entry = self.query_one(Input)
-        entry.value, entry.placeholder = value, hint
+        entry.value, entry.placeholder, entry.cursor_position = value, hint, len(value)
+        entry.select_on_focus = not begun
         entry.add_class("-typing")
         entry.focus()
+        self._label()
 
     @on(Input.Submitted)
     async def _typed(self, event: Input.Submitted) -> None:
@@ -301,6 +319,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         self._entry = ""
         self.query_one(Input).remove_class("-typing")
         self.set_focus(None)
+        self._label()
 
 
 def read_columns(text: str) -> dict[str, Any] | str | None:
