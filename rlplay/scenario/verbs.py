@@ -91,6 +91,8 @@ VERBS: dict[str, Verb] = {
         Verb("probe", "probe", ("i",), "panels", "screen",
              "Ask the model: what comes next here, what if it were another token, what is this beginning worth.",
              "mapping with prompt, columns, plain or completion, token; then: samples, value or greedy"),
+        Verb("health", "health", ("h",), "panels", "screen",
+             "Why does it not learn? What is wrong with this run, if anything: every check, its numbers, what to try."),
         Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings."),
         Verb("help", "help", ("question_mark", "f1"), "panels", "screen",
              "What the focused panel shows, with its formula.", "", True),

@@ -140,14 +140,15 @@ def _lens_step(step: int) -> Action:
     return action
 
 
-def _next_lens(app: RlplayApp, step: int) -> str:
-    """The next statistic that there is a value of; after the automatic one, the first of them all."""
+def _next_lens(app: RlplayApp, step: int) -> str | None:
+    """The next statistic that there is a value of; None, the automatic one, past their ends and after an empty one."""
     shown, here = app.session.shown, app.lens.name
     there = [name for name in CYCLE if shown is not None and LENSES[name].values(shown) is not None]
     names = there if len(there) > 1 else list(CYCLE)
-    if app.lens_choice is None and step > 0:
-        return next(name for name in names if name != here)
-    return names[(names.index(here) + step) % len(names)] if here in names else names[0]
+    if app.lens_choice is None:
+        return [name for name in names if name != here][0 if step > 0 else -1]
+    at = names.index(here) + step if here in names else -1
+    return names[at] if 0 <= at < len(names) else None
 
 
 async def _focus(app: RlplayApp, argument: Any) -> None:
@@ -296,6 +297,12 @@ async def _probe(app: RlplayApp, argument: Any) -> None:
     dialogues.probe(app, argument if isinstance(argument, dict) else {})
 
 
+async def _health(app: RlplayApp, _argument: Any) -> None:
+    from rlplay.ui.screens.health import HealthScreen
+
+    app.push_screen(HealthScreen(app.session))
+
+
 async def _log(app: RlplayApp, _argument: Any) -> None:
     from rlplay.ui.screens.log import LogScreen
 
@@ -362,6 +369,7 @@ ACTIONS: dict[str, Action] = {
     "branch": _branch,
     "compare": _compare,
     "probe": _probe,
+    "health": _health,
     "log": _log,
     "help": _help,
     "glossary": _glossary,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,34 @@ BY_KNOB = " (`k`)"
 
 def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
     """The gravest diagnosis that holds, in one or two sentences; empty if none does."""
-    for diagnosis in (_not_a_number, _stale_ratio, _no_signal, _gamed, _collapse, _truncated, _runaway):
-        if said := diagnosis(update, history, settings):
-            return said
-    return ""
+    return next((said for _, diagnosis, _ in _CHECKS if (said := diagnosis(update, history, settings))), "")
+
+
+def progress(history: History) -> str:
+    """How the reward has moved, in a sentence; empty before there are two of it."""
+    told = _over_time("reward")(Update(0), history)
+    return f"Reward {told}." if told else ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of one check: what is `wrong` and what to try, else the numbers that say it is fine; both may be empty.
+
+    Only what is `wrong` names keys, between backticks.
+    """
+
+    name: str
+    wrong: str
+    evidence: str
+
+
+def examine(update: Update, history: History, settings: dict[str, Any]) -> list[Finding]:
+    """What comes of every check, what is wrong first."""
+    findings = [
+        Finding(name, diagnosis(update, history, settings), evidence(update, history))
+        for name, diagnosis, evidence in _CHECKS
+    ]
+    return sorted(findings, key=lambda finding: not finding.wrong)
 
 
 def _not_a_number(update: Update, _history: History, _settings: dict[str, Any]) -> str:
@@ -101,3 +127,60 @@ def _runaway(update: Update, _history: History, settings: dict[str, Any]) -> str
         f"KL to the reference is {number(kl)} nats a token: the policy is far from where it started. "
         f"beta is {number(float(settings.get('beta', 0)))}; a larger one{BY_KNOB} holds it back."
     )
+
+
+def _finite(update: Update, _history: History) -> str:
+    return "all of this update's are finite" if update.finished is not None else ""
+
+
+def _first_ratio(update: Update, _history: History) -> str:
+    if not update.steps or update.steps[0].step != 0:
+        return ""
+    off = float(np.abs(update.steps[0].importance_ratio - 1).max(initial=0.0))
+    return f"at most {number(off)} away from 1: sampling and scoring agree"
+
+
+def _signal(update: Update, _history: History) -> str:
+    if update.credited is None:
+        return ""
+    has = int((np.abs(update.credited.advantages) > NO_ADVANTAGE).sum())
+    return f"{has:,} of {len(update.credited.advantages):,} tokens have an advantage other than 0"
+
+
+def _over_time(metric: str, unit: str = "") -> Callable[[Update, History], str]:
+    def told(_update: Update, history: History) -> str:
+        updates, values = history.series(metric)
+        if len(values) < 2:
+            return ""
+        return f"from {number(values[0])} at update {updates[0]} to {number(values[-1])}{unit} at {updates[-1]}"
+
+    return told
+
+
+def _gold(update: Update, history: History) -> str:
+    names = (name for name in history.names() if name.startswith("gold/"))
+    return next((told for name in names if (told := _over_time(name)(update, history))), "")
+
+
+def _cut(update: Update, _history: History) -> str:
+    sampled = update.sampled
+    if sampled is None or not sampled.done:
+        return ""
+    return f"{int(sampled.truncated.sum())} of {len(sampled.truncated)} were cut at the longest length"
+
+
+def _distance(update: Update, _history: History) -> str:
+    kl = None if update.finished is None else update.finished.metrics.get("kl")
+    return "" if kl is None else f"{number(kl)} nats a token"
+
+
+_CHECKS = (
+    ("Numbers", _not_a_number, _finite),
+    ("Ratio at the first step", _stale_ratio, _first_ratio),
+    ("Signal", _no_signal, _signal),
+    ("Gold score", _gamed, _gold),
+    ("Entropy", _collapse, _over_time("entropy", " nats")),
+    ("Answers cut", _truncated, _cut),
+    ("KL to the reference", _runaway, _distance),
+)
+"""Each check by its name: what it says is wrong, the gravest first, and the numbers that it goes by."""

@@ -117,9 +117,11 @@ def narrate_run(history: History) -> Narration:
         ("completions/mean_length", "length", " tokens"),
         ("entropy", "entropy", " nats"),
     ):
-        values = history.series(name)[1]
+        measured, values = history.series(name)
         if values:
-            parts.append(f"{words} {number(values[0])} → {number(values[-1])}{unit}")
+            since = f"{number(values[0])} → " if len(values) > 1 else ""
+            when = f" (update {measured[-1]})" if measured[-1] < updates[-1] else ""
+            parts.append(f"{words} {since}{number(values[-1])}{unit}{when}")
     return Narration(f"Running. {_count(len(updates), 'update')}: {', '.join(parts)}.", "`space` pauses.")
 
 

@@ -130,7 +130,9 @@ class Lines:
         unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
         kind = f" · {_estimator(trace, source)}" if _estimator(trace, source) else ""
         latest = number(values[-1]) if len(values) else "–"
-        return Content.assemble((glyph, style), label, (latest, "bold $foreground"), unit, kind)
+        newest = source.history.series(self.traces[0].metric)[0]
+        when = f" (update {updates[-1]})" if updates and newest and updates[-1] < newest[-1] else ""
+        return Content.assemble((glyph, style), label, (latest, "bold $foreground"), unit, kind, when)
 
     def _names_unit(self, trace: Trace) -> bool:
         """A unit that both metrics share is named once, below."""

@@ -82,7 +82,7 @@ async def test_borders_name_the_latest_values():
     async with app.run_test(size=(160, 12)):
         reward, kl, ratio, length = app.panels
         assert title(reward) == f"Reward ━ {history.latest('reward'):.3g}"
-        assert subtitle(reward) == "• held out 0.432"
+        assert subtitle(reward) == "• held out 0.432 (update 5)", "it is not the newest update's"
         assert title(kl) == f"KL ━ to reference {history.latest('kl'):.3g} · k3"
         assert subtitle(kl) == f"┅ to old policy {history.latest('kl_old'):.3g} nats · k3"
         clipped = live.steps[-1].metrics["clip_ratio/region_mean"]

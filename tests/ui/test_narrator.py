@@ -181,6 +181,17 @@ def test_while_running_it_tells_of_the_run_not_of_the_moment():
     assert "`space`" in narration.next
 
 
+def test_while_running_a_single_measurement_has_no_arrow_and_an_older_one_its_update():
+    history = History()
+    held = {"prompts": [], "completions": [], "rewards": np.zeros(1), "seconds": 1.0}
+    history.add(Evaluated(update=0, metrics={"eval_reward": 0.273}, **held))
+    for entry in (entry for number in (1, 2, 3) for entry in synthetic_update(number)):
+        history.add(entry)
+    assert "held out 0.273 (update 0)," in narrate_run(history).happened
+    history.add(Evaluated(update=2, metrics={"eval_reward": 0.5}, **held))
+    assert "held out 0.273 → 0.5 (update 2)," in narrate_run(history).happened
+
+
 def _broken() -> Narration:
     return told(Sampled, Scored, Credited, Stepped, Finished, metrics={"loss": float("nan"), "reward": 0.5})
 

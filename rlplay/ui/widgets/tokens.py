@@ -47,9 +47,9 @@ class Tokens(Lines):
 # Tokens
 
 Every answer the policy sampled, prompt dim above it. The colour of a token is one statistic, named in the title; its
-scale, written below, never changes, so shades compare between updates. `c` and `C` go through the statistics; until
-then the one that fits what has just happened is shown (auto). `x` goes to the token with the largest value; where
-several have it, again to the next of them.
+scale, written below, never changes, so shades compare between updates. `c` and `C` go through the statistics; past
+the last of them, and at first, the one that fits what has just happened is shown (auto). `x` goes to the token with
+the largest value; where several have it, again to the next of them.
 
 **Without colour:** on a scale with two sides the underlined tokens are on the upper one; with `NO_COLOR` and with 16
 colours, those on the lower one are struck through. `m` writes every number. With `NO_COLOR`, what `/` has found is
@@ -131,7 +131,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             named = Content.assemble(
                 "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
-        self.caption(named, legend(lens, self.palette, self._values is not None, self.outer_size.width - CORNERS))
+        room = self.outer_size.width - CORNERS
+        self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""

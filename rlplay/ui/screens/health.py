@@ -1,0 +1,95 @@
+"""Health: what is wrong with the run, if anything; every check with its numbers, and what to try."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from rlplay.trace.update import Update
+from rlplay.ui.diagnose import BY_KNOB, Finding, examine, progress, warning
+from rlplay.ui.messages import Perform
+from rlplay.ui.session import Session
+from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.said import Said
+
+_LOOK_AGAIN = 0.5
+
+
+class HealthScreen(ModalScreen[None]):
+    """Follows the run while it is open."""
+
+    DEFAULT_CSS = """
+    HealthScreen { align: center middle; background: $background 70%; }
+    HealthScreen > VerticalScroll {
+        width: 100; max-width: 100%; height: auto; max-height: 95%; padding: 0 1; scrollbar-size-vertical: 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("k", "knobs", "knobs"),
+        Binding("escape,h,q", "dismiss", "close"),
+    ]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self._session = session
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll() as panel:
+            panel.border_subtitle = keyed(f"{'`k` knobs · ' * (self._session.place == 'live')}`esc` close")
+            yield Said(id="findings")
+
+    def on_mount(self) -> None:
+        self._follow()
+        self.set_interval(_LOOK_AGAIN, self._follow)
+
+    def _follow(self) -> None:
+        session, update = self._session, examined(self._session)
+        panel = self.query_one(VerticalScroll)
+        if update is None:
+            panel.border_title = "Health"
+            self.query_one(Said).say(keyed("There is something to examine once an update is finished: `u`."))
+            return
+        panel.border_title = f"Health · update {update.number}"
+        findings = examine(update, session.history, session.settings_of(update))
+        told = Content("\n").join([_summary(findings, progress(session.history)), Content(""), *map(_line, findings)])
+        self.query_one(Said).say(told if session.place == "live" else _without_knobs(told))
+
+    def action_knobs(self) -> None:
+        """Turn what has been named."""
+        self.dismiss()
+        self.post_message(Perform("knobs"))
+
+
+def examined(session: Session) -> Update | None:
+    """The update shown; the one before as long as that has nothing wrong and is not finished."""
+    shown = session.shown
+    if shown is None or shown.finished is not None or warning(shown, session.history, session.settings_of(shown)):
+        return shown
+    return session.find(shown.number - 1) if shown.number > 1 else None
+
+
+def _summary(findings: list[Finding], reward: str) -> Content:
+    wrong = sum(bool(finding.wrong) for finding in findings)
+    words = ("Nothing looks", "1 thing looks", f"{wrong} things look")[min(wrong, 2)]
+    return Content.assemble((f"{words} wrong.", "bold $warning" if wrong else "bold"), f" {reward}".rstrip())
+
+
+def _line(finding: Finding) -> Content:
+    if finding.wrong:
+        return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(finding.wrong))
+    mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
+    evidence = finding.evidence or "nothing to measure it by so far"
+    return Content.assemble((mark, style), finding.name, (f"  {evidence}", "$text-muted"))
+
+
+def _without_knobs(told: Content) -> Content:
+    """Without the way to a knob, which is of no use here."""
+    at = told.plain.find(BY_KNOB.replace("`", ""))
+    return told if at < 0 else _without_knobs(Content.assemble(told[:at], told[at + len(BY_KNOB) - 2 :]))

@@ -1,0 +1,75 @@
+"""What is wrong with a run is told on demand, with its numbers and what to try; and that nothing is."""
+
+import msgspec
+import numpy as np
+
+from rlplay.trace.history import History
+from rlplay.trace.records import Sampled
+from rlplay.trace.update import Update
+from rlplay.ui.diagnose import examine, warning
+from rlplay.ui.screens.health import HealthScreen
+from rlplay.ui.widgets.said import Said
+from tests.recorded import synthetic_update
+from tests.ui.stage import CHOSEN, playground, settled
+
+
+def cut(number):
+    """The records of an update of which 9 of 16 answers were cut."""
+    short = np.array([1] * 9 + [0] * 7, dtype=np.uint8)
+    return [
+        msgspec.structs.replace(record, truncated=short) if isinstance(record, Sampled) else record
+        for record in synthetic_update(number)
+    ]
+
+
+def told(app) -> str:
+    assert isinstance(app.screen, HealthScreen)
+    return str(app.screen.query_one(Said).render())
+
+
+def test_every_check_is_told_and_what_is_wrong_comes_first():
+    update, history = Update(1), History()
+    for record in cut(1):
+        update.add(record)
+        history.add(record)
+    findings = examine(update, history, CHOSEN)
+    assert [bool(finding.wrong) for finding in findings] == [True] + [False] * 6
+    assert findings[0].wrong == warning(update, history, CHOSEN)
+    assert "raise max_completion_length" in findings[0].wrong
+    fine = {finding.name: finding.evidence for finding in findings[1:]}
+    assert fine["KL to the reference"].startswith(f"{update.finished.metrics['kl']:.3g} nats")
+    assert fine["Gold score"] == "", "there is none"
+
+
+async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_knobs():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("h")
+        await settled(pilot)
+        assert "once an update is finished" in told(app)
+        source.records([*cut(1), *synthetic_update(2)[:1]])
+        await settled(pilot)
+        app.screen._follow()
+        assert "1 thing looks wrong." in told(app)
+        assert "9 of 16 answers were cut" in told(app)
+        assert told(app).count("✓") == 4, "of gold scores there are none, of entropy only one"
+        await pilot.press("k")
+        await settled(pilot)
+        assert app.knobs is not None
+
+
+async def test_a_healthy_run_is_said_to_be_so():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        source.update(2)
+        await settled(pilot)
+        await pilot.press("h")
+        await settled(pilot)
+        first, second = app.session.history.series("reward")[1]
+        reward = f"Reward from {first:.3g} at update 1 to {second:.3g} at 2."
+        assert told(app).startswith(f"Nothing looks wrong. {reward}")
+        await pilot.press("h")
+        await settled(pilot)
+        assert app.screen is app.main
