@@ -43,7 +43,7 @@ class Overlay:
     def state(self, source: Source) -> object:
         """Equal where the same is drawn."""
         name, runs = self._metric(source), (source.history, self.other())
-        return name, [(run.version(name), run.marks) for run in runs]
+        return name, [(run.version(name), run.marks) for run in runs], self._span(source)
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         """Both curves; one that has no points yet is left out."""
@@ -57,7 +57,9 @@ class Overlay:
             )
         ]
         marks = sorted({update for history in (source.history, self.other()) for update, _ in history.marks})
-        return curves(series, marks, size, log, told(smoothing)) if series else "not computed in either run"
+        if not series:
+            return "not computed in either run"
+        return curves(series, marks, size, log, told(smoothing), self._span(source))
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         """Above the metric, below both runs' values: at the cursor, else the latest."""
@@ -68,6 +70,12 @@ class Overlay:
             (f"  {DOTTED} B ", SECOND), (values[1], "bold $foreground"),
         )  # fmt: skip
         return Content.assemble(visible(heading(self._metric(source))), when), below
+
+    def _span(self, source: Source) -> tuple[int, int]:
+        """The first and the last update of either run, so that what stands one above the other is the same update."""
+        names = ("num_tokens", "eval_reward", self._metric(source))
+        updates = [at for run in (source.history, self.other()) for name in names for at in run.series(name)[0]]
+        return min(updates, default=0), max(updates, default=1)
 
     def _metric(self, source: Source) -> str:
         known = (name for name in self.names if source.history.series(name)[0] or self.other().series(name)[0])

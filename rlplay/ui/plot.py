@@ -35,8 +35,13 @@ class Curve:
     band: Sequence[float] | None = None
 
 
-def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool = False, words: str = "") -> Picture:
+def curves(
+    series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool = False, words: str = "",
+    span: tuple[int, int] | None = None,
+) -> Picture:  # fmt: skip
     """The series over updates; `marks` are the updates at which something was changed; `words` stand at the axis.
+
+    `span` are the first and the last update of the axis; without it, of the series.
 
     A value that is no number, or not positive on a log scale, leaves a gap and a × on the axis.
     """
@@ -46,7 +51,7 @@ def curves(series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool 
     labels = [[number(high), number(low)] if high > low else ["", ""] for low, high in scales]
     gutters = [max(map(len, pair)) + 1 if any(pair) else 0 for pair in labels]
     width, height = max(size.width - sum(gutters), 2), max(size.height - 1, 2)
-    first, last = min(min(c.updates) for c in series), max(max(c.updates) for c in series)
+    first, last = span or (min(min(c.updates) for c in series), max(max(c.updates) for c in series))
     frame = Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
     notes = [(frame.column(update), "◆", NOTE) for update in marks if first <= update <= last]
     bands: list[Span] = []

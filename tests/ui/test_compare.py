@@ -24,7 +24,7 @@ from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.session import Session
 from rlplay.ui.sources import ReplaySource
 from rlplay.ui.views import FIRST, SECOND, Source
-from tests.recorded import synthetic_run, synthetic_started, synthetic_update
+from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import Fed, all_text, playground, settled
 
 SIZE = (160, 45)
@@ -154,11 +154,32 @@ def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
     above, below = view.titles(Source(histories[0]), 5, False)
     last = [history.series("reward")[1][-1] for history in histories]
     assert "Reward at 5" in above.plain
-    assert below.plain.startswith(f"━ A {last[0]:.5g}")
-    assert f"┅ B {last[1]:.5g}" in below.plain
+    assert below.plain.startswith(f"━ A {last[0]:.3g}")
+    assert f"┅ B {last[1]:.3g}" in below.plain
     before = view.state(Source(histories[0]))
     histories[1].add(synthetic_update(6, 1)[-1])
     assert view.state(Source(histories[0])) != before, "a new point of B is drawn too"
+
+
+def test_what_stands_one_above_the_other_is_the_same_update():
+    histories = History(), History()
+    for history, updates in zip(histories, (9, 8), strict=True):
+        for number in range(1, updates + 1):
+            history.add(synthetic_update(number)[-1])
+        history.add(synthetic_evaluated(5))
+    views = (Overlay((name,), lambda: histories[1]) for name in ("reward", "eval_reward", "kl"))
+    frames = [view.draw(Source(histories[0]), Size(60, 10), False).frame for view in views]
+    assert {(frame.first, frame.last) for frame in frames} == {(1, 9)}
+
+
+async def test_going_on_shows_the_newest_update_that_both_have(tmp_path):
+    app = compared(tmp_path, updates=(4, 4))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await pilot.press("left_square_bracket")
+        assert screen.pair.number == 3
+        await pilot.press("u")
+        assert screen.pair.number == 4
 
 
 def a_session(updates, live=True, running=False):
@@ -217,7 +238,7 @@ async def test_what_is_different_is_not_said_before_it_is_known():
         second.status(1, beta=0.1)
         await settled(pilot)
         app.screen.follow()
-        assert "different about B: nothing yet, later beta 0.05 → 0.1" in head(app.screen)
+        assert "at update 1 the settings are the same; later in B: beta 0.05 → 0.1" in head(app.screen)
 
 
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])

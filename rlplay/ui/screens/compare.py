@@ -191,6 +191,7 @@ They can be compared only as long as the words before the token are the same, an
     async def action_onward(self, count: int | None = None) -> None:
         """Let the run that is behind go on."""
         told = self.pair.onward(count)
+        self.pair.picked = None  # who goes on wants to see what comes
         for session, command in told:
             await session.source.send(command)
         if not told:
@@ -244,9 +245,10 @@ def _differing(pair: Pair, width: int) -> Content:
     if pair.starting:
         line = f"{pair.starting} is still starting; once it has, what is different about B stands here"
     else:
-        set_now = " · ".join(pair.differences(now=True))
-        what = " · ".join(pair.differences()) or (f"nothing yet, later {set_now}" if set_now else "nothing")
-        line = f"at update {pair.number}, different about B: {what}"
+        there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
+        line = f"at update {pair.number}, different about B: {there or 'nothing'}"
+        if set_now and not there:
+            line = f"at update {pair.number} the settings are the same; later in B: {set_now}"
     return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
 
 
