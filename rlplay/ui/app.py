@@ -59,6 +59,7 @@ class RlplayApp(App[int]):
     CSS_PATH = "rlplay.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide"), (200, "-huge")]  # noqa: RUF012 (Textual's type)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
+    COMMANDS = {dialogues.palette}  # noqa: RUF012 (Textual's type)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(

@@ -8,8 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from textual.command import Provider
+
     from rlplay.ui.app import RlplayApp
     from rlplay.ui.session import Session
+
+
+def palette() -> type[Provider]:
+    """What finds the commands that are asked for by name."""
+    from rlplay.ui.palette import Palette
+
+    return Palette
 
 
 def paste(app: RlplayApp) -> None:

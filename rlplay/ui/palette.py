@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from textual.app import SystemCommand
+from textual.command import Hit, Hits
+from textual.system_commands import SystemCommandsProvider
 
 from rlplay.scenario.glossary import TERMS
 from rlplay.scenario.knobs import KNOBS
@@ -29,7 +32,7 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
 
     for verb in VERBS.values():
         if verb.name in ACTIONS:
-            yield command(f"{verb.title[0].upper()}{verb.title[1:]}", f"{_keyed(verb)}{verb.help}", verb.name)
+            yield command(_titled(verb), f"{_keyed(verb)}{verb.help}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
             yield command(f"Better: {side}", "Label the pair that waits; with `enter` the next.", "prefer", choice)
@@ -44,6 +47,50 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
     for knob in KNOBS.values():
         meaning = f"{knob.meaning} {knob.effect}"
         yield command(f"Knob: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)
+
+
+class Palette(SystemCommandsProvider):
+    """Finds commands by their words first: names, other words for them, what they say; by single letters last."""
+
+    async def search(self, query: str) -> Hits:
+        """What fits `query`, each with how well."""
+        matcher, words = self.matcher(query), _words(query)
+        for title, help, callback, _ in self.app.get_system_commands(self.screen):
+            score = closeness(words, f"{title} {_OTHER_WORDS.get(title, '')}", help) or matcher.match(title)
+            if score > 0:
+                yield Hit(score, matcher.highlight(title), callback, help=help)
+
+
+def closeness(words: list[str], name: str, text: str) -> float:
+    """How well all of `words` fit a command called `name` that says `text`, more than letters ever do; 0 if not."""
+    named, said = _words(name), _words(f"{name} {text}")
+    ways = (
+        set(words) <= set(named),
+        all(_begun(word, named) for word in words),
+        set(words) <= set(said),
+        all(_begun(word, said) for word in words),
+    )
+    return next((_BY_LETTERS * (len(ways) - rank) for rank, holds in enumerate(ways) if holds and words), 0.0)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _begun(word: str, words: list[str]) -> bool:
+    return any(each.startswith(word) for each in words)
+
+
+def _titled(verb: Verb) -> str:
+    return f"{verb.title[0].upper()}{verb.title[1:]}"
+
+
+_BY_LETTERS = 1000.0
+"""More than Textual's matcher gives for letters."""
+_OTHER_WORDS = {
+    **{_titled(verb): verb.words for verb in VERBS.values()},
+    **{f"Glossary: {term.name}": " ".join(term.aliases) for term in TERMS.values()},
+}
 
 
 def _keyed(verb: Verb) -> str:

@@ -9,6 +9,7 @@ from rlplay.scenario.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored
 from rlplay.ui.numbers import short
+from rlplay.ui.palette import closeness
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.views import single
 from tests.recorded import END, synthetic_update
@@ -156,6 +157,52 @@ async def test_the_palette_finds_knobs_curves_and_statistics_by_name():
         assert [words for words in await found(pilot, "learning_rate") if words.startswith("Knob: Learning rate")]
         await pilot.press("escape")
         assert not isinstance(app.screen, CommandPalette)
+
+
+async def best(pilot, typed: str) -> list[str]:
+    offered = await found(pilot, typed)
+    await pilot.press("escape")
+    return offered[:6]
+
+
+async def test_the_palette_finds_what_a_newcomer_calls_it():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        for typed in ("ask", "question", "prompt", "why"):
+            assert "Probe" in await best(pilot, typed), typed
+        for typed in ("picture", "screenshot"):
+            assert (await best(pilot, typed))[0] == "Save the view", typed
+        assert {"Probe", "Branch", "Compare"} <= set(await best(pilot, "what if"))
+        for typed in ("diagnosis", "problem"):
+            assert (await best(pilot, typed))[0] == "Health", typed
+        assert (await best(pilot, "resume"))[0] == "Resume"
+
+
+async def test_words_come_before_letters_in_the_palette():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        assert (await best(pilot, "diag"))[0] == "Health", "not Dynamic sampling"
+        screens = [words for words in await best(pilot, "screen") if not words.startswith("Glossary")]
+        assert "Save the view" in screens
+        assert (await best(pilot, "screen"))[0] == screens[0], "what can be done, before what speaks of it"
+        assert await best(pilot, "lrngrt"), "letters find too, where no word does"
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        (("Ask the model", ""), ("Asking price", "")),
+        (("Asking price", ""), ("Price", "what you ask for it")),
+        (("Price", "what you ask for it"), ("Price", "for asking")),
+        (("Price", "for asking"), ("Dark", "")),
+    ],
+)
+def test_a_whole_word_of_a_name_fits_best(better, worse):
+    assert closeness(["ask"], *better) > closeness(["ask"], *worse)
 
 
 async def chosen(pilot, verb, argument=None):
