@@ -321,6 +321,10 @@ async def _glossary(app: RlplayApp, argument: Any) -> None:
     app.push_screen(GlossaryScreen(argument, ("lens", app.lens.name)))
 
 
+async def _lessons(app: RlplayApp, _argument: Any) -> None:
+    dialogues.lessons(app)
+
+
 async def _orientation(app: RlplayApp, _argument: Any) -> None:
     from rlplay.ui.screens.orientation import OrientationScreen
 
@@ -373,6 +377,7 @@ ACTIONS: dict[str, Action] = {
     "log": _log,
     "help": _help,
     "glossary": _glossary,
+    "lessons": _lessons,
     "orientation": _orientation,
     "tour": _tour,
     "quit": _quit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +17,9 @@ from textual.filter import Monochrome
 from textual.screen import Screen
 from textual.theme import Theme
 
+from rlplay import preferences
 from rlplay.link.messages import Imagined, Status
+from rlplay.scenario.names import bundled
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
@@ -93,6 +96,7 @@ class RlplayApp(App[int]):
         self.view = "answers"
         self.turns = Turns(self, super().on_event)
         self.orients = False  # whether it begins with the orientation
+        self.onward: str | None = None  # the scenario to open after this one
         self._greeted = False
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
@@ -360,7 +364,13 @@ class RlplayApp(App[int]):
             self.narrator.release()
             self.notify(_no_lesson(self.session), markup=False)
         else:
-            self.run_worker(self.lesson.play(), group="lesson")
+            self.run_worker(self._play(), group="lesson")
+
+    async def _play(self) -> None:
+        await self.lesson.play()
+        if self.session.started is not None and self.session.started.scenario in bundled():
+            with contextlib.suppress(OSError):  # a lesson goes on where nothing can be kept
+                preferences.keep_lesson(self.session.started.scenario, self.lesson.played)
 
 
 def _no_lesson(session: Session) -> str:

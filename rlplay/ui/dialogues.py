@@ -37,6 +37,30 @@ def paste(app: RlplayApp) -> None:
     app.push_screen(PasteScreen(app.session.settings, scenario_of(started)), pasted)
 
 
+def lessons(app: RlplayApp) -> None:
+    """Show the lessons; the one chosen goes on, or takes the place of this run."""
+    from rlplay import preferences
+    from rlplay.ui.screens.lessons import LessonsScreen
+
+    session = app.session
+    here = session.started.scenario if session.started is not None and session.source.live else ""
+    moves = session.source.live and not app.is_web
+
+    def chosen(name: str | None) -> None:
+        if name is None:
+            return
+        if name == here:
+            app.tour()
+        elif moves:
+            app.onward = name
+            app.exit(0)
+        else:
+            app.copy_to_clipboard(f"rlplay {name}")
+            app.notify(f"Copied: rlplay {name}", markup=False)
+
+    app.push_screen(LessonsScreen(here, preferences.lessons(), moves), chosen)
+
+
 def label(app: RlplayApp, session: Session | None = None) -> None:
     """Ask the user about the pairs that wait for labels, in the run on the screen or in another."""
     from rlplay.ui.labelling import Labelling

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from rlplay.link.messages import Advance, AnyCommand, Set, Status
 from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
+from rlplay.preferences import Played
 from rlplay.scenario.expect import Expect, Outcome
 from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
 from rlplay.trace.records import Choice
@@ -60,6 +61,7 @@ class Player:
         self._stage = stage
         self._at = 0
         self._asked: tuple[Ask, int | None] | None = None
+        self._predictions: list[bool] = []
         self._target: int | None = None
         self._status: Status | None = None
         self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
@@ -70,6 +72,12 @@ class Player:
     def finished(self) -> bool:
         """Whether every step has been played."""
         return self._at >= len(self._steps)
+
+    @property
+    def played(self) -> Played:
+        """How far it was played, and how the predictions fared."""
+        right, predicted = sum(self._predictions), len(self._predictions)
+        return Played(self._at, len(self._steps), right, predicted)
 
     @property
     def playing(self) -> bool:
@@ -242,12 +250,14 @@ class Player:
 
     def _reveal(self, outcomes: list[Outcome]) -> None:
         asked, self._asked = self._asked, None
+        if asked is not None and asked[1] is not None:
+            self._predictions.append(asked[1] == asked[0].answer)
         self._say(_verdict(*asked) if asked is not None else "", outcomes, more=not self.finished)
 
     def _say(self, text: str, outcomes: list[Outcome], more: bool) -> None:
         self._said = " ".join([text, *(outcome.text for outcome in outcomes)])
         on = TAKE_OVER if self.hands_free else "`t` goes on"
-        self._stage.say(text, outcomes, on if more else "That was the whole lesson; every key is yours.")
+        self._stage.say(text, outcomes, on if more else "That was the whole lesson; `l` lists the others.")
 
     @property
     def _update(self) -> int:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rlplay import preferences
-from rlplay.paths import first_time, list_runs, runs_folder
+from rlplay.paths import first_time, list_runs, new_run, runs_folder
 from rlplay.scenario.schema import Job
 from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
@@ -23,7 +23,12 @@ def play(job: Job, demo: bool = False) -> int:
     status = run(app)
     if app.session.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)
-    return status
+    if app.onward is None:
+        return status
+    from rlplay.scenario.loader import load
+
+    scenario = load(app.onward)
+    return play(Job(scenario, str(new_run(scenario.name)), job.device, job.threads))
 
 
 def kept(path: Path) -> str:

@@ -27,6 +27,7 @@ OPENED = {
     "glossary": ["d"],
     "glossary, found": ["d", *"hacking"],
     "palette": ["ctrl+p"],
+    "lessons": ["l"],
 }
 CORNERS = 4
 

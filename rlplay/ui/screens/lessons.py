@@ -1,0 +1,131 @@
+"""The lessons: what each bundled scenario shows, how far it was played, and a key that plays it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from rlplay.preferences import Played
+from rlplay.scenario.loader import bundled, load
+from rlplay.scenario.schema import Scenario
+from rlplay.ui.messages import Perform
+from rlplay.ui.widgets.narrator import keyed
+
+
+class LessonsScreen(ModalScreen[str | None]):
+    """Its result is the scenario to play; None for none."""
+
+    DEFAULT_CSS = """
+    LessonsScreen { align: center middle; background: $background 70%; }
+    LessonsScreen > Vertical {
+        width: 108; max-width: 100%; height: 19; max-height: 100%; padding: 1 1 0 1;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    LessonsScreen OptionList {
+        width: 44; height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; scrollbar-size-vertical: 1;
+        &, &:focus { background: $background; padding: 0; border: none; background-tint: $background 0%; }
+        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
+            background: $accent 30%; color: $foreground; text-style: none;
+        }
+        &:ansi > .option-list--option-highlighted { background: ansi_bright_black; color: ansi_white; }
+    }
+    LessonsScreen.-narrow OptionList { width: 28; }
+    LessonsScreen Static { width: 1fr; height: 1fr; padding: 0 1 0 2; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "glossary", "glossary"),
+        Binding("escape,l,q", "dismiss", "close"),
+    ]
+
+    def __init__(self, here: str, played: dict[str, Played], moves: bool) -> None:
+        """`here` is the scenario on the screen; `moves` says whether another can be opened in its place."""
+        super().__init__()
+        self._here, self._played, self._moves = here, played, moves
+        self._scenarios: dict[str, Scenario] = {}
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title = "Lessons"
+            panel.border_subtitle = keyed("`esc` close")
+            with Horizontal():
+                yield OptionList()
+                yield Static("… reading the scenarios")
+
+    def on_mount(self) -> None:
+        self.query_one(OptionList).focus()
+        self._read()
+
+    @work(thread=True)
+    def _read(self) -> None:
+        """Each is checked from end to end, which takes longer than a key may."""
+        found = [scenario for scenario in map(load, bundled()) if scenario.script]
+        # What takes longer is better seen later.
+        found.sort(key=lambda scenario: (bool(scenario.stages), scenario.max_updates))
+        self.app.call_from_thread(self._list, found)
+
+    def _list(self, scenarios: list[Scenario]) -> None:
+        self._scenarios = {scenario.name: scenario for scenario in scenarios}
+        whole = sum(name in self._scenarios and played.whole for name, played in self._played.items())
+        told = f" · {whole} of {len(scenarios)} played to the end"
+        self.query_one(Vertical).border_title = Content.assemble("Lessons", (told, "$text-muted"))
+        lessons = self.query_one(OptionList)
+        lessons.set_options([Option(self._line(scenario), id=scenario.name) for scenario in scenarios])
+        names = list(self._scenarios)
+        lessons.highlighted = names.index(self._here) if self._here in names else 0
+
+    def _line(self, scenario: Scenario) -> Content:
+        played = self._played.get(scenario.name)
+        mark = "✓" if played is not None and played.whole else "◐" if played is not None else "○"
+        return Content.assemble((f"{mark} ", "$success" if mark == "✓" else "$text-muted"), scenario.title)
+
+    @on(OptionList.OptionHighlighted)
+    def _moved(self, event: OptionList.OptionHighlighted) -> None:
+        scenario = self._scenarios[event.option_id or ""]
+        self.query_one(Static).update(self._told(scenario))
+        elsewhere = "play" if self._moves else "copy its command"
+        enter = "go on" if scenario.name == self._here else elsewhere
+        self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` lesson · `enter` {enter} · `d` glossary · `esc` close")
+
+    def _told(self, scenario: Scenario) -> Content:
+        played = self._played.get(scenario.name)
+        questions = sum("ask" in step for step in scenario.script)
+        asks = f" · {questions} to predict" if questions else ""
+        lines = [
+            Content.styled(scenario.title, "bold $accent"),
+            Content(scenario.question),
+            Content(""),
+            Content(scenario.summary.strip()),
+            Content(""),
+            Content.styled(f"{len(scenario.script)} steps{asks} · {progress(played)}", "$text-muted"),
+        ]
+        if scenario.name == self._here:
+            lines.append(Content.styled("It is the one on the screen.", "$text-muted"))
+        elif self._moves:
+            lines.append(Content.styled("The run on the screen is kept; rlplay resume goes on with it.", "$text-muted"))
+        return Content("\n").join(lines)
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_id)
+
+    def action_glossary(self) -> None:
+        """The words, which lead to where they can be seen."""
+        self.post_message(Perform("glossary"))
+        self.dismiss(None)
+
+
+def progress(played: Played | None) -> str:
+    """How far it was played, in words."""
+    if played is None:
+        return "not played yet"
+    reached = "played to the end" if played.whole else f"played to step {played.steps}"
+    return f"{reached}, {played.right} of {played.predicted} predicted right" if played.predicted else reached

@@ -1,0 +1,120 @@
+"""The lessons: what there is, how far each was played, and the way from one to another."""
+
+import pytest
+
+from rlplay import preferences
+from rlplay.preferences import Played
+from rlplay.scenario.loader import bundled, load
+from rlplay.scenario.schema import Job
+from rlplay.ui import start
+from rlplay.ui.screens.lessons import LessonsScreen, progress
+from tests.ui.stage import playground, settled
+
+SCRIPT = [
+    {"ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}},
+    {"say": "One."},
+    {"say": "Two."},
+]
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch, tmp_path):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+
+
+async def opened(pilot, app) -> LessonsScreen:
+    await settled(pilot)
+    await pilot.press("l")
+    while not isinstance(app.screen, LessonsScreen) or not app.screen.query_one("OptionList").option_count:
+        await pilot.pause()
+    await settled(pilot)
+    return app.screen
+
+
+def told(screen: LessonsScreen) -> str:
+    return str(screen.query_one("Static").render())
+
+
+async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
+    preferences.keep_lesson("flattery", Played(9, 9, 1, 1))
+    preferences.keep_lesson("dpo", Played(3, 12))
+    app, _ = playground(SCRIPT, scenario="learn-to-think")
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = await opened(pilot, app)
+        lessons = screen.query_one("OptionList")
+        lines = {option.id: str(option.prompt) for option in lessons.options}
+        assert set(lines) == set(bundled())
+        assert lines["flattery"].startswith("✓")
+        assert lines["dpo"].startswith("◐")
+        assert lines["rlhf"].startswith("○")
+        assert list(lines).index("two-plus-two") < list(lines).index("learn-to-think") < list(lines).index("rlhf")
+        assert lessons.highlighted_option.id == "learn-to-think"
+        assert "It is the one on the screen." in told(screen)
+        lessons.highlighted = list(lines).index("flattery")
+        await settled(pilot)
+        assert "played to the end, 1 of 1 predicted right" in told(screen)
+        await pilot.press("escape")
+        assert app.screen is app.main
+
+
+async def test_another_lesson_takes_the_place_of_the_run():
+    app, source = playground(SCRIPT, scenario="learn-to-think")
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, app)
+        lessons = screen.query_one("OptionList")
+        lessons.highlighted = lessons.get_option_index("flattery")
+        await pilot.press("enter")
+    assert app.onward == "flattery"
+    assert app.return_code == 0
+    assert source.closed
+
+
+async def test_the_lesson_on_the_screen_goes_on_and_what_was_played_is_kept():
+    app, _ = playground(SCRIPT, scenario="learn-to-think")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await opened(pilot, app)
+        await pilot.press("enter")
+        await settled(pilot)
+        await pilot.press("2")
+        await settled(pilot)
+        await pilot.press("t")
+        await settled(pilot)
+    assert preferences.lessons() == {"learn-to-think": Played(2, 3, 0, 1)}
+
+
+def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(monkeypatch, tmp_path):
+    seen = []
+
+    def run(app) -> int:
+        seen.append((app.session.source.title, app.session.source.path))
+        app.onward = "flattery" if len(seen) == 1 else None
+        return 0
+
+    monkeypatch.setattr(start.RlplayApp, "run", run)
+    assert start.play(Job(load("two-plus-two"), str(tmp_path / "a.rlplay"))) == 0
+    assert [title for title, _ in seen] == [load("two-plus-two").title, "Flattery"]
+    assert seen[1][1].name.endswith("_flattery.rlplay")
+
+
+def test_a_lesson_played_again_from_the_start_stays_as_far_as_it_was():
+    preferences.keep_theme("rlplay-paper")
+    preferences.keep_lesson("dpo", Played(7, 12, 1, 1))
+    preferences.keep_lesson("dpo", Played(2, 12))
+    assert preferences.lessons() == {"dpo": Played(7, 12, 1, 1)}
+    assert preferences.theme() == "rlplay-paper"
+    preferences.keep_lesson("dpo", Played(2, 9))
+    assert preferences.lessons()["dpo"].of == 9, "the lesson is another now"
+
+
+@pytest.mark.parametrize("content", ["[]", '{"lessons": 3}', '{"lessons": {"dpo": {"steps": "x"}}}', "not json"])
+def test_what_cannot_be_read_was_not_played(tmp_path, content):
+    (tmp_path / "preferences.json").write_text(content)
+    assert preferences.lessons() == {}
+    preferences.keep_lesson("dpo", Played(1, 2))
+    assert preferences.lessons() == {"dpo": Played(1, 2)}
+
+
+def test_progress_is_told_in_words():
+    assert progress(None) == "not played yet"
+    assert progress(Played(3, 9)) == "played to step 3"
+    assert progress(Played(9, 9, 1, 2)) == "played to the end, 1 of 2 predicted right"
