@@ -144,7 +144,7 @@ def _signal(update: Update, _history: History) -> str:
     if update.credited is None:
         return ""
     has = int((np.abs(update.credited.advantages) > NO_ADVANTAGE).sum())
-    return f"{has:,} of {len(update.credited.advantages):,} tokens have an advantage other than 0"
+    return f"{has:,} of {len(update.credited.advantages):,} tokens are pulled up or down" if has else ""
 
 
 def _over_time(metric: str, unit: str = "") -> Callable[[Update, History], str]:

@@ -85,7 +85,7 @@ def _line(finding: Finding) -> Content:
     if finding.wrong:
         return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(finding.wrong))
     mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
-    evidence = finding.evidence or "nothing to measure it by so far"
+    evidence = finding.evidence or "nothing to measure it by"
     return Content.assemble((mark, style), finding.name, (f"  {evidence}", "$text-muted"))
 
 
