@@ -175,13 +175,12 @@ async def _live(app: RlplayApp, _argument: Any) -> None:
 
 
 async def _most(app: RlplayApp, _argument: Any) -> None:
-    found, others = app.tokens.next_largest()
+    found, what = app.tokens.next_largest()
     if found is None:
-        others = f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
+        what = f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
     else:
         app.point(*found)
-    if others:
-        app.notify(others)
+    app.narrator.remark(what)  # a toast would cover the token that it speaks of
 
 
 async def _copy(app: RlplayApp, _argument: Any) -> None:

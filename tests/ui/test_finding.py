@@ -8,7 +8,8 @@ from textual.widgets import OptionList
 from rlplay.scenario.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored
-from rlplay.ui.numbers import short
+from rlplay.ui.most import told
+from rlplay.ui.numbers import signed
 from rlplay.ui.palette import closeness
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.views import single
@@ -36,6 +37,24 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
         assert app.inspector._shown[1] == app.rollouts.cursor == app.tokens.cursor
 
 
+@pytest.mark.parametrize(
+    ("lens", "best", "places", "own", "words"),
+    [
+        ("credit", 2.55, [(3, 1)], 9, "Largest credit: +2.55, token ⌂ of answer 4 of 8."),
+        ("credit", -0.5, [(3, 1)], 9, "Smallest credit: −0.50, token ⌂ of answer 4 of 8."),
+        ("entropy", 0.25, [(3, 1)], 9, "Largest entropy: 0.25, token ⌂ of answer 4 of 8."),
+        ("advantages", 1.0, [(3, 0), (3, 1)], 2, "Largest advantage: +1.00: all 2 tokens of answer 4 of 8 share it"),
+        ("advantages", 1.0, [(3, 0), (5, 1)], 2, "Largest advantage: +1.00, at 1 of 2 tokens that have it: ⌂ of"),
+        ("importance_ratio", 1.4, [(3, 1)], 9, "Largest ratio: 1.40, token"),
+        ("clip_state", -1.0, [(3, 0), (5, 1)], 9, "One of 2 clipped tokens (▼); `x` goes on to the next."),
+        ("clip_state", 1.0, [(3, 0)], 9, "The only clipped token (▲)."),
+        ("clip_state", 0.0, [(3, 0), (5, 1)], 9, "No token is clipped."),
+    ],
+)
+def test_what_x_found_is_said_in_words(lens, best, places, own, words):
+    assert told(LENSES[lens], best, places, 0, "⌂", "answer 4 of 8", own).startswith(words)
+
+
 async def test_several_as_large_are_counted_and_x_goes_through_them():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
@@ -51,8 +70,10 @@ async def test_several_as_large_are_counted_and_x_goes_through_them():
             completion, token = app.tokens.cursor
             visited.append(int(offsets[completion] + token))
         assert visited == [*best.tolist(), best[0]], "top to bottom, and round the end"
-        told = [notice.message for notice in app._notifications]
-        assert told == [f"One of {len(best)} tokens with {short(values.max(), True)}: x goes on to the next."], "once"
+        said = app.narrator.render().plain
+        assert f"Largest advantage: {signed(values.max())}" in said
+        assert said.endswith("x goes on to the next.")
+        assert not app._notifications, "a toast would cover the token it speaks of"
 
 
 async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
@@ -84,6 +105,8 @@ async def test_where_nothing_is_pulled_up_x_finds_what_is_pushed_down_most():
         assert (clips < 0).any()
         await pilot.press("x")
         assert value_under_cursor(app, app.session.shown.latest_step("clip_state")) == -1
+        assert "clipped token" in app.narrator.render().plain
+        assert "(▼)" in app.narrator.render().plain
 
 
 async def test_a_statistic_that_is_not_there_yet_is_said_to_come():
@@ -93,7 +116,7 @@ async def test_a_statistic_that_is_not_there_yet_is_said_to_come():
         await app.perform("lens", "credit")
         await settled(pilot)
         await pilot.press("x")
-        assert [notice.message for notice in app._notifications] == ["Credit comes with ④ update."]
+        assert "Credit comes with ④ update." in app.narrator.render().plain
 
 
 async def test_y_copies_what_has_the_focus():

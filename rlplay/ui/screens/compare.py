@@ -211,12 +211,11 @@ They can be compared only as long as the words before the token are the same, an
     def action_most(self) -> None:
         """To the token with the largest value."""
         tokens = self.tokens[1 if self.tokens[1].has_focus else 0]
-        found, others = tokens.next_largest()
+        found, what = tokens.next_largest()
         if found is not None:
             tokens.point(*found)
             tokens.post_message(CursorMoved(*found))
-        if others:
-            self.notify(others)
+            self.notify(what.replace("`", ""), markup=False)
 
     def action_label(self) -> None:
         """Ask which answer is better, for the run that waits for it."""

@@ -67,9 +67,16 @@ press a choice's number or click it; the answer follows once it can be seen.
 
     def narrate(self, narration: Narration) -> None:
         """What the engine did; kept back while a lesson speaks."""
-        self._narration = narration
-        if not self.teaching:
+        again, self._narration = narration == self._narration, narration
+        if not self.teaching and not again:
             self._show_narration()
+
+    def remark(self, words: str) -> None:
+        """Say something of what is looked at, in place of the hint, until something else is said."""
+        if self.teaching:
+            self._set(Content("\n").join([self._words, keyed(words, STRONG)]), "-lesson")
+        else:
+            self._show_narration(keyed(words, STRONG))
 
     def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` goes on") -> None:
         """A scenario's words, and below them how its claims fared."""
@@ -164,14 +171,14 @@ press a choice's number or click it; the answer follows once it can be seen.
         self._before_asking = None
         self.can_focus = False
 
-    def _show_narration(self) -> None:
+    def _show_narration(self, hint: Content | None = None) -> None:
         told = self._narration
         if told is None:
             return
         lines = [keyed(told.happened)] if told.happened else []
         if told.warning:
             lines.append(Content.assemble(("▲ ", WARN), keyed(told.warning)))
-        lines.append(keyed(told.next, QUIET))
+        lines.append(hint or keyed(told.next, QUIET))
         self._set(Content("\n").join(lines), "-warning" if told.warning else "")
 
     def _set(self, text: Content, state: str) -> None:

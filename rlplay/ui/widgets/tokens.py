@@ -22,9 +22,10 @@ from rlplay.ui.finder import Finder
 from rlplay.ui.layout import TURNED, Layout, Row
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved
+from rlplay.ui.most import told
 from rlplay.ui.narrate import Place
 from rlplay.ui.numbers import short
-from rlplay.ui.text import within
+from rlplay.ui.text import literal, quoted, within
 from rlplay.ui.theme import levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.wrap import Cell
@@ -147,21 +148,21 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         row, _ = self._layout.place(*self.cursor)
         self.reveal(self._layout.heading(row), row + int(self._signs))
 
-    def largest(self) -> tuple[list[tuple[int, int]], str]:
-        """Completion and token of all with the largest value of the lens, from top to bottom, and the value, written.
+    def largest(self) -> tuple[list[tuple[int, int]], float]:
+        """Completion and token of all with the largest value of the lens, from top to bottom, and the value.
 
         None at all if there is no value yet. Where nothing is above the middle of a scale with two sides, it is the
         smallest: the strongest there is.
         """
         if self._sampled is None or self._values is None or self._lens is None:
-            return [], ""
+            return [], np.nan
         listed = np.isin(np.arange(len(self._sampled.group)), self._order)
         here = (self._sampled.mask == 1) & np.repeat(listed, np.diff(self._sampled.offsets))
         if self._found is not None and self._found.any():
             here &= self._found
         values = np.where(here, self._values, np.nan)
         if not np.isfinite(values).any():
-            return [], ""
+            return [], np.nan
         lens = self._lens
         none_above = lens.scale == "diverging" and np.nanmax(values) <= (lens.low + lens.high) / 2
         best = float(np.nanmin(values) if none_above else np.nanmax(values))
@@ -169,18 +170,24 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         owners = np.searchsorted(offsets, tokens, side="right") - 1
         places = [(int(owner), int(token - offsets[owner])) for owner, token in zip(owners, tokens, strict=True)]
         rank = {completion: place for place, completion in enumerate(self._order)}
-        return sorted(places, key=lambda place: (rank[place[0]], place[1])), short(best, _two_sided(lens))
+        return sorted(places, key=lambda place: (rank[place[0]], place[1])), best
 
     def next_largest(self) -> tuple[tuple[int, int] | None, str]:
-        """The place `x` goes to, None if there is none, and what there is to say: how many others are as large.
+        """The place `x` goes to, None if there is none, and what it is, in words.
 
-        From one of them it goes to the next, without a word.
+        From one of several that are as large it goes to the next.
         """
-        places, value = self.largest()
-        if self.cursor in places:
-            return places[(places.index(self.cursor) + 1) % len(places)], ""
-        others = f"One of {len(places)} tokens with {value}: x goes on to the next." if len(places) > 1 else ""
-        return next(iter(places), None), others
+        places, best = self.largest()
+        sampled, lens = self._sampled, self._lens
+        if not places or sampled is None or lens is None:
+            return None, ""
+        at = (places.index(self.cursor) + 1) % len(places) if self.cursor in places else 0
+        completion, token = places[at]
+        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
+        text = sampled.pieces.get(int(sampled.token_ids[start + token]), sampled.texts[start + token])
+        answer = f"answer {self._order.index(completion) + 1} of {len(self._order)}"
+        own = int(sampled.mask[start:end].sum())
+        return places[at], told(lens, best, places, at, literal(quoted(text)), answer, own)
 
     def clipping(self) -> tuple[str, str]:
         """What copying takes: the token under the cursor."""
