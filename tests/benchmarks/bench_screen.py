@@ -23,7 +23,7 @@ HELP, FRAME, ROLLOUTS, KEY = 0.3, 0.6, 8.0, 0.05
 """The limits, in seconds."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COLOUR = re.compile(r"colour: ([\w ,'+]+?)(?: · all alike)?(?: \(auto\))? ─")
+_COLOUR = re.compile(r"colour: ([\w ,'+]+?)(?: · all alike)?(| \(auto\)) ─")
 
 
 def report(what: str, seconds: float, limit: float) -> None:
@@ -60,7 +60,10 @@ def start_seconds(env: dict[str, str]) -> tuple[float, float, float]:
 
 
 def key_seconds(env: dict[str, str], keys: int) -> list[float]:
-    """The colour key while the engine runs, the dearest one: seconds until the new colour's name has been written."""
+    """The colour key while the engine runs, the dearest one: seconds until the new colour's name has been written.
+
+    Only where the colour before was chosen by hand: an automatic one changes by itself.
+    """
     terminal = Terminal(rlplay("learn-to-think", "--updates", "1000"), rows=50, env=env)
     times = []
     try:
@@ -70,14 +73,15 @@ def key_seconds(env: dict[str, str], keys: int) -> list[float]:
         terminal.press("space")
         terminal.wait_for("update 3 ", timeout=60)
         colour = _colour(terminal.text())
-        for number in range(keys):
-            colour = _rest(terminal, 0.05 + 0.013 * (number % 7)) or colour
+        while len(times) < keys:
+            colour = _rest(terminal, 0.05 + 0.013 * (len(times) % 7)) or colour
             received, began = b"", time.perf_counter()
             terminal.press("c")
             while _colour(received) in ("", colour):
                 received += terminal.receive(0.002)
                 assert time.perf_counter() - began < 10, f"the colour stayed {colour!r}"
-            times.append(time.perf_counter() - began)
+            if not colour.endswith("(auto)"):
+                times.append(time.perf_counter() - began)
             colour = _colour(received)
     finally:
         terminal.close()
@@ -87,7 +91,7 @@ def key_seconds(env: dict[str, str], keys: int) -> list[float]:
 def _colour(written: bytes | str) -> str:
     """The last name of a colour in what has been written; empty where there is none, or only half of one."""
     text = written if isinstance(written, str) else _ESCAPES.sub("", written.decode(errors="replace"))
-    return (_COLOUR.findall(text) or [""])[-1]
+    return "".join((_COLOUR.findall(text) or [("", "")])[-1])
 
 
 def _rest(terminal: Terminal, seconds: float) -> str:
