@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,12 @@ else:
     _Word = _Found = click.ParamType  # not generic at run time before click 8.4
 
 
-class ScenarioName(_Word):
-    """A bundled scenario's name, completed by the shell, or a path; to play, a share code as well."""
+class _Listed(_Word):
+    """A word of a list, completed by the shell."""
 
-    name = "scenario"
+    def names(self) -> Iterable[str]:
+        """The words there are."""
+        raise NotImplementedError
 
     def shell_complete(
         self,
@@ -26,15 +29,31 @@ class ScenarioName(_Word):
         param: click.Parameter,  # noqa: ARG002 - click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
+        """The names that go on from what is typed."""
+        return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
+
+
+class ScenarioName(_Listed):
+    """A bundled scenario's name, completed by the shell, or a path; to play, a share code as well."""
+
+    name = "scenario"
+
+    def names(self) -> Iterable[str]:
+        """The bundled ones."""
+        from rlplay.scenario.names import bundled
+
+        return bundled()
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The names that go on from what is typed; files as well, since a path is as good."""
-        from rlplay.scenario.names import bundled, looks_like_path
+        from rlplay.scenario.names import looks_like_path
 
         if looks_like_path(incomplete):
             return [CompletionItem(incomplete, type="file")]
-        return [CompletionItem(name) for name in bundled() if name.startswith(incomplete)]
+        return super().shell_complete(ctx, param, incomplete)
 
 
-class AlgorithmName(_Word):
+class AlgorithmName(_Listed):
     """An algorithm's name, completed by the shell."""
 
     name = "name"
@@ -49,19 +68,14 @@ class AlgorithmName(_Word):
             self.fail(f"unknown algorithm {value!r}; {hint}", param, ctx)
         return value
 
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
-        param: click.Parameter,  # noqa: ARG002 - click's signature
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """The names that go on from what is typed."""
+    def names(self) -> Iterable[str]:
+        """Those of the registry."""
         from rlplay.scenario.algorithms import PRESETS
 
-        return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
+        return PRESETS
 
 
-class DeviceName(_Word):
+class DeviceName(_Listed):
     """Where to compute. Whether this machine has it is known to the engine only, which is the one to load torch."""
 
     name = "device"
@@ -74,14 +88,9 @@ class DeviceName(_Word):
             self.fail(f"unknown device {value!r}; it is one of {', '.join(self.known)}", param, ctx)
         return value
 
-    def shell_complete(
-        self,
-        ctx: click.Context,  # noqa: ARG002 - click's signature
-        param: click.Parameter,  # noqa: ARG002 - click's signature
-        incomplete: str,
-    ) -> list[CompletionItem]:
-        """The names that go on from what is typed."""
-        return [CompletionItem(name) for name in self.known if name.startswith(incomplete)]
+    def names(self) -> Iterable[str]:
+        """Those known to torch."""
+        return self.known
 
 
 class RunName(_Found):

@@ -43,7 +43,8 @@ def lessons(app: RlplayApp) -> None:
     from rlplay.ui.screens.lessons import LessonsScreen
 
     session = app.session
-    here = session.started.scenario if session.started is not None and session.source.live else ""
+    # A run that is gone on with has left its lesson behind.
+    here = session.started.scenario if session.started is not None and session.source.script else ""
     moves = session.source.live and not app.is_web
 
     def chosen(name: str | None) -> None:

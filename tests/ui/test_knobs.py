@@ -12,7 +12,8 @@ from rlplay.scenario.presets import apply, resolve, validated
 from rlplay.scenario.settings import Settings, written
 from rlplay.scenario.share import shared_in
 from rlplay.ui.draft import Draft
-from rlplay.ui.screens.knobs import KnobList, KnobsScreen
+from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.widgets.knobs import KnobList
 
 
 def settings(**given):

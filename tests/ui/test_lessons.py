@@ -118,3 +118,10 @@ def test_progress_is_told_in_words():
     assert progress(None) == "not played yet"
     assert progress(Played(3, 9)) == "played to step 3"
     assert progress(Played(9, 9, 1, 2)) == "played to the end, 1 of 2 predicted right"
+
+
+async def test_a_run_gone_on_with_has_no_lesson_to_go_on_with():
+    app, _ = playground(scenario="learn-to-think")
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = await opened(pilot, app)
+        assert "It is the one on the screen." not in told(screen)

@@ -58,8 +58,9 @@ class HealthScreen(ModalScreen[None]):
             return
         panel.border_title = f"Health · update {update.number}"
         findings = examine(update, session.history, session.settings_of(update))
-        told = Content("\n").join([_summary(findings, progress(session.history)), Content(""), *map(_line, findings)])
-        self.query_one(Said).say(told if session.place == "live" else _without_knobs(told))
+        lines = [_line(finding, turns=session.place == "live") for finding in findings]
+        told = [_summary(findings, progress(session.history)), Content(""), *lines]
+        self.query_one(Said).say(Content("\n").join(told))
 
     def action_knobs(self) -> None:
         """Turn what has been named."""
@@ -81,15 +82,11 @@ def _summary(findings: list[Finding], reward: str) -> Content:
     return Content.assemble((f"{words} wrong.", "bold $warning" if wrong else "bold"), f" {reward}".rstrip())
 
 
-def _line(finding: Finding) -> Content:
+def _line(finding: Finding, turns: bool) -> Content:
+    """One check; without the way to a knob where none `turns`."""
     if finding.wrong:
-        return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(finding.wrong))
+        wrong = finding.wrong if turns else finding.wrong.replace(BY_KNOB, "")
+        return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))
     mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
     evidence = finding.evidence or "nothing to measure it by"
     return Content.assemble((mark, style), finding.name, (f"  {evidence}", "$text-muted"))
-
-
-def _without_knobs(told: Content) -> Content:
-    """Without the way to a knob, which is of no use here."""
-    at = told.plain.find(BY_KNOB.replace("`", ""))
-    return told if at < 0 else _without_knobs(Content.assemble(told[:at], told[at + len(BY_KNOB) - 2 :]))

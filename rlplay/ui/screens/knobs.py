@@ -25,6 +25,7 @@ from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import Compared, Drafted, Wandered
 from rlplay.ui.picture import number
+from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
@@ -33,33 +34,6 @@ TYPING = "`enter` take the value · `esc` leave it as it was"
 Changes = list[tuple[str, Any]]
 
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
-
-
-class KnobList(OptionList):
-    """The settings; left and right belong to the value under the cursor."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left,minus", "screen.nudge(-1)", "lower", show=False),
-        Binding("right,plus", "screen.nudge(1)", "higher", show=False),
-    ]
-
-    def on_resize(self) -> None:
-        """What is said below takes more room or less; the setting stays in sight."""
-        self.scroll_to_highlight()
-
-
-class KnobSearch(Input):
-    """What to find; every key that is no text goes on with what was found."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "screen.go_on('cursor_up')", show=False),
-        Binding("down", "screen.go_on('cursor_down')", show=False),
-        Binding("pageup", "screen.go_on('page_up')", show=False),
-        Binding("pagedown", "screen.go_on('page_down')", show=False),
-        Binding("left", "screen.go_on('screen.nudge(-1)')", show=False),
-        Binding("right", "screen.go_on('screen.nudge(1)')", show=False),
-        Binding("enter", "screen.go_on('select')", show=False),
-    ]
 
 
 class KnobsScreen(ModalScreen[Changes | None]):

@@ -72,7 +72,7 @@ press a choice's number or click it; the answer follows once it can be seen.
             self._show_narration()
 
     def remark(self, words: str) -> None:
-        """Say something of what is looked at, in place of the hint, until something else is said."""
+        """Say something of what is looked at, until something else is said: first, for what comes last may be cut."""
         if self.teaching:
             self._set(Content("\n").join([self._words, keyed(words, STRONG)]), "-lesson")
         else:
@@ -171,14 +171,17 @@ press a choice's number or click it; the answer follows once it can be seen.
         self._before_asking = None
         self.can_focus = False
 
-    def _show_narration(self, hint: Content | None = None) -> None:
+    def _show_narration(self, remark: Content | None = None) -> None:
         told = self._narration
         if told is None:
             return
-        lines = [keyed(told.happened)] if told.happened else []
+        lines = [remark] if remark is not None else []
+        if told.happened:
+            lines.append(keyed(told.happened))
         if told.warning:
             lines.append(Content.assemble(("▲ ", WARN), keyed(told.warning)))
-        lines.append(hint or keyed(told.next, QUIET))
+        if remark is None:
+            lines.append(keyed(told.next, QUIET))
         self._set(Content("\n").join(lines), "-warning" if told.warning else "")
 
     def _set(self, text: Content, state: str) -> None:
