@@ -288,6 +288,15 @@ async def test_a_number_key_answers_and_the_focus_goes_back():
         assert app.choices == [1]
 
 
+async def test_a_remark_stands_first_since_what_is_last_may_be_cut():
+    app = Strip()
+    async with app.run_test(size=(80, 12)):
+        narrator = app.query_one(Narrator)
+        narrator.narrate(Narration("Happened.", "`n` goes on.", ""))
+        narrator.remark("Largest credit: +2.55")
+        assert narrator.render().plain.split("\n") == ["Largest credit: +2.55", "Happened."]
+
+
 async def test_a_question_insists_on_its_answer():
     app = Strip()
     async with app.run_test(size=(80, 12)):
