@@ -10,7 +10,7 @@ import msgspec
 
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.loader import ScenarioError, load, with_changes
-from rlplay.scenario.names import looks_like_path
+from rlplay.scenario.names import bundled, looks_like_path
 from rlplay.scenario.presets import resolve, stage_settings
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import Settings, written
@@ -26,6 +26,12 @@ def scenario_of(started: Started) -> Scenario:
     """What a run plays, as it was recorded; words that another version wrote are passed over."""
     content = msgspec.yaml.decode(started.scenario_text, type=dict[str, Any])
     return msgspec.convert({name: content[name] for name in Scenario.__struct_fields__ if name in content}, Scenario)
+
+
+def bundled_name(started: Started) -> str:
+    """The bundled scenario that a run plays; empty for a file of one's own, whatever that calls itself."""
+    origin = scenario_of(started).origin
+    return origin if origin in bundled() else ""
 
 
 class Recipe:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,7 +20,7 @@ from textual.theme import Theme
 
 from rlplay import preferences
 from rlplay.link.messages import Imagined, Status
-from rlplay.scenario.names import bundled
+from rlplay.scenario.recipe import bundled_name, scenario_of
 from rlplay.scenario.script import parse
 from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
@@ -302,7 +303,6 @@ class RlplayApp(App[int]):
         if started is None:
             self.notify("The engine is still starting; its settings come with it.")
             return
-        from rlplay.scenario.recipe import scenario_of
         from rlplay.ui.screens.knobs import KnobsScreen
 
         self.knobs = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
@@ -368,9 +368,10 @@ class RlplayApp(App[int]):
 
     async def _play(self) -> None:
         await self.lesson.play()
-        if self.session.started is not None and self.session.started.scenario in bundled():
+        started = self.session.started
+        if started is not None and (name := bundled_name(started)):
             with contextlib.suppress(OSError):  # a lesson goes on where nothing can be kept
-                preferences.keep_lesson(self.session.started.scenario, self.lesson.played)
+                preferences.keep_lesson(name, self.lesson.played)
 
 
 def _no_lesson(session: Session) -> str:
@@ -379,4 +380,5 @@ def _no_lesson(session: Session) -> str:
         return "The lesson is over."
     if session.source.live or session.started is None:
         return "There is no lesson here."
-    return f"A recording has no lesson. To play one: rlplay {visible(session.started.scenario)}"
+    played = scenario_of(session.started).origin or session.started.scenario
+    return f"A recording has no lesson. To play one: rlplay {visible(shlex.quote(played))}"

@@ -40,11 +40,12 @@ def paste(app: RlplayApp) -> None:
 def lessons(app: RlplayApp) -> None:
     """Show the lessons; the one chosen goes on, or takes the place of this run."""
     from rlplay import preferences
+    from rlplay.scenario.recipe import bundled_name
     from rlplay.ui.screens.lessons import LessonsScreen
 
     session = app.session
     # A run that is gone on with has left its lesson behind.
-    here = session.started.scenario if session.started is not None and session.source.script else ""
+    here = bundled_name(session.started) if session.started is not None and session.source.script else ""
     moves = session.source.live and not app.is_web
 
     def chosen(name: str | None) -> None:

@@ -1,5 +1,6 @@
 """The lessons: what there is, how far each was played, and the way from one to another."""
 
+import msgspec
 import pytest
 
 from rlplay import preferences
@@ -15,6 +16,7 @@ SCRIPT = [
     {"say": "One."},
     {"say": "Two."},
 ]
+BUNDLED = {"scenario": "learn-to-think", "scenario_text": msgspec.yaml.encode(load("learn-to-think")).decode()}
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +40,7 @@ def told(screen: LessonsScreen) -> str:
 async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
     preferences.keep_lesson("flattery", Played(9, 9, 1, 1))
     preferences.keep_lesson("dpo", Played(3, 12))
-    app, _ = playground(SCRIPT, scenario="learn-to-think")
+    app, _ = playground(SCRIPT, **BUNDLED)
     async with app.run_test(size=(120, 35)) as pilot:
         screen = await opened(pilot, app)
         lessons = screen.query_one("OptionList")
@@ -58,7 +60,7 @@ async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
 
 
 async def test_another_lesson_takes_the_place_of_the_run():
-    app, source = playground(SCRIPT, scenario="learn-to-think")
+    app, source = playground(SCRIPT, **BUNDLED)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, app)
         lessons = screen.query_one("OptionList")
@@ -70,7 +72,7 @@ async def test_another_lesson_takes_the_place_of_the_run():
 
 
 async def test_the_lesson_on_the_screen_goes_on_and_what_was_played_is_kept():
-    app, _ = playground(SCRIPT, scenario="learn-to-think")
+    app, _ = playground(SCRIPT, **BUNDLED)
     async with app.run_test(size=(120, 35)) as pilot:
         await opened(pilot, app)
         await pilot.press("enter")
@@ -80,6 +82,23 @@ async def test_the_lesson_on_the_screen_goes_on_and_what_was_played_is_kept():
         await pilot.press("t")
         await settled(pilot)
     assert preferences.lessons() == {"learn-to-think": Played(2, 3, 0, 1)}
+
+
+async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
+    own = msgspec.structs.replace(load("learn-to-think"), origin="/home/me/learn-to-think.yaml")
+    text = msgspec.yaml.encode(own).decode()
+    app, _ = playground(SCRIPT, scenario=own.name, scenario_text=text)
+    async with app.run_test(size=(120, 35)) as pilot:
+        await pilot.press("t")
+        await settled(pilot)
+        await pilot.press("2")
+        await settled(pilot)
+        await pilot.press("t", "t")
+        await settled(pilot)
+        assert app.lesson.finished
+        screen = await opened(pilot, app)
+        assert "It is the one on the screen." not in told(screen)
+    assert preferences.lessons() == {}
 
 
 def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(monkeypatch, tmp_path):
