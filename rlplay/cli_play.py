@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FLAGSHIP = "learn-to-think"
 
 _DEVICE = click.option(
-    "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, mps or auto."
+    "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
 )
 _CHANGES = (
     click.option(

@@ -80,12 +80,14 @@ class DeviceName(_Listed):
 
     name = "device"
     known = ("auto", "cpu", "cuda", "mps", "xpu", "npu")
+    several = known[2:]  # those of which a machine may have more than one
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Refuse what names no device anywhere, such as tpu."""
         kind, colon, number = value.partition(":")
-        if kind not in self.known or (colon and not number.isdecimal()):
-            self.fail(f"unknown device {value!r}; it is one of {', '.join(self.known)}", param, ctx)
+        if kind not in self.known or (colon and not (kind in self.several and number.isdecimal())):
+            words = f"unknown device {value!r}; it is one of {', '.join(self.known)}, or numbered, as in cuda:1"
+            self.fail(words, param, ctx)
         return value
 
     def names(self) -> Iterable[str]:

@@ -76,7 +76,7 @@ class LanguageModel:
 
 
 def choose_device(wanted: str) -> torch.device:
-    """`auto` is the accelerator that accelerate finds (CUDA, MPS, …), else the CPU.
+    """`auto` is the accelerator that accelerate finds (CUDA, MPS, …), else the CPU; `cuda:1` is the second of several.
 
     Raises ValueError, one line, if the named device is not there.
     """
@@ -85,8 +85,15 @@ def choose_device(wanted: str) -> torch.device:
     found = torch.device(PartialState(cpu=wanted == "cpu").device)
     if wanted in ("auto", found.type, str(found)):
         return found
-    there = "auto or cpu" if found.type == "cpu" else f"auto, cpu or {found.type}"
-    raise ValueError(f"device {wanted!r} is not available here; use {there}")
+    kind, _, number = wanted.partition(":")
+    several = 0 if found.type == "cpu" else torch.get_device_module(found).device_count()
+    if kind == found.type and number.isdecimal() and int(number) < several:
+        if int(number):  # for libraries whose kernels run on the current device, whatever their tensors are on
+            torch.get_device_module(found).set_device(int(number))
+        return torch.device(kind, int(number))
+    there = ["auto", "cpu", *([found.type] if several else [])]
+    there += [f"{found.type}:0 to {found.type}:{several - 1}"] if several > 1 else []
+    raise ValueError(f"device {wanted!r} is not available here; use {', '.join(there[:-1])} or {there[-1]}")
 
 
 def set_threads(threads: int | None) -> int:

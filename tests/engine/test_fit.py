@@ -90,10 +90,42 @@ def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
         load_model(str(tmp_path), CPU)
 
 
-@pytest.mark.parametrize(("found", "there"), [("cpu", "use auto or cpu"), ("cuda", "use auto, cpu or cuda")])
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """Makes this a machine with so many devices of a kind; what it returns lists those made current."""
+
+    def made(kind: str, count: int) -> list[int]:
+        current: list[int] = []
+        has = SimpleNamespace(device_count=lambda: count, set_device=current.append)
+        monkeypatch.setattr(accelerate, "PartialState", lambda cpu: SimpleNamespace(device="cpu" if cpu else kind))
+        monkeypatch.setattr(torch, "get_device_module", lambda device: has)
+        return current
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("found", "count", "there"),
+    [
+        ("cpu", 0, "use auto or cpu"),
+        ("cuda", 1, "use auto, cpu or cuda"),
+        ("cuda", 4, "use auto, cpu, cuda or cuda:0 to cuda:3"),
+    ],
+)
+@pytest.mark.parametrize("wanted", ["xpu", "cuda:4", "mps:0"])
 def test_a_device_that_is_not_there_is_told_with_those_that_are(
-    monkeypatch: pytest.MonkeyPatch, found: str, there: str
+    machine: Callable[..., list[int]], found: str, count: int, there: str, wanted: str
 ) -> None:
-    monkeypatch.setattr(accelerate, "PartialState", lambda cpu: SimpleNamespace(device=found))
-    with pytest.raises(ValueError, match=f"device 'gpu' is not available here; {there}$"):
-        choose_device("gpu")
+    machine(found, count)
+    with pytest.raises(ValueError, match=f"^device '{wanted}' is not available here; {there}$"):
+        choose_device(wanted)
+
+
+def test_a_numbered_device_is_the_one_used(machine: Callable[..., list[int]]) -> None:
+    current = machine("cuda", 2)
+    assert choose_device("cuda:1") == torch.device("cuda", 1)
+    assert current == [1]
+    assert choose_device("auto") == choose_device("cuda") == torch.device("cuda")
+    assert choose_device("cuda:0") == torch.device("cuda", 0)
+    assert choose_device("cpu") == torch.device("cpu")
+    assert current == [1]
