@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlplay import hub
 from rlplay.pocket import POCKET_PATH
 from rlplay.tasks.task import Example
 
@@ -106,10 +108,11 @@ def set_threads(threads: int | None) -> int:
     return chosen
 
 
-def load_model(name: str, device: torch.device) -> LanguageModel:
+def load_model(name: str, device: torch.device, told: Callable[[str], object] = str) -> LanguageModel:
     """The bundled model for "pocket", else any causal language model that transformers can load, in float32.
 
-    Raises ValueError, one line, if there is no such model or it is not a causal language model.
+    `told` hears what is being done. Raises ValueError, one line, if there is no such model or it is not a causal
+    language model.
     """
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -122,14 +125,27 @@ def load_model(name: str, device: torch.device) -> LanguageModel:
     if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
         raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left")
-        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32)
+        kept = not Path(path).is_dir() and _only_kept(name, told)
+        told(f"loading model {name}")
+        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", local_files_only=kept)
+        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=kept)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
         raise ValueError(
             f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"
         ) from error
     return wrap(policy, tokenizer, device)
+
+
+def _only_kept(name: str, told: Callable[[str], object]) -> bool:
+    """Whether Hugging Face's cache must do, since its hub does not answer. Raises OSError if the model is not there."""
+    from huggingface_hub import try_to_load_from_cache
+
+    told(f"asking {hub.address()} for {name}")
+    problem = hub.out_of_reach()
+    if problem and not isinstance(try_to_load_from_cache(name, "config.json"), str):
+        raise OSError(f"it was not downloaded before, and {problem}")
+    return bool(problem)
 
 
 def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import accelerate
+import huggingface_hub
 import pytest
 import torch
 
+from rlplay import hub
 from rlplay.engine.fit import check_fit
 from rlplay.engine.model import LanguageModel, choose_device, load_model
 from rlplay.tasks.task import Example, Task, chat
@@ -69,6 +71,23 @@ def test_a_model_in_the_home_folder(micro_model: Path, tmp_path: Path, monkeypat
     monkeypatch.setenv("HOME", str(tmp_path))
     shutil.copytree(micro_model, tmp_path / "mine")
     assert load_model("~/mine", CPU).vocabulary > 0
+
+
+def test_a_model_downloaded_before_needs_no_network(
+    micro_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "out_of_reach", lambda: "the hub cannot be reached: no route to host")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    said: list[str] = []
+    with pytest.raises(ValueError, match="it was not downloaded before, and the hub cannot be reached: no route"):
+        load_model("me/micro", CPU, said.append)
+    assert said == [f"asking {hub.address()} for me/micro"]
+    kept = tmp_path / "models--me--micro"
+    shutil.copytree(micro_model, kept / "snapshots" / ("0" * 40))
+    (kept / "refs").mkdir()
+    (kept / "refs" / "main").write_text("0" * 40)
+    assert load_model("me/micro", CPU, said.append).vocabulary > 0
+    assert said[1:] == [f"asking {hub.address()} for me/micro", "loading model me/micro"]
 
 
 @pytest.mark.parametrize("damage", ["weights", "shapes"])
