@@ -4,7 +4,6 @@ import threading
 from types import SimpleNamespace
 
 import huggingface_hub
-import pytest
 
 from rlplay import hub
 

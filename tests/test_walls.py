@@ -73,7 +73,7 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
         for name in _imported(node)
     }
     ours = imported - sys.stdlib_module_names - {"rlplay"}
-    foreign = {{"yaml": "pyyaml", "PIL": "pillow", "textual_serve": "textual-serve"}.get(name, name) for name in ours}
+    foreign = {{"yaml": "pyyaml", "PIL": "pillow"}.get(name, name.replace("_", "-")) for name in ours}
     assert foreign == names
 
 
