@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from rlplay.cli_words import ALGORITHM, RUN, SCENARIO
 from rlplay.trace.text import visible, visible_lines
+
+FORMATS = ("npz", "jsonl", "parquet", "tensorboard")
+"""What a run can be exported to."""
 
 
 def _echo(text: str) -> None:
@@ -119,11 +122,14 @@ def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]
 
 @click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
 @click.argument("recorded", metavar="RUN", type=RUN)
-@click.option("--format", "kind", type=click.Choice(["npz", "jsonl"]), required=True, help="What to write.")
+@click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="What to write.")
 @click.option("--update", type=click.IntRange(min=1), metavar="N", help="Only this update's tokens.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
-def export(recorded: Path, kind: Literal["npz", "jsonl"], update: int | None, out: Path) -> None:
-    """Write a run's tokens and numbers for other tools."""
+def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
+    """Write a run's tokens and numbers for other tools.
+
+    npz has arrays, jsonl and parquet a completion per line or row, tensorboard the curves as an event folder.
+    """
     from rlplay.trace.export import export as write
 
     write(recorded, kind, out, update)

@@ -17,7 +17,10 @@ from rlplay import paths, preferences
 from rlplay.scenario.names import bundled
 
 _PACKAGES = ("torch", "transformers", "accelerate", "numpy", "textual", "plotext", "msgspec", "safetensors")
-_OPTIONAL = {"pyarrow": "for Parquet datasets"}
+_OPTIONAL = {
+    "pyarrow": "for Parquet datasets and exports",
+    "tensorboardX": "for exports to TensorBoard",
+}
 
 
 def report() -> Iterator[str]:

@@ -64,7 +64,7 @@ def test_a_device_that_is_none_is_refused_without_torch() -> None:
 def test_what_is_imported_is_declared_and_the_reverse() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    declared = project["dependencies"] + extras["png"] + extras["serve"]
+    declared = project["dependencies"] + [line for name in _OPTIONAL for line in extras[name]]
     names = {re.split(r"[^\w-]", line, maxsplit=1)[0].lower() for line in declared}
     imported = {
         name.partition(".")[0]
@@ -73,8 +73,12 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
         for name in _imported(node)
     }
     ours = imported - sys.stdlib_module_names - {"rlplay"}
-    foreign = {{"yaml": "pyyaml", "PIL": "pillow"}.get(name, name.replace("_", "-")) for name in ours}
+    foreign = {_PACKAGES.get(name, name.lower().replace("_", "-")) for name in ours}
     assert foreign == names
+
+
+_OPTIONAL = ("png", "serve", "parquet", "tensorboard")
+_PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}
 
 
 def _imported(node: ast.AST) -> list[str]:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from rlplay.trace.draft import drafted
 from rlplay.trace.export_jsonl import lines
 from rlplay.trace.export_npz import arrays, write_npz
+from rlplay.trace.export_parquet import write_parquet
+from rlplay.trace.export_rows import rows
+from rlplay.trace.export_tensorboard import write_events
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 
-Format = Literal["npz", "jsonl"]
+Format = Literal["npz", "jsonl", "parquet", "tensorboard"]
 
 
 def export(run: Path, kind: Format, out: Path, update: int | None = None) -> None:
     """Write one update of the run file `run`, or all whose tokens are still there, to `out`.
 
-    Raises RunFileError if the run cannot be read or `out` not be written.
+    To TensorBoard go the numbers of all updates. Raises RunFileError if the run cannot be read, `out` not be written,
+    or a package is missing.
     """
     with RunReader(run) as reader:
-        (export_npz if kind == "npz" else export_jsonl)(reader, out, update)
+        _WRITERS[kind](reader, out, update)
 
 
 def export_npz(reader: RunReader, out: Path, update: int | None = None) -> None:
@@ -31,31 +35,37 @@ def export_npz(reader: RunReader, out: Path, update: int | None = None) -> None:
                  for name, array in arrays(found, reader.settings(found.number)).items())  # fmt: skip
     else:
         named = (pair for found in _updates(reader, update) for pair in arrays(found, reader.settings(update)).items())
-    with _draft(out) as draft:
+    with drafted(out) as draft:
         write_npz(draft, named)
 
 
 def export_jsonl(reader: RunReader, out: Path, update: int | None = None) -> None:
-    """One line for each completion, fields as in `export_jsonl.lines`."""
-    with _draft(out) as draft, draft.open("wb") as file:
+    """One line for each completion, fields as in `export_rows.rows`."""
+    with drafted(out) as draft, draft.open("wb") as file:
         for found in _updates(reader, update):
             file.writelines(lines(found))
 
 
-@contextmanager
-def _draft(out: Path) -> Iterator[Path]:
-    """A file to write that becomes `out` once it is whole, and leaves nothing behind if it never is."""
-    if out.exists():
-        raise RunFileError(f"{out} exists already; choose another path, or remove it")
-    draft = out.with_name(out.name + ".partial")
-    try:
-        yield draft
-        draft.replace(out)
-    except OSError as error:
-        raise RunFileError(f"{out} cannot be written: {error.strerror or error}; choose another path") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
+def export_parquet(reader: RunReader, out: Path, update: int | None = None) -> None:
+    """One row for each completion, columns as the fields of `export_jsonl`, a row group for each update."""
+    with drafted(out) as draft:
+        write_parquet(draft, (rows(found) for found in _updates(reader, update)))
+
+
+def export_tensorboard(reader: RunReader, out: Path, update: int | None = None) -> None:
+    """A folder for `tensorboard --logdir`, with every number of every update. Raises RunFileError if given one."""
+    if update is not None:
+        raise RunFileError("--update does not go with tensorboard: its curves are over all updates; leave it out")
+    with drafted(out) as draft:
+        write_events(draft, reader)
+
+
+_WRITERS: dict[Format, Callable[[RunReader, Path, int | None], None]] = {
+    "npz": export_npz,
+    "jsonl": export_jsonl,
+    "parquet": export_parquet,
+    "tensorboard": export_tensorboard,
+}
 
 
 def _updates(reader: RunReader, update: int | None) -> Iterator[Update]:

@@ -6,6 +6,7 @@ A record is on disk when `append` returns, so a killed engine loses nothing it h
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -190,6 +191,11 @@ class RunReader:
         rows = self._rows("SELECT value FROM meta WHERE key = ?", BRANCHED)
         return int(rows[0][0]) if rows else 0
 
+    @property
+    def began(self) -> datetime.datetime:
+        """When the run file was begun, with its time zone."""
+        return datetime.datetime.fromisoformat(self._rows("SELECT value FROM meta WHERE key = 'created'")[0][0])
+
     def updates(self) -> list[int]:
         """The finished updates of the live branch, rising."""
         return [row[0] for row in self._rows(_NUMBERS.format(kind="finished"))]
@@ -220,6 +226,20 @@ class RunReader:
         points = self._rows("SELECT branch, name, number, value FROM metrics ORDER BY branch, number")
         marks = self._records("kind IN ('changed', 'staged', 'rewound') AND branch = 0 ORDER BY id")
         return History.of(points, (record for _, record in marks))
+
+    def metrics(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Every metric of every update of the live branch by name, update by update; NaN for what is no number.
+
+        Update 0 has the held-out numbers from before training.
+        """
+        for (number,) in self._rows("SELECT DISTINCT number FROM metrics WHERE branch = 0 ORDER BY number"):
+            pairs = self._rows("SELECT name, value FROM metrics WHERE branch = 0 AND number = ?", number)
+            yield number, {name: math.nan if value is None else value for name, value in pairs}
+
+    def seconds(self, number: int) -> float:
+        """How long update `number` of the live branch took, its evaluation included."""
+        found = self._records("number = ? AND branch = 0 AND kind IN ('finished', 'evaluated')", number)
+        return sum(record.seconds for _, record in found if isinstance(record, Finished | Evaluated))
 
     def latest(self, name: str) -> float | None:
         """The newest value of a metric on the live branch; None if there is none."""

@@ -1,0 +1,54 @@
+"""Completions one to a row of a Parquet file, columns as in `export_rows.py`, a row group for each update.
+
+Types are those of the run file; `rewards` and `gold` are maps, since the stages of a run may score by other functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rlplay.trace.runfile_format import RunFileError
+
+_COLUMNS = {
+    "int32": ("schema_version", "step", "export_sequence_idx", "group_id", "sample_idx", "prompt_len"),
+    "string": ("prompt", "completion", "role"),
+    "bool": ("truncated",),
+    "float": ("reward",),
+    "scores": ("rewards", "gold"),
+    "int32s": ("token_ids", "position_ids"),
+    "strings": ("token_text",),
+    "bools": ("loss_mask", "is_masked", "is_masked_high", "is_masked_low"),
+    "int8s": ("clip_state",),
+    "floats": (
+        "inference_logprobs", "entropy", "advantages", "ref_logprobs", "values", "returns", "implicit_rewards",
+        "trainer_logprobs", "importance_ratio", "dloss_dlogp", "new_logprobs", "log_importance_ratio", "mismatch_kl",
+        "prob_delta",
+    ),
+}  # fmt: skip
+"""The columns of each type."""
+
+
+def write_parquet(path: Path, updates: Iterable[Iterator[dict[str, Any]]]) -> None:
+    """Write the rows of one update after the other, so that a long run needs no memory.
+
+    Raises RunFileError if pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetWriter
+    except ImportError:
+        raise RunFileError("writing Parquet needs pyarrow: pip install pyarrow") from None
+    types = {
+        "int32": pa.int32(), "string": pa.string(), "bool": pa.bool_(), "float": pa.float32(),
+        "scores": pa.map_(pa.string(), pa.float32()), "int32s": pa.list_(pa.int32()), "int8s": pa.list_(pa.int8()),
+        "strings": pa.list_(pa.string()), "bools": pa.list_(pa.bool_()), "floats": pa.list_(pa.float32()),
+    }  # fmt: skip
+    schema = pa.schema([(name, types[kind]) for kind, names in _COLUMNS.items() for name in names])
+    with ParquetWriter(path, schema, compression="zstd") as writer:
+        for update in updates:
+            rows = list(update)
+            # `from_pandas` takes a NaN for what it means here: no number.
+            columns = [pa.array([row[field.name] for row in rows], field.type, from_pandas=True) for field in schema]
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=len(rows))

@@ -1,0 +1,30 @@
+"""Every number of a run as events that TensorBoard reads, under the names of `metrics.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.runfile_format import RunFileError
+
+
+def write_events(folder: Path, reader: RunReader) -> None:
+    """Write a folder for `tensorboard --logdir`: one event for each update of the live branch, the update as its step.
+
+    TensorBoard wants a wall time, and a run file has none for its updates: it is when the run began plus the seconds
+    that its updates took, pauses left out. Raises RunFileError if tensorboardX is not installed.
+    """
+    try:
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.proto.summary_pb2 import Summary
+    except ImportError:
+        raise RunFileError("writing for TensorBoard needs tensorboardX: pip install tensorboardX") from None
+    folder.mkdir()
+    writer = EventsWriter(str(folder / "events"))
+    now = reader.began.timestamp()
+    for update, metrics in reader.metrics():
+        now += reader.seconds(update)
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in metrics.items()]
+        writer.write_event(Event(wall_time=now, step=update, summary=Summary(value=values)))
+    writer.close()
