@@ -45,21 +45,19 @@ class Overlay:
         name, runs = self._metric(source), (source.history, self.other())
         return name, [(run.version(name), run.marks) for run in runs], self._span(source)
 
-    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+    def series(self, source: Source) -> list[Curve]:
         """Both curves; one that has no points yet is left out."""
-        looks = (FIRST, "line"), (SECOND, "dotted")
-        series = [
-            each
-            for (updates, values), (style, kind) in zip(self._pair(source), looks, strict=True)
-            if updates
-            for each in with_average(
-                Curve(updates, values, style, "dotted" if kind == "dotted" and len(updates) > 1 else "line"), smoothing
-            )
-        ]
+        (mine, values), (its, others) = self._pair(source)
+        both = Curve(mine, values, FIRST), Curve(its, others, SECOND, "dotted" if len(its) > 1 else "line")
+        return [curve for curve in both if curve.updates]
+
+    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+        """Both runs in one plot."""
+        series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
         marks = sorted({update for history in (source.history, self.other()) for update, _ in history.marks})
         if not series:
             return "not computed in either run"
-        return curves(series, marks, size, log, told(smoothing), self._span(source))
+        return curves(series, marks, size, log, told(smoothing), self._span(source), source.room)
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         """Above the metric, below both runs' values: at the cursor, else the latest."""
@@ -73,9 +71,8 @@ class Overlay:
 
     def _span(self, source: Source) -> tuple[int, int]:
         """The first and the last update of either run, so that what stands one above the other is the same update."""
-        names = ("num_tokens", "eval_reward", self._metric(source))
-        updates = [at for run in (source.history, self.other()) for name in names for at in run.series(name)[0]]
-        return min(updates, default=0), max(updates, default=1)
+        first, last = zip(source.history.extent(), self.other().extent(), strict=True)
+        return min(first), max(last)
 
     def _metric(self, source: Source) -> str:
         known = (name for name in self.names if source.history.series(name)[0] or self.other().series(name)[0])

@@ -23,6 +23,10 @@ _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
 _NICE = np.array([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10])
 
 
+Margins = tuple[int, int]
+"""Cells to the left and to the right of a plot."""
+
+
 @dataclass(frozen=True)
 class Curve:
     """One series. A "right" curve has its own scale, written on the right; `band` is drawn as value ± band."""
@@ -37,19 +41,20 @@ class Curve:
 
 def curves(
     series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool = False, words: str = "",
-    span: tuple[int, int] | None = None,
+    span: tuple[int, int] | None = None, room: Margins = (0, 0),
 ) -> Picture:  # fmt: skip
     """The series over updates; `marks` are the updates at which something was changed; `words` stand at the axis.
 
-    `span` are the first and the last update of the axis; without it, of the series.
+    `span` are the first and the last update of the axis; without it, of the series. `room` is what the labels take at
+    least, so that plots one above the other can share their columns.
 
     A value that is no number, or not positive on a log scale, leaves a gap and a × on the axis.
     """
     import plotext
 
-    scales = [_scale([c for c in series if c.side == side], log) for side in ("left", "right")]
+    scales = _scales(series, log)
     labels = [[number(high), number(low)] if high > low else ["", ""] for low, high in scales]
-    gutters = [max(map(len, pair)) + 1 if any(pair) else 0 for pair in labels]
+    gutters = [max(each) for each in zip(margins(series, log), room, strict=True)]
     width, height = max(size.width - sum(gutters), 2), max(size.height - 1, 2)
     first, last = span or (min(min(c.updates) for c in series), max(max(c.updates) for c in series))
     frame = Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
@@ -67,13 +72,14 @@ def curves(
             run = stretch[good[stretch]]
             if len(run):
                 _draw(x[run], unit[run], curve.kind, index + 1, width)
-        if curve.band is not None and good.any():
-            edges = [np.clip(_unit(y + sign * np.asarray(curve.band), scale, log), 0, 1)[good] for sign in (1, -1)]
-            bands += _band(frame, x[good], edges, height)
+        if curve.band is not None:
+            edges = [np.clip(_unit(y + sign * np.asarray(curve.band), scale, log), 0, 1) for sign in (1, -1)]
+            wide = good & np.isfinite(edges).all(axis=0)
+            bands += _band(frame, x[wide], [edge[wide] for edge in edges], height) if wide.any() else []
     rows = _rows(plotext.build(), [curve.style for curve in series])
     left, right = ([top, *[""] * (height - 2), bottom] for top, bottom in labels)
     # Two scales take the colours of their curves; one is as quiet as the other axis.
-    inks = {c.side: c.style for c in reversed(series)} if all(gutters) else {"left": AXIS, "right": AXIS}
+    inks = {c.side: c.style for c in reversed(series)} if all(map(any, labels)) else {"left": AXIS, "right": AXIS}
     lines = [
         Content.assemble(
             (f"{a:>{gutters[0] - 1}} " if gutters[0] else "", inks["left"]), row, (b.rjust(gutters[1]), inks["right"])
@@ -83,6 +89,14 @@ def curves(
     ends = str(first), str(last) if last > first else ""
     axis = frame.axis(*ends, [(_room(frame, ends, notes, len(words)), words, AXIS), *notes])
     return Picture(Content("\n").join([*lines, axis]).add_spans(bands), frame)
+
+
+def margins(series: Sequence[Curve], log: bool = False) -> Margins:
+    """Cells that the labels take to the left and to the right of the series."""
+    left, right = (
+        max(len(number(end)) for end in scale) + 1 if scale[1] > scale[0] else 0 for scale in _scales(series, log)
+    )
+    return left, right
 
 
 def _room(frame: Frame, ends: tuple[str, str], notes: Iterable[tuple[int, str, str]], length: int) -> int:
@@ -143,6 +157,11 @@ def _rows(ansi: str, styles: Sequence[str]) -> list[Content]:
     ]
 
 
+def _scales(series: Sequence[Curve], log: bool) -> list[tuple[float, float]]:
+    """The scale on the left and the one on the right."""
+    return [_scale([c for c in series if c.side == side], log) for side in ("left", "right")]
+
+
 def _scale(series: Sequence[Curve], log: bool) -> tuple[float, float]:
     """The ends of the axis: zero and a round number, or powers of ten. A band is cut where the axis ends."""
     values = np.concatenate([np.asarray(c.values, dtype=float) for c in series] or [np.zeros(0)])
@@ -163,6 +182,6 @@ def _nice(value: float) -> float:
 def _unit(values: Array, scale: tuple[float, float], log: bool) -> Array:
     low, high = scale
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            np.log(values / low) / np.log(high / low) if log and low else (values - low) / (high - low or 1.0)
-        )
+        if log and low:  # what is not positive lies infinitely far below
+            return np.asarray(np.log(np.maximum(values, 0.0) / low) / np.log(high / low))
+        return np.asarray((values - low) / (high - low or 1.0))

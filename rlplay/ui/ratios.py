@@ -10,6 +10,7 @@ from rlplay.ui.bars import Look, histogram
 from rlplay.ui.formula.parts import bounds
 from rlplay.ui.numbers import percent
 from rlplay.ui.picture import Picture, Size
+from rlplay.ui.plot import Curve
 from rlplay.ui.views import FIRST, Source
 
 ONE_STEP = "One step per batch: the ratio is 1 by construction, nothing is clipped. More iterations (`k`) move it."
@@ -29,6 +30,10 @@ class Ratios:
         step = _last(source)
         which = None if step is None else (step.update, step.step)
         return which, [source.settings.get(name) for name in names], _past(source)
+
+    def series(self, _source: Source) -> list[Curve]:
+        """None over the run."""
+        return []
 
     def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""

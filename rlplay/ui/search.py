@@ -12,6 +12,7 @@ from rlplay.trace.records import Searched
 from rlplay.trace.update import Update
 from rlplay.ui.numbers import percent, plain
 from rlplay.ui.picture import Frame, Picture, Size, number
+from rlplay.ui.plot import Curve
 from rlplay.ui.views import FIRST, Source
 
 NOT_YET = "comes with phase ④: the search for a step within the KL limit · `.` one iteration"
@@ -33,6 +34,10 @@ class Search:
         """The update, and how far its search has come."""
         live = source.live
         return None if live is None else (live.number, len(live.searched), len(live.steps)), _limit(source.settings)
+
+    def series(self, _source: Source) -> list[Curve]:
+        """None over the run."""
+        return []
 
     def draw(
         self,

@@ -13,7 +13,7 @@ from rlplay.trace.metrics import describe, titled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.picture import Picture, Size, number
-from rlplay.ui.plot import Curve, curves
+from rlplay.ui.plot import Curve, Margins, curves
 from rlplay.ui.smooth import smoothed, told
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
@@ -31,6 +31,12 @@ class Source:
     history: History
     live: Update | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    room: Margins = (0, 0)  # for labels, at least
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The updates of every axis, so that one update has the same place in all panels."""
+        return self.history.extent(GHOSTS)
 
 
 class View(Protocol):
@@ -50,6 +56,9 @@ class View(Protocol):
 
     def state(self, source: Source) -> object:
         """Equal for sources of which the same is drawn."""
+
+    def series(self, source: Source, /) -> list[Curve]:
+        """What is drawn over the updates of the run; nothing where the view is not `of_run`."""
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float, /) -> Picture | str:
         """The plot, or a sentence saying why there is none, with keys between backticks."""
@@ -92,21 +101,27 @@ class Lines:
     def state(self, source: Source) -> object:
         estimators = [_estimator(trace, source) for trace in self.traces]
         branches = len(source.history.abandoned(self.traces[0].metric))
-        return [source.history.version(name) for name in self.metrics], source.history.marks, estimators, branches
+        versions = [source.history.version(name) for name in self.metrics]
+        return versions, source.history.marks, estimators, branches, source.span
 
-    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+    def series(self, source: Source) -> list[Curve]:
         series = []
         for trace, style in zip(self.traces, (FIRST, SECOND), strict=False):
             updates, values = source.history.series(trace.metric)
             if len(updates):
                 band = _aligned(updates, *source.history.series(trace.band)) if trace.band else None
-                series += with_average(Curve(updates, values, style, trace.kind, trace.side, band), smoothing)
-        if not series:
-            return "not computed in this run" if source.history.series("num_tokens")[0] else NOTHING_YET
+                series.append(Curve(updates, values, style, trace.kind, trace.side, band))
         # What was rewound away stays in sight, to compare with.
         given_up = source.history.abandoned(self.traces[0].metric)[-GHOSTS:]
-        series += [Curve(updates, values, GHOST, "dotted") for updates, values in given_up]
-        return curves(series, [update for update, _ in source.history.marks], size, log, told(smoothing))
+        return [*series, *(Curve(updates, values, GHOST, "dotted") for updates, values in given_up)]
+
+    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+        series = self.series(source)
+        if not series:
+            return "not computed in this run" if source.history.series("num_tokens")[0] else NOTHING_YET
+        series = [each for curve in series for each in with_average(curve, smoothing)]
+        marks = [update for update, _ in source.history.marks]
+        return curves(series, marks, size, log, told(smoothing), source.span, source.room)
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
@@ -145,8 +160,11 @@ def manner(log: bool, smoothing: float) -> str:
 
 
 def with_average(curve: Curve, smoothing: float) -> list[Curve]:
-    """The curve, or where it is smoothed, its values in grey and their moving average over them; points stay."""
-    if not smoothing or curve.kind == "points":
+    """The curve, or where it is smoothed, its values in grey and their moving average over them.
+
+    Points stay as they are, and what was rewound away does.
+    """
+    if not smoothing or curve.kind == "points" or curve.style == GHOST:
         return [curve]
     average = replace(curve, values=smoothed(curve.values, smoothing), band=None)
     return [replace(curve, style=GHOST), average]

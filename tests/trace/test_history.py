@@ -102,3 +102,14 @@ def test_a_change_too_late_for_its_update_is_marked_at_the_next(name, phase, als
     history = History()
     history.add(Changed(update=6, phase=phase, name=name, value=1, previous=0, also=also))
     assert history.marks == [(since, f"{name} 0 → 1")]
+
+
+def test_the_extent_of_a_run_is_that_of_all_its_numbers():
+    history = History()
+    assert history.extent() == (0, 0)
+    history.add(synthetic_evaluated(0))
+    for number in range(1, 7):
+        history.add(synthetic_update(number)[-1])
+    assert history.extent() == (0, 6)
+    history.add(Rewound(update=2, abandoned=6))
+    assert (history.extent(), history.extent(1)) == ((0, 2), (0, 6))

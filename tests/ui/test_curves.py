@@ -16,7 +16,7 @@ from rlplay.ui.theme import contrast, palette
 from rlplay.ui.themes import THEMES
 from rlplay.ui.views import GHOST, NOTHING_YET
 from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
-from tests.recorded import SETTINGS, synthetic_update
+from tests.recorded import SETTINGS, synthetic_evaluated, synthetic_update
 
 CHOSEN = msgspec.to_builtins(SETTINGS)
 
@@ -292,6 +292,30 @@ def _draw(*given):
     from rlplay.ui.plot import curves
 
     return curves(*given)
+
+
+@pytest.mark.parametrize("size", [(160, 12), (120, 9), (120, 20), (100, 20), (80, 20)])
+async def test_an_update_has_the_same_place_in_all_panels(size):
+    history, live = recorded()
+    history.add(synthetic_evaluated(0))
+    app = Host(history, live)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        assert columns(app) == {column for column in columns(app) if column[0] == (0, 8)}
+        app.panels[0].focus()
+        await pilot.press("L", "up", "L", "down", "S", "L")
+        await pilot.pause()
+        across = {column[1:] for column in columns(app)}
+        assert len(across) == 1 or size[1] < 16, "one above the other, in the same column"
+
+
+def columns(app):
+    """What the panels in sight show over the updates of the run: which, and where the first and the last stand."""
+    seen = [panel for panel in app.panels if not panel.has_class("-beyond") and panel.view.of_run]
+    for panel in seen:
+        panel.render()
+    frames = [panel._drawn[1].frame for panel in seen]
+    return {((frame.first, frame.last), frame.left, frame.width - frame.right) for frame in frames}
 
 
 async def test_sixteen_colours_have_no_tints():

@@ -5,7 +5,7 @@ import pytest
 
 from rlplay.ui.bars import Look, histogram
 from rlplay.ui.picture import Frame, Size, number
-from rlplay.ui.plot import Curve, curves
+from rlplay.ui.plot import BAND, Curve, curves
 
 SIZE = Size(38, 8)
 
@@ -90,6 +90,16 @@ def test_the_band_shades_the_cells_between_its_edges():
     shaded = [span for span in curves([flat], [], Size(33, 11)).content.spans if str(span.style).startswith("on")]
     column = [span.start // 34 for span in shaded if span.start % 34 == 5]
     assert column == [4, 5]
+
+
+def test_a_band_that_reaches_below_zero_goes_down_to_the_end_of_a_log_scale():
+    curve = Curve([1, 2, 3], [0.5, 0.5, 0.5], "$primary", band=[0.2, 0.7, float("nan")])
+    picture = curves([curve], [], Size(33, 11), log=True)
+    shaded = [divmod(span.start, 34) for span in picture.content.spans if str(span.style) == BAND]
+    lowest = {column: max(row for row, at in shaded if at == column) for _, column in shaded}
+    first, second = (picture.frame.column(update) for update in (1, 2))
+    assert lowest[first] < 9 == lowest[second]
+    assert max(lowest) == second, "a spread that is no number is not drawn"
 
 
 def test_a_frame_maps_columns_back_to_updates():

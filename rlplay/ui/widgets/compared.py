@@ -75,5 +75,6 @@ class ComparedPanels(CurvePanels):
 
     def overlay(self, history: History) -> None:
         """Draw the first run as it is now, with the other over it."""
-        for panel in self.panels:
-            panel.show(Source(history))
+        drawn = [panel.show(Source(history)) for panel in self.panels]
+        if any(drawn):
+            self.align()

@@ -20,7 +20,7 @@ from rlplay.ui.legend import LOOKED_AT
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.pairs import learns_from_answers
 from rlplay.ui.picture import CURSOR, Picture, Size, marked
-from rlplay.ui.plot import BAND
+from rlplay.ui.plot import BAND, Margins, margins
 from rlplay.ui.ratios import Ratios
 from rlplay.ui.search import Search
 from rlplay.ui.smooth import STRENGTHS
@@ -99,6 +99,9 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
 
+    class Altered(Message):
+        """Something else is shown, or on another scale."""
+
     class Moved(Message):
         """The cursor was put on `update`; None: taken away."""
 
@@ -115,6 +118,8 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self.cursor: int | None = None
         self.standing: int | None = None
         self.source: Source | None = None
+        self.room: Margins = (0, 0)
+        self._measured: tuple[object, Margins] = None, (0, 0)
         self._shown: object = None
         self._drawn: tuple[Size, Picture | str] | None = None
 
@@ -132,6 +137,20 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self._shown = state
         self._redraw()
         return True
+
+    @property
+    def margins(self) -> Margins:
+        """Cells that the labels at the sides take."""
+        what = self.view, self._shown, self.log_scale
+        if self._measured[0] != what and self.source is not None:
+            self._measured = what, margins(self.view.series(self.source), self.log_scale)
+        return self._measured[1]
+
+    def make_room(self, room: Margins) -> None:
+        """Leave at least so many cells for the labels."""
+        if room != self.room:
+            self.room = room
+            self._redraw()
 
     def point(self, cursor: int | None) -> None:
         """Put the cursor on an update, or take it away."""
@@ -192,6 +211,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         """Show something else here."""
         self.view = view
         self._redraw()
+        self.post_message(self.Altered())
 
     def action_cycle(self, step: int) -> None:
         """Show the next of the four overviews and of all metrics recorded."""
@@ -203,6 +223,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         """Change between a linear and a logarithmic scale."""
         self.log_scale = not self.log_scale
         self._redraw()
+        self.post_message(self.Altered())
 
     def action_smooth(self) -> None:
         """Draw a moving average over the values, a stronger one, or none."""
@@ -248,7 +269,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self.set_class(self.source is None, "-empty")
         drawn: Picture | str = NOTHING_YET
         if self.source is not None:
-            drawn = self.view.draw(self.source, size, self.log_scale, self.smoothing)
+            drawn = self.view.draw(replace(self.source, room=self.room), size, self.log_scale, self.smoothing)
         self.set_class(isinstance(drawn, str), "-words")
         return drawn
 
@@ -291,6 +312,7 @@ class CurvePanels(Widget):
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self.panels = [CurvePanel(view) for view in OVERVIEW]
+        self._stacked = False
         self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
@@ -330,8 +352,17 @@ class CurvePanels(Widget):
         while self._due:
             panel, source = self._due.pop(0)
             if panel.show(source):
+                self.align()
                 return True
         return False
+
+    @on(CurvePanel.Altered)
+    def align(self) -> None:
+        """Plots one above the other have an update in the same column: all leave the room that one of them needs."""
+        seen = [panel for panel in self.panels if self._stacked and not panel.has_class("-beyond")]
+        left, right = zip((0, 0), *(panel.margins for panel in seen), strict=True)
+        for panel in seen or self.panels:
+            panel.make_room((max(left), max(right)))
 
     def _take(self, overview: tuple[View, ...]) -> None:
         """Another algorithm may have other things to see; a view that somebody chose stays."""
@@ -363,3 +394,5 @@ class CurvePanels(Widget):
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
         for index, panel in enumerate(self.panels):
             panel.set_class(index >= columns * rows, "-beyond")
+        self._stacked = rows > 1
+        self.align()
