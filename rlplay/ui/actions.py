@@ -13,9 +13,10 @@ from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible, visible_lines
-from rlplay.ui import dialogues
+from rlplay.ui import clipping, dialogues
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.order import SORTS
+from rlplay.ui.painter import spot
 
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp
@@ -136,6 +137,8 @@ def _lens_step(step: int) -> Action:
         else:
             app.lens_choice = _next_lens(app, step)
         app.session.changed.add("look")
+        if app.lens_choice in ("importance_ratio", "clip_state"):
+            app.narrator.remark(_clipping(app), spot(app))
 
     return action
 
@@ -176,11 +179,19 @@ async def _live(app: RlplayApp, _argument: Any) -> None:
 
 async def _most(app: RlplayApp, _argument: Any) -> None:
     found, what = app.tokens.next_largest()
-    if found is None:
-        what = f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
-    else:
+    if found is not None:
         app.point(*found)
-    app.narrator.remark(what)  # a toast would cover the token that it speaks of
+    elif not what:
+        what = f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
+    if found is None and app.lens.name == "clip_state":
+        what = _clipping(app)
+    app.narrator.remark(what, spot(app))  # a toast would cover the token that it speaks of
+
+
+def _clipping(app: RlplayApp) -> str:
+    session = app.session
+    way = "`x`" if app.lens.name == "clip_state" else "`/` clipped"
+    return clipping.told(session.shown, session.settings_of(session.shown), session.source.live, way)
 
 
 async def _copy(app: RlplayApp, _argument: Any) -> None:

@@ -217,6 +217,7 @@ class RlplayApp(App[int]):
         """Put the cursor on a token, in every panel."""
         self.tokens.point(completion, token)
         self.rollouts.point(*self.tokens.cursor)
+        self.narrator.forget()
         self.inspect()
 
     def inspect(self) -> None:
@@ -250,6 +251,7 @@ class RlplayApp(App[int]):
 
     async def perform(self, name: str, argument: Any = None) -> None:
         """Carry out a verb, as a key or a script would, and begin to paint what it changed."""
+        self.narrator.forget()
         await ACTIONS[name](self, argument)
         self.painter.panels()
 

@@ -63,6 +63,12 @@ class Finder:
         return f"No answer fits {literal(self._sought)}. `esc` shows all of them again."
 
     @property
+    def wants_clipped(self) -> bool:
+        """Whether tokens that are clipped are looked for."""
+        query = self.query
+        return query is not None and any(condition.name == "clip_state" for condition in query.conditions)
+
+    @property
     def _sought(self) -> str:
         """The comparisons as they were typed; text in quotes."""
         query = self.query

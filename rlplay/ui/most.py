@@ -19,8 +19,6 @@ def told(lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, to
     """
     count = len(places)
     if lens.name == "clip_state":
-        if not best:
-            return "No token is clipped."
         mark = MARKS[int(best)]
         return f"The only clipped token ({mark})." if count == 1 else f"One of {count} clipped tokens ({mark}){ON}"
     value = signed(best).strip() if lens.low < 0 else plain(best)

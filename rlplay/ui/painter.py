@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
+from rlplay.ui import clipping
 from rlplay.ui.narrate import (
     Narration,
     narrate,
@@ -21,6 +22,7 @@ from rlplay.ui.pairs import needs_advantages
 from rlplay.ui.session import Session
 from rlplay.ui.text import literal
 from rlplay.ui.turned import told
+from rlplay.ui.widgets.narrator import Spot
 from rlplay.ui.widgets.tokens import VACANT
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class Painter:
     def _list(self, changes: set[str]) -> None:
         app, session, preview = self._app, self._app.session, self._app.preview
         listed = app.finder.look(session.shown, order(session.shown, app.sort))
-        app.tokens.words = literal(session.problem) or app.finder.nothing or VACANT[session.place]
+        app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
             preview.turned, preview.version, app.finder,
@@ -77,6 +79,13 @@ class Painter:
             app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, credits)
             app.rollouts.point(*app.tokens.cursor)
 
+    def _nothing_found(self) -> str:
+        """What it is that nothing fits; of clipped tokens also why there are none."""
+        session, nothing = self._app.session, self._app.finder.nothing
+        if not nothing or not self._app.finder.wants_clipped or clipping.clipped(session.shown):
+            return nothing
+        return f"{clipping.why(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
+
     def _words(self) -> None:
         app, session = self._app, self._app.session
         changes, self._untold = self._untold, set()
@@ -84,7 +93,7 @@ class Painter:
             return
         if changes & {"update", "status", "history"}:
             app.inspect()
-            app.narrator.narrate(_narration(session))
+            app.narrator.narrate(_narration(session), spot(app))
         app.curves.stand(session.standing)
         if changes & {"update", "history"} and _curves_are_due(session, changes):
             app.curves.prepare(session.history, session.shown, session.settings_of(session.shown))
@@ -95,6 +104,14 @@ class Painter:
         if session.turned:
             app.notify(told(session.turned), markup=False)
             session.turned.clear()
+
+
+def spot(app: RlplayApp) -> Spot:
+    """What is looked at on the main screen, for who says something of it."""
+    shown, cursor = app.session.shown, app.tokens.cursor
+    if shown is None or shown.sampled is None:
+        return Spot(cursor=cursor)
+    return Spot(shown.number, (shown.sampled.position, len(shown.steps)), cursor)
 
 
 def _narration(session: Session) -> Narration:

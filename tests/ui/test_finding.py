@@ -48,7 +48,6 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
         ("importance_ratio", 1.4, [(3, 1)], 9, "Largest ratio: 1.40, token"),
         ("clip_state", -1.0, [(3, 0), (5, 1)], 9, "One of 2 clipped tokens (▼); `x` goes on to the next."),
         ("clip_state", 1.0, [(3, 0)], 9, "The only clipped token (▲)."),
-        ("clip_state", 0.0, [(3, 0), (5, 1)], 9, "No token is clipped."),
     ],
 )
 def test_what_x_found_is_said_in_words(lens, best, places, own, words):
@@ -75,6 +74,49 @@ async def test_several_as_large_are_counted_and_x_goes_through_them():
         assert found.startswith(f"Largest advantage: {signed(values.max())}"), "what was asked for stands first"
         assert found.endswith("x goes on to the next.")
         assert not app._notifications, "a toast would cover the token it speaks of"
+
+
+async def test_what_x_found_stays_until_the_cursor_leaves_it_or_somebody_acts():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("lens", "credit")
+
+        async def found():
+            await pilot.press("x")
+            return app.narrator.render().plain.split("\n")[0]
+
+        first = await found()
+        assert first.startswith("Largest credit")
+        source.update(2)
+        await settled(pilot)
+        lines = app.narrator.render().plain.split("\n")
+        assert lines[0] == f"update 1: {first}", "said of another update than the one on the screen"
+        assert lines[1].startswith("Update 2: reward"), "the narrator's own words stand below"
+        await pilot.press("left" if app.tokens.cursor[1] else "right")
+        await settled(pilot)
+        assert "Largest" not in app.narrator.render().plain
+        assert (await found()).startswith("Largest credit")
+        await pilot.press("m")
+        assert "Largest" not in app.narrator.render().plain
+
+
+async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.narrator.say("Look at them.")
+        await app.perform("lens", "credit")
+        await pilot.press("x")
+        app.narrator.under_way(1, 9)
+        source.update(2)
+        await settled(pilot)
+        said = app.narrator.render().plain
+        assert said.startswith("Look at them.\nupdate 1: Largest credit")
+        await pilot.press("m")
+        assert app.narrator.render().plain.startswith("Look at them.\nthe engine runs: update 1 of 9")
 
 
 async def test_what_is_found_far_away_is_shown_with_what_is_around_it():

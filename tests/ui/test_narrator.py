@@ -294,7 +294,7 @@ async def test_a_remark_stands_first_since_what_is_last_may_be_cut():
         narrator = app.query_one(Narrator)
         narrator.narrate(Narration("Happened.", "`n` goes on.", ""))
         narrator.remark("Largest credit: +2.55")
-        assert narrator.render().plain.split("\n") == ["Largest credit: +2.55", "Happened."]
+        assert narrator.render().plain.split("\n") == ["Largest credit: +2.55", "Happened.", "n goes on."]
 
 
 async def test_a_question_insists_on_its_answer():

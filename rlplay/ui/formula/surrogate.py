@@ -46,7 +46,7 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
     else:
         written, result = _product(s, a, ell, w, numbers), value(s, numbers)
         lines = [[(f"= −{written} = ", "plain"), (stripped(result or 0.0), "won")]]
-    return lines + [note(text) for text in (why_clipped(s, numbers) or [_effect(s, a, w)])]
+    return lines + [note(text) for text in (why_clipped(s, numbers) or [_effect(s, a, w), *_unclipped(s, w)])]
 
 
 def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
@@ -54,6 +54,16 @@ def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
     if not numbers.clip_state:
         return []
     return _at_bound(s, numbers.clip_state) if s.surrogate == "ppo" else _within_mean(s, numbers.clip_state > 0)
+
+
+def _unclipped(s: Settings, w: float) -> list[str]:
+    """Why a token inside the band is not clipped."""
+    if s.surrogate != "ppo" or _held(s, w) != w:
+        return []
+    low, high = s.clip_range
+    one_step = s.num_iterations * s.num_minibatches == 1
+    always = "; with one optimizer step per batch w is always 1" if one_step else ""
+    return [f"not clipped: w is inside {1 - low:g} … {1 + high:g}{always}"]
 
 
 def _free(s: Settings, w: float) -> float:

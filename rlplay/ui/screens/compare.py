@@ -215,6 +215,7 @@ They can be compared only as long as the words before the token are the same, an
         if found is not None:
             tokens.point(*found)
             tokens.post_message(CursorMoved(*found))
+        if what:
             self.notify(what.replace("`", ""), markup=False)
 
     def action_label(self) -> None:

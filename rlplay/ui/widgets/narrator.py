@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -20,6 +21,18 @@ from rlplay.ui.text import TICK
 
 KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
 _KEY = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Spot:
+    """What is looked at: the update, how far it had come, and the completion and token under the cursor."""
+
+    update: int = 0
+    progress: tuple[int, ...] = ()
+    cursor: tuple[int, int] = (0, 0)
+
+
+_ANYWHERE = Spot()
 
 
 class Narrator(Widget):
@@ -50,6 +63,9 @@ press a choice's number or click it; the answer follows once it can be seen.
         super().__init__(id=id)
         self._text = Content("")
         self._words = Content("")  # those of the lesson, without the line that says how it goes on
+        self._below = Content("")  # that line
+        self._remark: tuple[str, Spot] | None = None  # what was said of what is looked at
+        self._spot = Spot()
         self._top = 0  # the first of its lines that is shown
         self._narration: Narration | None = None
         self._choices: Sequence[str] = ()
@@ -65,18 +81,28 @@ press a choice's number or click it; the answer follows once it can be seen.
         """Whether a scenario's words are shown rather than what the engine does."""
         return self.has_class("-lesson")
 
-    def narrate(self, narration: Narration) -> None:
-        """What the engine did; kept back while a lesson speaks."""
-        again, self._narration = narration == self._narration, narration
-        if not self.teaching and not again:
-            self._show_narration()
+    def narrate(self, narration: Narration, spot: Spot = _ANYWHERE) -> None:
+        """What the engine did, and the `spot` looked at; kept back while a lesson speaks."""
+        again = (narration, spot) == (self._narration, self._spot)
+        self._narration, self._spot = narration, spot
+        if self._remark is not None and self._remark[1].cursor != spot.cursor:
+            self._remark = None
+        if not again and (self._remark is not None or not self.teaching):
+            self._show()
 
-    def remark(self, words: str) -> None:
-        """Say something of what is looked at, until something else is said: first, for what comes last may be cut."""
-        if self.teaching:
-            self._set(Content("\n").join([self._words, keyed(words, STRONG)]), "-lesson")
-        else:
-            self._show_narration(keyed(words, STRONG))
+    def remark(self, words: str, spot: Spot = _ANYWHERE) -> None:
+        """Say something of the `spot` looked at, until the cursor leaves it or `forget`.
+
+        It stands first, for what comes last may be cut; once the update has gone on, with the update it was said of.
+        """
+        self._remark, self._spot = (words, spot), spot
+        self._show()
+
+    def forget(self) -> None:
+        """Leave out what was remarked."""
+        if self._remark is not None:
+            self._remark = None
+            self._show()
 
     def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` goes on") -> None:
         """A scenario's words, and below them how its claims fared."""
@@ -110,8 +136,10 @@ press a choice's number or click it; the answer follows once it can be seen.
     def under_way(self, update: int, target: int) -> None:
         """How far the engine is on the way to where the lesson goes on."""
         if self.teaching:
-            told = keyed(f"the engine runs: update {update} of {target}; then the lesson goes on by itself", QUIET)
-            self._set(Content("\n").join([self._words, told]), "-lesson")
+            self._below = keyed(
+                f"the engine runs: update {update} of {target}; then the lesson goes on by itself", QUIET
+            )
+            self._show()
 
     def more(self) -> bool:
         """Turn to the lesson's next lines, where they did not all fit; False if they do."""
@@ -126,7 +154,7 @@ press a choice's number or click it; the answer follows once it can be seen.
         """End the lesson: show what the engine does again."""
         self._stop_asking()
         self.remove_class("-lesson")
-        self._show_narration()
+        self._show()
 
     def action_choose(self, choice: int) -> None:
         """Take the prediction `choice`, from 0."""
@@ -161,8 +189,9 @@ press a choice's number or click it; the answer follows once it can be seen.
         return self._text.wrap(max(self.content_size.width, 1))
 
     def _teach(self, words: Sequence[Content], hint: Content) -> None:
-        self._words, self._top = Content("\n").join(words), 0
-        self._set(Content("\n").join([*words, hint]), "-lesson")
+        self._words, self._below, self._top = Content("\n").join(words), hint, 0
+        self._remark = None
+        self._set(Content("\n").join([self._words, hint]), "-lesson")
 
     def _stop_asking(self) -> None:
         self._choices = ()
@@ -171,18 +200,26 @@ press a choice's number or click it; the answer follows once it can be seen.
         self._before_asking = None
         self.can_focus = False
 
-    def _show_narration(self, remark: Content | None = None) -> None:
-        told = self._narration
-        if told is None:
-            return
-        lines = [remark] if remark is not None else []
-        if told.happened:
-            lines.append(keyed(told.happened))
-        if told.warning:
-            lines.append(Content.assemble(("▲ ", WARN), keyed(told.warning)))
-        if remark is None:
+    def _show(self) -> None:
+        """A lesson's words or the narration, with what was remarked."""
+        told, remark = self._narration, self._remarked()
+        if self.teaching:
+            self._set(Content("\n").join([self._words, *(remark or [self._below])]), "-lesson")
+        elif told is not None:
+            lines = [*remark, keyed(told.happened)] if told.happened else remark
+            if told.warning:
+                lines.append(Content.assemble(("▲ ", WARN), keyed(told.warning)))
             lines.append(keyed(told.next, QUIET))
-        self._set(Content("\n").join(lines), "-warning" if told.warning else "")
+            self._set(Content("\n").join(lines), "-warning" if told.warning else "")
+
+    def _remarked(self) -> list[Content]:
+        """What was remarked, with the update that it was said of if that is not what is shown now."""
+        if self._remark is None:
+            return []
+        words, then = self._remark
+        when = f"update {then.update}" if then.update != self._spot.update else "earlier in this update"
+        stale = (then.update, then.progress) != (self._spot.update, self._spot.progress)
+        return [Content.assemble((f"{when}: " if stale else "", QUIET), keyed(words, STRONG))]
 
     def _set(self, text: Content, state: str) -> None:
         for name in ("-lesson", "-warning"):

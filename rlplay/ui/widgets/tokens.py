@@ -181,6 +181,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         sampled, lens = self._sampled, self._lens
         if not places or sampled is None or lens is None:
             return None, ""
+        if lens.name == "clip_state" and not best:
+            return None, "No token is clipped."
         at = (places.index(self.cursor) + 1) % len(places) if self.cursor in places else 0
         completion, token = places[at]
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
