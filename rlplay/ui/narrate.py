@@ -45,6 +45,9 @@ END_NEXT = "This is the end of the recording: `z` goes back, `space` plays it fr
 
 ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` tells why."
 
+DETAILS = " `h` for details."
+"""After what looks wrong: the key for health."""
+
 Place = Literal["live", "ended", "looking", "replay", "end"]
 """Whether keys move an engine, a recording or one that has come to its end; "ended": there was an engine; "looking": an
 older update is shown."""
@@ -69,6 +72,7 @@ def narrate(update: Update | None, history: History, settings: dict[str, Any], p
     speak = {"sample": _sample, "score": _score, "credit": _credit, "update": _update, "after": _after}[update.phase]
     happened, then = speak(update, history, settings)
     wrong = warning(update, history, settings)
+    wrong += DETAILS * bool(wrong)
     if place == "live":
         return Narration(happened, then, wrong)
     if place in ("looking", "ended"):

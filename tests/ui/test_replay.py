@@ -188,8 +188,8 @@ async def test_a_warning_about_a_recording_names_no_knob(run):
         update.add(record)
     update.add(msgspec.structs.replace(update.sampled, truncated=np.ones_like(update.sampled.truncated)))
     live, replayed = (narrate(update, history, {}, place).warning for place in ("live", "replay"))
-    assert live.endswith("raise max_completion_length (`k`).")
-    assert replayed.endswith("raise max_completion_length.")
+    assert live.endswith("raise max_completion_length (`k`). `h` for details.")
+    assert replayed.endswith("raise max_completion_length. `h` for details.")
 
 
 def damage(run, where):
