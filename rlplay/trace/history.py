@@ -6,12 +6,20 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.settings import takes_hold
 
 Series = tuple[list[int], list[float]]
+
+
+class Mark(NamedTuple):
+    """What happened between two updates: "epsilon 0.2 → 0.1" at the first update in which it made a difference."""
+
+    update: int
+    text: str
+    kind: Literal["changed", "back", "on"]  # a setting or a stage; the run went back there, or went on after it ended
 
 
 class _Line:
@@ -48,7 +56,7 @@ class History:
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
         self._abandoned: dict[str, list[Series]] = {}
-        self._marks: list[tuple[int, int, str]] = []  # how far back a rewind leaves it, its update, text
+        self._marks: list[tuple[int, Mark]] = []  # with how far back a rewind leaves it
 
     @classmethod
     def of(cls, points: Iterable[tuple[int, str, int, float | None]], marks: Iterable[AnyRecord]) -> History:
@@ -120,9 +128,9 @@ class History:
         return line.values[-1] if line and line.values else None
 
     @property
-    def marks(self) -> list[tuple[int, str]]:
-        """What happened between updates on the live branch, in that order: (update, "epsilon 0.2 → 0.1")."""
-        return [(update, text) for _, update, text in self._marks]
+    def marks(self) -> list[Mark]:
+        """What happened between updates on the live branch, in that order."""
+        return [mark for _, mark in self._marks]
 
     def _cut(self, last: int) -> None:
         for name, line in self._lines.items():
@@ -143,15 +151,14 @@ class History:
         match record:
             case Changed():
                 since = record.update - 1 if record.phase == "sample" else record.update
-                self._marks.append(
-                    (since, takes_hold(record), f"{record.name} {_short(record.previous)} → {_short(record.value)}")
-                )
+                text = f"{record.name} {_short(record.previous)} → {_short(record.value)}"
+                self._marks.append((since, Mark(takes_hold(record), text, "changed")))
             case Staged() if record.update > 1:
-                self._marks.append((record.update - 1, record.update, f"stage {record.name}"))
+                self._marks.append((record.update - 1, Mark(record.update, f"stage {record.name}", "changed")))
+            case Rewound() if record.abandoned > record.update:
+                self._marks.append((record.update, Mark(record.update, f"rewound from {record.abandoned}", "back")))
             case Rewound():
-                back = record.abandoned > record.update
-                text = f"rewound from {record.abandoned}" if back else f"went on from {record.update}"
-                self._marks.append((record.update, record.update, text))
+                self._marks.append((record.update, Mark(record.update, f"went on from {record.update}", "on")))
             case _:
                 pass
 

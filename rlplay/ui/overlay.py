@@ -13,7 +13,7 @@ from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
 from rlplay.ui.smooth import told
 from rlplay.ui.timeline import heading
-from rlplay.ui.views import FIRST, SECOND, Source, manner, with_average
+from rlplay.ui.views import FIRST, SECOND, Source, manner, signs, with_average
 
 LINE, DOTTED = "━", "┅"
 
@@ -54,7 +54,7 @@ class Overlay:
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         """Both runs in one plot."""
         series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
-        marks = sorted({update for history in (source.history, self.other()) for update, _ in history.marks})
+        marks = sorted(set(signs([*source.history.marks, *self.other().marks])))
         if not series:
             return "not computed in either run"
         return curves(series, marks, size, log, told(smoothing), self._span(source), source.room)

@@ -40,10 +40,10 @@ class Curve:
 
 
 def curves(
-    series: Sequence[Curve], marks: Iterable[int], size: Size, log: bool = False, words: str = "",
+    series: Sequence[Curve], marks: Iterable[tuple[int, str]], size: Size, log: bool = False, words: str = "",
     span: tuple[int, int] | None = None, room: Margins = (0, 0),
 ) -> Picture:  # fmt: skip
-    """The series over updates; `marks` are the updates at which something was changed; `words` stand at the axis.
+    """The series over updates; `marks` are signs at updates where something happened; `words` stand at the axis.
 
     `span` are the first and the last update of the axis; without it, of the series. `room` is what the labels take at
     least, so that plots one above the other can share their columns.
@@ -58,7 +58,7 @@ def curves(
     width, height = max(size.width - sum(gutters), 2), max(size.height - 1, 2)
     first, last = span or (min(min(c.updates) for c in series), max(max(c.updates) for c in series))
     frame = Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
-    notes = [(frame.column(update), "◆", NOTE) for update in marks if first <= update <= last]
+    notes = [(frame.column(update), sign, NOTE) for update, sign in marks if first <= update <= last]
     bands: list[Span] = []
     _clear(frame, height)
     # A cell shows one curve only: lines win over dots, points over both.

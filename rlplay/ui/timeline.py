@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from rlplay.trace.history import History
+from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import describe
 
 SCORES = ("reward", "rewards/accuracies", "mean_token_accuracy", "loss")
@@ -23,7 +23,7 @@ class Row:
     score: float | None = None
     held_out: float | None = None
     kl: float | None = None
-    events: tuple[str, ...] = ()  # settings that were changed for it, and rewinds to it
+    events: tuple[Mark, ...] = ()  # settings that were changed for it, and rewinds to it
     tokens: bool = False  # its answers were kept
     snapshot: bool = False  # the state after it is on disk
 
@@ -57,9 +57,9 @@ class Timeline:
     def rows(self) -> list[Row]:
         """One for each update."""
         scores, held_out, kl = (self._values(name) for name in (self.score, "eval_reward", self.kl))
-        events: dict[int, list[str]] = {}
-        for update, text in self.history.marks:
-            events.setdefault(update, []).append(text)
+        events: dict[int, list[Mark]] = {}
+        for mark in self.history.marks:
+            events.setdefault(mark.update, []).append(mark)
         return [
             Row(
                 number,
@@ -74,9 +74,9 @@ class Timeline:
         ]
 
     @property
-    def coming(self) -> tuple[str, ...]:
+    def coming(self) -> tuple[Mark, ...]:
         """What was changed for the updates after the last finished one."""
-        return tuple(text for update, text in self.history.marks if update > self.reached)
+        return tuple(mark for mark in self.history.marks if mark.update > self.reached)
 
     def _values(self, name: str) -> dict[int, float]:
         return dict(zip(*self.history.series(name), strict=True))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from textual.content import Content
 
-from rlplay.trace.history import History
+from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import describe, titled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
+from rlplay.ui.legend import TURN_MARKS
 from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, Margins, curves
 from rlplay.ui.smooth import smoothed, told
@@ -120,8 +121,7 @@ class Lines:
         if not series:
             return "not computed in this run" if source.history.series("num_tokens")[0] else NOTHING_YET
         series = [each for curve in series for each in with_average(curve, smoothing)]
-        marks = [update for update, _ in source.history.marks]
-        return curves(series, marks, size, log, told(smoothing), source.span, source.room)
+        return curves(series, signs(source.history.marks), size, log, told(smoothing), source.span, source.room)
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
@@ -152,6 +152,11 @@ class Lines:
     def _names_unit(self, trace: Trace) -> bool:
         """A unit that both metrics share is named once, below."""
         return [_unit(other) for other in self.traces][self.traces.index(trace) + 1 :] != [_unit(trace)]
+
+
+def signs(marks: Iterable[Mark]) -> list[tuple[int, str]]:
+    """The marks as they stand under a curve."""
+    return [(mark.update, TURN_MARKS[mark.kind]) for mark in marks]
 
 
 def manner(log: bool, smoothing: float) -> str:

@@ -179,8 +179,8 @@ def test_settings_belong_to_their_stage_and_a_knob_to_the_stage_it_was_turned_in
     history = History()
     for record in records:
         history.add(record)
-    assert [text for _, text in marks] == [text for _, text in history.marks]
-    assert "stage judge" in [text for _, text in marks]
+    assert marks == history.marks
+    assert "stage judge" in [mark.text for mark in marks]
 
 
 def test_records_of_stages_and_labels_survive_the_file(begin: Begin, tmp_path: Path) -> None:

@@ -62,14 +62,14 @@ def test_a_rewind_forgets_the_knobs_turned_after_the_update_it_goes_back_to() ->
     for update, phase in ((2, "sample"), (2, "update"), (3, "sample")):
         history.add(Changed(update=update, phase=phase, name="epsilon", value=0.1, previous=0.2))
     history.add(Rewound(update=1, abandoned=2))
-    assert history.marks == [(2, "epsilon 0.2 → 0.1"), (1, "rewound from 2")]
+    assert history.marks == [(2, "epsilon 0.2 → 0.1", "changed"), (1, "rewound from 2", "back")]
 
 
 def test_marks_are_short() -> None:
     history = History()
     history.add(Changed(update=1, phase="sample", name="learning_rate", value=4e-4 * 1.5, previous=4e-4))
     history.add(Rewound(update=0, abandoned=0))
-    assert history.marks == [(1, "learning_rate 0.0004 → 0.0006"), (0, "went on from 0")]
+    assert history.marks == [(1, "learning_rate 0.0004 → 0.0006", "changed"), (0, "went on from 0", "on")]
 
 
 def test_undoing_one_update_after_the_other_gives_up_one_curve() -> None:
@@ -101,7 +101,7 @@ def test_undoing_one_update_after_the_other_gives_up_one_curve() -> None:
 def test_a_change_too_late_for_its_update_is_marked_at_the_next(name, phase, also, since) -> None:
     history = History()
     history.add(Changed(update=6, phase=phase, name=name, value=1, previous=0, also=also))
-    assert history.marks == [(since, f"{name} 0 → 1")]
+    assert history.marks == [(since, f"{name} 0 → 1", "changed")]
 
 
 def test_the_extent_of_a_run_is_that_of_all_its_numbers():

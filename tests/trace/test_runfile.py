@@ -115,7 +115,7 @@ def test_a_rewind_abandons_what_came_later_but_deletes_nothing(writer: RunWriter
     assert [segment[0] for segment in history.abandoned("reward")] == [[2, 3]]
     assert reader.changes() == [changed(2, 0.1)]
     assert [snapshot.update for snapshot in writer.snapshots()] == [1]
-    assert history.marks == [(2, "epsilon 0.2 → 0.1"), (1, "rewound from 3")]
+    assert history.marks == [(2, "epsilon 0.2 → 0.1", "changed"), (1, "rewound from 3", "back")]
     assert sum(isinstance(record, Finished) for _, record in reader.follow(0)) == 4
 
 

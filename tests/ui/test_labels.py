@@ -206,7 +206,7 @@ async def test_leaving_says_what_the_engine_waits_for_and_a_key_comes_back() -> 
         source.waiting(1, 2)
         await settled(pilot)
         assert app.screen is app.main, "who has left is not asked again by itself"
-        assert "waits for 2 choices · a" in str(app.header.render())
+        assert "● waits for 2 choices · a" in str(app.header.render())
         assert "2 pairs wait for you" in str(app.narrator.render())
         await pilot.press("a")
         await settled(pilot)

@@ -72,8 +72,8 @@ def test_one_value_is_a_dot():
 
 
 def test_marks_stand_on_the_axis_where_the_cursor_finds_them():
-    picture = curves([Curve(range(1, 22), np.ones(21), "$primary")], [11, 99], SIZE)
-    assert lines(picture)[-1].index("◆") == picture.frame.column(11)
+    picture = curves([Curve(range(1, 22), np.ones(21), "$primary")], [(11, "↶"), (99, "◆")], SIZE)
+    assert lines(picture)[-1].index("↶") == picture.frame.column(11)
     lit = picture.with_cursor(11, "epsilon 0.2 → 0.1")
     assert lit.plain.split("\n")[-1] == "epsilon 0.2 → 0.1"
     assert lit.plain.split("\n")[:-1] == lines(picture)[:-1]

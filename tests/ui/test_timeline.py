@@ -109,8 +109,11 @@ async def test_going_back_asks_once(tmp_path):
         await opened(pilot)
         await pilot.press("up", "up", "z")
         assert source.commands == []
-        assert "Go back to update 3? Updates 4 to 4" in told(app)
-        await pilot.press("up", "z")
+        assert "Go back to update 3? Update 4 is given up" in told(app)
+        await pilot.press("down", "z")
+        assert "Go back to update 4? No finished update is given up." in told(app)
+        await pilot.press("up", "up", "z")
+        assert "Updates 3 to 4 are given up" in told(app)
         assert source.commands == [], "a move takes the question back"
         await pilot.press("z")
         await settled(pilot)
@@ -123,10 +126,12 @@ async def test_what_was_given_up_is_named_where_the_run_went_back(tmp_path):
     async with app.run_test(size=SIZE) as pilot:
         kept(source, tmp_path, 4)
         source.records([Rewound(update=2, abandoned=4)])
+        source.records([Changed(update=2, phase="update", name="beta", value=0.1, previous=0.05)])
         source.status(2)
         updates = await opened(pilot)
         assert updates.count() == 4
-        assert "rewound from 4" in all_text(updates).split("\n")[2]
+        lines = all_text(updates).split("\n")
+        assert lines[2].endswith("  ↶ rewound from 4  ◆ beta 0.05 → 0.1"), "another mark than a change's"
 
 
 async def test_an_update_without_its_answers_is_listed_and_said_to_be_so(tmp_path):

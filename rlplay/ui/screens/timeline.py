@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui.legend import LOOKED_AT
+from rlplay.ui.legend import LOOKED_AT, TURN_MARKS
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session import Session
 from rlplay.ui.timeline import Timeline
@@ -22,6 +22,8 @@ from rlplay.ui.widgets.said import Said
 from rlplay.ui.widgets.updates import Updates
 
 _LOOK_AGAIN = 0.25
+_DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
+_TURNS = f"{TURN_MARKS['changed']} changed  {TURN_MARKS['back']} went back  {TURN_MARKS['on']} went on"
 
 
 class TimelineScreen(ModalScreen[None]):
@@ -104,14 +106,15 @@ class TimelineScreen(ModalScreen[None]):
         if row is None:
             return keyed("What the engine is doing now. `↑` goes back in time; the engine goes on meanwhile.")
         if self._asked == row.number:
-            after = f"Updates {row.number + 1} to {self._session.finished} are given up; their curves stay, grey."
-            return keyed(f"Go back to {_called(row.number)}? {after}\n`z` again goes back, any move keeps everything.")
+            question = f"Go back to {_called(row.number)}? {_lost(row.number, self._session.finished)}"
+            return keyed(f"{question}\n`z` again goes back, any move keeps everything.")
         tokens = "Its answers were not kept, only its numbers." if row.number and not row.tokens else ""
         repeats = self._session.source.live and not row.snapshot
         state = "No snapshot: going back repeats the updates since the last ● before it." if repeats else ""
-        words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, " · ".join(row.events)]
-        legend = f"● snapshot on disk   · answers kept   {LOOKED_AT} looked at   ◆ changed there"
-        return Content("\n").join([Content(visible(" ".join(filter(None, words)))), keyed(legend, "$text-muted")])
+        events = " · ".join(mark.text for mark in row.events)
+        words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, events]
+        legend = Content.styled(f"{_DISK}  {_TURNS}", "$text-muted")
+        return Content("\n").join([Content(visible(" ".join(filter(None, words)))), legend])
 
     @on(Updates.Moved)
     def _moved(self) -> None:
@@ -170,6 +173,14 @@ def state(session: Session) -> Content:
         return Content.assemble(("● live", "bold $success"), " · running" if running else " · paused")
     shown = session.shown
     return Content(f"■ replay · update {0 if shown is None else shown.number}")
+
+
+def _lost(number: int, finished: int) -> str:
+    """What going back to update `number` gives up."""
+    if number >= finished:
+        return "No finished update is given up."
+    lost = f"Update {finished} is" if number + 1 == finished else f"Updates {number + 1} to {finished} are"
+    return f"{lost} given up; what the curves showed of it stays, in grey."
 
 
 def _called(number: int) -> str:

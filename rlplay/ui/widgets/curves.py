@@ -63,8 +63,9 @@ values, which stay in grey beneath it: TensorBoard's, of weight .6, then .9, the
 under the cursor are never smoothed.
 `esc` goes back to the latest values.
 
-◆ marks the first update in which a changed setting made a difference, or to which the run went back: put the cursor
-on it to read which. While an older update is on the screen, {LOOKED_AT} stands below it and its column is lit.
+Marks stand below updates: ◆ where a changed setting first made a difference, ↶ where the run went back to, ↷ where it
+went on after it had ended. Put the cursor on one to read what it was. While an older update is on the screen,
+{LOOKED_AT} stands below it and its column is lit.
 Grey dots are what the run did before it went back. × marks a value that was not a number. The shade around a mean is
 one standard deviation to each side.
 
@@ -177,7 +178,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         if at is not None and self.source is not None and self.view.of_run:
             if self.standing is not None:
                 drawn = replace(drawn, content=marked(content, drawn.frame, self.standing, LOOKED_AT))
-            notes = [visible(text) for update, text in self.source.history.marks if update == self.cursor]
+            notes = [visible(mark.text) for mark in self.source.history.marks if mark.update == self.cursor]
             content = drawn.with_cursor(at, " · ".join(notes))
         instead = self._instead()
         spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]

@@ -111,7 +111,7 @@ def _waiting(session: Session) -> list[Part]:
 
 def _asking(pairs: int) -> list[Part]:
     choices = "1 choice" if pairs == 1 else f"{pairs} choices"
-    return [(f"◆ waits for {choices}", "bold $warning"), (" · a", "bold $primary"), (" chooses", "$text-muted")]
+    return [(f"● waits for {choices}", "bold $warning"), (" · a", "bold $primary"), (" chooses", "$text-muted")]
 
 
 def _count(number: int) -> str:

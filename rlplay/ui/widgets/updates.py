@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import groupby
 from typing import ClassVar
 
 from rich.cells import set_cell_size
@@ -13,9 +14,9 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from rlplay.trace.history import History
+from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
-from rlplay.ui.legend import LOOKED_AT
+from rlplay.ui.legend import LOOKED_AT, TURN_MARKS
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.text import within
 from rlplay.ui.timeline import DISTANCES, Row, Timeline, heading
@@ -166,5 +167,8 @@ def _written(value: float | None, digits: int) -> str:
     return signed(value, digits) if value < 0 else plain(value, digits)
 
 
-def _listed(events: tuple[str, ...]) -> str:
-    return visible(f"◆ {' · '.join(events)}") if events else ""
+def _listed(events: tuple[Mark, ...]) -> str:
+    """All that happened at an update, each kind with its mark before it."""
+    kinds = groupby(events, key=lambda mark: mark.kind)
+    told = (f"{TURN_MARKS[kind]} {' · '.join(mark.text for mark in marks)}" for kind, marks in kinds)
+    return visible("  ".join(told))
