@@ -12,12 +12,11 @@ import numpy as np
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.picture import number
+from rlplay.ui.rising import BY_KNOB, not_risen, risen
 from rlplay.ui.text import literal
 
 NO_ADVANTAGE = 1e-6
 """An advantage no larger is rounding noise."""
-BY_KNOB = " (`k`)"
-"""How to turn the knob just named; of no use in a recording."""
 
 
 def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
@@ -182,5 +181,6 @@ _CHECKS = (
     ("Entropy", _collapse, _over_time("entropy", " nats")),
     ("Answers cut", _truncated, _cut),
     ("KL to the reference", _runaway, _distance),
+    ("Reward", not_risen, risen),
 )
 """Each check by its name: what it says is wrong, the gravest first, and the numbers that it goes by."""

@@ -33,7 +33,7 @@ def test_every_check_is_told_and_what_is_wrong_comes_first():
         update.add(record)
         history.add(record)
     findings = examine(update, history, CHOSEN)
-    assert [bool(finding.wrong) for finding in findings] == [True] + [False] * 6
+    assert [bool(finding.wrong) for finding in findings] == [True] + [False] * 7
     assert findings[0].wrong == warning(update, history, CHOSEN)
     assert "raise max_completion_length" in findings[0].wrong
     fine = {finding.name: finding.evidence for finding in findings[1:]}

@@ -88,5 +88,5 @@ def _line(finding: Finding, turns: bool) -> Content:
         wrong = finding.wrong if turns else finding.wrong.replace(BY_KNOB, "")
         return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))
     mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
-    evidence = finding.evidence or "nothing to measure it by"
+    evidence = finding.evidence or "not enough to measure it by"
     return Content.assemble((mark, style), finding.name, (f"  {evidence}", "$text-muted"))
