@@ -29,7 +29,17 @@ _CHANGES = (
         help="Another model: a Hugging Face name or a local folder. Starts with learning_rate 1e-6, "
         "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
     ),
-    click.option("--dataset", metavar="FILE", help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column."),
+    click.option(
+        "--dataset",
+        metavar="FILE_OR_NAME",
+        help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column, or a dataset on Hugging Face.",
+    ),
+    click.option("--dataset_config", metavar="NAME", help="Which configuration of a Hugging Face dataset."),
+    click.option(
+        "--dataset_train_split",
+        metavar="SPLIT",
+        help="Which of its splits; train[:1000] is its first rows.  [default: train]",
+    ),
     click.option("--reward", metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."),
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),

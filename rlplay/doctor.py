@@ -19,6 +19,7 @@ from rlplay.scenario.names import bundled
 _PACKAGES = ("torch", "transformers", "accelerate", "numpy", "textual", "plotext", "msgspec", "safetensors")
 _OPTIONAL = {
     "pyarrow": "for Parquet datasets and exports",
+    "datasets": "for datasets on Hugging Face",
     "tensorboardX": "for exports to TensorBoard",
 }
 

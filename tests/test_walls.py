@@ -77,7 +77,7 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
     assert foreign == names
 
 
-_OPTIONAL = ("png", "serve", "parquet", "tensorboard")
+_OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard")
 _PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}
 
 

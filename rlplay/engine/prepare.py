@@ -31,7 +31,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     settings = stages[0].settings
     threads = set_threads(job.threads)
     device = choose_device(job.device)
-    task = task_for(scenario)
+    task = task_for(scenario, lambda what: progress(what, 0.4))
     lm = load_model(scenario.model, device, lambda what: progress(what, 0.5))
     progress("checking that model and prompts fit", 0.7)
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))

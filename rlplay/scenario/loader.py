@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import yaml
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.course import course_of, stage_problems
 from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.names import bundled, folder, looks_like_path
+from rlplay.scenario.names import bundled, folder, looks_like_dataset, looks_like_path
 from rlplay.scenario.presets import resolve, stage_settings
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
@@ -95,6 +96,8 @@ def with_changes(
     updates: int | None = None,
     model: str | None = None,
     dataset: str | None = None,
+    dataset_config: str | None = None,
+    dataset_train_split: str | None = None,
     reward: Sequence[str] = (),
 ) -> Scenario:
     """`scenario` with what the command line says. Raises ScenarioError.
@@ -122,6 +125,9 @@ def with_changes(
     if dataset is not None:
         words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
         changes |= {**words, "summary": "", "dataset": dataset, "task": None, "prompts": None, "script": []}
+        changes |= {"dataset_config": None, "dataset_train_split": None}
+    parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
+    changes |= {name: value for name, value in parts.items() if value is not None}
     if reward:
         changes["reward"] = list(reward)
     changed: Scenario = msgspec.structs.replace(scenario, **changes)
@@ -283,10 +289,24 @@ def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
 
 
 def _present(scenario: Scenario) -> Scenario:
-    if scenario.dataset is not None and not Path(scenario.dataset).is_file():
-        raise ScenarioError(f"dataset {scenario.dataset}: no such file")
+    _dataset_present(scenario)
     for entry in scenario.reward:
         file = entry.rpartition(":")[0]
         if not Path(file).is_file():
             raise ScenarioError(f"reward {entry}: there is no file {file}")
     return scenario
+
+
+def _dataset_present(scenario: Scenario) -> None:
+    """Whether one that is named is on the hub is known only once the hub has been asked."""
+    name = scenario.dataset
+    if name is None or Path(name).is_file():
+        if scenario.dataset_config or scenario.dataset_train_split:
+            found = "here is none" if name is None else f"{name} is a file"
+            raise ScenarioError(f"dataset_config and dataset_train_split belong to a Hugging Face dataset; {found}")
+        return
+    if not (Path(name).is_dir() or looks_like_dataset(name)):
+        raise ScenarioError(f"dataset {name}: no such file")
+    if find_spec("datasets") is None:
+        missing = "" if Path(name).is_dir() else "there is no such file; "
+        raise ScenarioError(f"dataset {name}: {missing}to read one of Hugging Face's, pip install datasets")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
+"""What the names of files with rows end in, where rlplay reads them itself."""
+
 _PACKAGED = Path(__file__).parent.parent / "scenarios"
 _CHECKOUT = Path(__file__).parent.parent.parent / "scenarios"
 
@@ -22,6 +25,11 @@ def bundled() -> list[str]:
 def looks_like_path(name: str) -> bool:
     """Whether `name` means a file rather than a bundled scenario."""
     return name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name
+
+
+def looks_like_dataset(name: str) -> bool:
+    """Whether `name`, if there is no such file, means a dataset on Hugging Face's hub: `trl-lib/tldr`, `imdb`."""
+    return re.fullmatch(r"[\w-][\w.-]*/[\w.-]+|[\w-]+", name) is not None and not name.endswith(DATA_FILES)
 
 
 def looks_like_code(name: str) -> bool:

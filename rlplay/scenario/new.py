@@ -25,7 +25,7 @@ question: What do you want to find out?
 
 # What is learned: a bundled task (arithmetic, word_problems, questions, guess) …
 task: arithmetic
-# … or prompts and rewards of your own, found from this file's folder:
+# … or prompts and rewards of your own, found from this file's folder (prompts also on Hugging Face, by their name):
 # dataset: questions.jsonl        # a column "prompt"; the others reach the reward by name
 # reward: [score.py:short]        # def short(prompts, completions, **columns): return [number, …]
 # model: Qwen/Qwen3-0.6B          # a name or a folder; left out, the small bundled model

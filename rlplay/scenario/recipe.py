@@ -17,9 +17,11 @@ from rlplay.scenario.settings import Settings, written
 from rlplay.scenario.share import Shared
 from rlplay.trace.records import Started
 
-_OPTIONS = {"model": "model", "dataset": "dataset", "reward": "reward", "seed": "seed", "updates": "max_updates"}
-_OWN = ("model", "dataset", "reward")
+_DATA = ("dataset_config", "dataset_train_split", "reward")
+"""What a dataset given on the command line replaces."""
+_OWN = ("model", "dataset", *_DATA)
 """What a share code does not carry."""
+_OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates"}
 
 
 def scenario_of(started: Started) -> Scenario:
@@ -79,7 +81,7 @@ class Recipe:
         if self._file is not None:
             given = {option: value for option, value in given.items() if value != getattr(self._file, _OPTIONS[option])}
         if given.get("dataset"):
-            given["reward"] = self._scenario.reward
+            given |= {option: getattr(self._scenario, option) for option in _DATA}
         return {option: value for option, value in given.items() if value is not None}
 
     def _differing(self, wanted: Settings, given: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:

@@ -30,7 +30,9 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: str = ""
     model: str = "pocket"
     task: str | None = None
-    dataset: str | None = None
+    dataset: str | None = None  # a file, a folder, or a name on Hugging Face; for the last two there are
+    dataset_config: str | None = None
+    dataset_train_split: str | None = None  # None: train
     reward: list[str] = []  # FILE.py:FUNCTION each
     prompts: list[str] | None = None  # only these training prompts, in this order, every update
     settings: dict[str, Any] = {}

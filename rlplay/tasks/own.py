@@ -16,10 +16,12 @@ from typing import Any
 
 import msgspec
 
+from rlplay.scenario.names import DATA_FILES, looks_like_dataset
 from rlplay.scenario.presets import stage_settings
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import REWARD_MODEL, Settings
 from rlplay.tasks import load_task
+from rlplay.tasks.named import named_rows
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, RewardFunction, Task
 
@@ -30,14 +32,15 @@ class OwnError(ValueError):
     """A dataset or reward function that cannot be used: one line with the file, the place and what to do."""
 
 
-def task_for(scenario: Scenario) -> Task:
+def task_for(scenario: Scenario, told: Callable[[str], object] = str) -> Task:
     """What `scenario` teaches: its bundled task or its dataset, with its own rewards and prompts where it has any.
 
-    Rewards of one's own replace the task's; its gold scores stay. Raises ValueError, one line.
+    Rewards of one's own replace the task's; its gold scores stay. `told` hears what is being done where that takes
+    long. Raises ValueError, one line.
     """
     own = _own_rewards(scenario.reward)
     if scenario.dataset is not None:
-        task = load_own(Path(scenario.dataset), own)
+        task = load_own(scenario.dataset, own, told, scenario.dataset_config, scenario.dataset_train_split)
     else:
         bundled = load_task(scenario.task or "")
         task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
@@ -74,22 +77,32 @@ def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> Non
         )
 
 
-def load_own(path: Path, rewards: dict[str, RewardFunction]) -> Task:
-    """A task of the rows of a JSONL, JSON, CSV or Parquet file; the last tenth of 10 or more rows is held out.
+def load_own(
+    dataset: str | Path,
+    rewards: dict[str, RewardFunction],
+    told: Callable[[str], object] = str,
+    config: str | None = None,
+    split: str | None = None,
+) -> Task:
+    """A task of the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
 
-    Columns are as in `rows.py`; all but the prompt reach the reward by name.
+    The last tenth of 10 or more rows is held out. Columns are as in `rows.py`; all but the prompt reach the reward by
+    name. `config`, `split` and `told` are as in `named.py`.
     """
-    examples = [_example(path, number, row) for number, row in enumerate(_rows(path), start=1)]
+    path = Path(dataset)
+    named = path.is_dir() or (not path.exists() and looks_like_dataset(str(dataset)))
+    rows = named_rows(str(dataset), config, split or "train", told) if named else _rows(path)
+    examples = [_example(path, number, row) for number, row in enumerate(rows, start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")
     _check_alike(path, examples)
     held_out = max(1, len(examples) // 10) if len(examples) >= _HELD_OUT_FROM else 0
-    split = len(examples) - held_out
+    kept = len(examples) - held_out
     return Task(
         name=path.stem,
         summary=f"{len(examples)} prompts from {path.name}",
-        train=examples[:split],
-        held_out=examples[split:],
+        train=examples[:kept],
+        held_out=examples[kept:],
         rewards=rewards,
         gold={},
     )
@@ -278,4 +291,4 @@ def _parquet(path: Path) -> list[Any]:
     return rows
 
 
-_READERS = {".jsonl": _jsonl, ".json": _json, ".csv": _csv, ".parquet": _parquet}
+_READERS = dict(zip(DATA_FILES, (_jsonl, _json, _csv, _parquet), strict=True))

@@ -26,7 +26,7 @@ def read_row(row: Any) -> Example:
     if "rejected" in answers and "chosen" not in answers:
         raise ValueError("has 'rejected' and no 'chosen'")
     before = [messages for messages, _ in answers.values() if messages]
-    prompt = _prompt(row.get("prompt"), before[0] if before else None)
+    prompt = _prompt(row, before[0] if before else None)
     if any(messages != before[0] for messages in before) or (before and len(before) < len(answers)):
         raise ValueError("has a different conversation before 'chosen' than before 'rejected'")
     texts = {name: text for name, (_, text) in answers.items()}
@@ -38,11 +38,12 @@ def read_row(row: Any) -> Example:
     )
 
 
-def _prompt(given: Any, before: list[Message] | None) -> str | list[Message]:
+def _prompt(row: dict[Any, Any], before: list[Message] | None) -> str | list[Message]:
     """The prompt of a row, by its column and by what its conversations begin with."""
+    given = row.get("prompt")
     if given is None:
         if before is None:
-            raise ValueError("has no 'prompt' column")
+            raise ValueError(f"has no 'prompt' column; it has {', '.join(map(str, row)) or 'none'}")
         return before
     prompt = given if isinstance(given, str) else _messages(given)
     if not prompt and not isinstance(given, str):

@@ -72,7 +72,7 @@ def test_bad_data_is_told_in_a_line(tmp_path: Path, name: str, text: str, words:
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(OwnError, match="pip install pyarrow"):
         load_own(written(tmp_path, "rows.parquet", ""), {})
 

@@ -60,7 +60,7 @@ def test_every_preference_format_of_trl_is_read(tmp_path: Path, row: Any, prompt
         ([{"prompt": "Hi", "chosen": ASKED, "rejected": ASKED}], "ending with one of the assistant"),
         ([{"chosen": [*ASKED, GOOD], "rejected": [BAD]}], "a different conversation before 'chosen'"),
         ([{"prompt": "Ho", "chosen": [*ASKED, GOOD], "rejected": [*ASKED, BAD]}], "do not begin with"),
-        ([{"chosen": "a", "rejected": "b"}], "row 1 has no 'prompt' column"),
+        ([{"chosen": "a", "rejected": "b"}], "row 1 has no 'prompt' column; it has chosen, rejected"),
         ([{"prompt": "Hi", "chosen": "a", "completion": "b"}], "both 'completion' and 'chosen'"),
     ],
 )

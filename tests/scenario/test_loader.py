@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,11 @@ def test_changes_of_the_command_line() -> None:
         ({"algorithm": "pop"}, "unknown algorithm 'pop'"),
         ({"seed": -1}, "seed is -1"),
         ({"dataset": "rows.jsonl"}, "--dataset needs --reward"),
+        ({"dataset": "rows.jsonl", "algorithm": "dpo"}, "dataset rows.jsonl: no such file"),
+        ({"dataset": "prompts.txt", "algorithm": "dpo"}, "dataset prompts.txt: no such file"),
+        ({"dataset": "./me/rows", "algorithm": "dpo"}, "dataset ./me/rows: no such file"),
+        ({"dataset_config": "main"}, "belong to a Hugging Face dataset; here is none"),
+        ({"dataset": __file__, "dataset_train_split": "test", "algorithm": "dpo"}, "test_loader.py is a file"),
         ({"reward": ["score.py"]}, "FILE.py:FUNCTION"),
         ({"reward": ["nowhere.py:f"]}, "there is no file nowhere.py"),
     ],
@@ -137,6 +143,22 @@ def test_own_data_replaces_the_task_and_its_script(tmp_path: Path) -> None:
     )
     assert (changed.task, changed.script, changed.name) == (None, [], "own-data")
     assert "reward_weights" not in changed.settings
+
+
+def test_a_dataset_on_hugging_face_is_given_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = "title: T\nquestion: Q?\ndataset: me/rows\ndataset_config: main\nsettings: {algorithm: dpo}\n"
+    scenario = load(written(tmp_path, text))
+    assert (scenario.dataset, scenario.dataset_config, scenario.dataset_train_split) == ("me/rows", "main", None)
+    again = with_changes(scenario, dataset_train_split="train[:9]")
+    assert (again.dataset, again.dataset_config, again.dataset_train_split) == ("me/rows", "main", "train[:9]")
+    other = with_changes(again, dataset="imdb")
+    assert (other.dataset, other.dataset_config, other.dataset_train_split) == ("imdb", None, None)
+    (tmp_path / "imdb").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert with_changes(again, dataset="imdb").dataset == str(tmp_path / "imdb"), "what exists wins"
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(ScenarioError, match=r"me/rows: there is no such file; .* pip install datasets"):
+        with_changes(scenario, seed=1)
 
 
 def test_settings_that_need_each_other_may_be_set_in_one_step(tmp_path: Path) -> None:

@@ -43,6 +43,10 @@ STARTS = {
     "model": ("two-plus-two", {"model": "some/model"}),
     "reward": ("learn-to-think", {"reward": ["score.py:f", "score.py:g"]}),
     "dataset": ("learn-to-think", {"dataset": "rows.csv", "reward": ["score.py:f"], "model": "x/y", "seed": 1}),
+    "dataset by name": (
+        "learn-to-think",
+        {"dataset": "x/y", "dataset_config": "main", "dataset_train_split": "train[:9]", "reward": ["score.py:f"]},
+    ),
     "a file": ("a b.yaml", {"sets": ["beta=0"]}),
 }
 

@@ -1,0 +1,47 @@
+"""A dataset on Hugging Face by its name: the rows of one of its splits, which the library `datasets` fetches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rlplay import hub
+
+
+def named_rows(name: str, config: str | None, split: str, told: Callable[[str], object]) -> list[Any]:
+    """The rows of a split of the dataset `name`, or of the one in the folder `name`.
+
+    `config` is one of the dataset's configurations, where it has several; `split` is a split or a slice of it as
+    `datasets` writes them, "train[:1000]" for instance. `told` hears what is being done. Raises ValueError, one line,
+    if there is no such dataset or its hub cannot be reached.
+    """
+    try:
+        import datasets
+    except ImportError as error:
+        raise ValueError(f"dataset {name!r} needs the library datasets ({error}): pip install datasets") from None
+    datasets.disable_progress_bars()  # the terminal belongs to the screen
+    where, problem = "", ""
+    if not Path(name).is_dir():
+        where = "is no file here, and from Hugging Face it "
+        told(f"asking {hub.address()} for {name}")
+        problem = hub.out_of_reach()
+        # What was downloaded before is taken at once instead of after a minute.
+        datasets.config.HF_HUB_OFFLINE |= bool(problem)
+    told(f"loading dataset {name}")
+    try:
+        rows: list[Any] = datasets.load_dataset(name, config, split=split).to_list()
+    except Exception as error:  # it reads whatever files there are, with readers that raise what they like
+        raise ValueError(f"dataset {name!r} {where}cannot be loaded: {_reason(error, problem)}") from error
+    return rows
+
+
+def _reason(error: Exception, problem: str) -> str:
+    # The first line is what happened, and where a configuration has to be chosen the second lists them.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()][:2]
+    if error.__cause__ is not None:
+        lines.append(f"({str(error.__cause__).strip().partition(chr(10))[0]})")
+    reason = " ".join(lines).rstrip(".") or type(error).__name__
+    if problem:
+        return f"{'it was not downloaded before' if isinstance(error, OSError) else reason}, and {problem}"
+    return f"{reason}; dataset_config and dataset_train_split choose" if isinstance(error, ValueError) else reason
