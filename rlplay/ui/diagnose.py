@@ -12,8 +12,8 @@ import numpy as np
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.picture import number
-from rlplay.ui.rising import BY_KNOB, not_risen, risen
-from rlplay.ui.text import literal
+from rlplay.ui.rising import not_risen, risen
+from rlplay.ui.text import BY_KNOB, literal
 
 NO_ADVANTAGE = 1e-6
 """An advantage no larger is rounding noise."""

@@ -17,10 +17,10 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui import pairs, search
-from rlplay.ui.diagnose import BY_KNOB, warning
+from rlplay.ui.diagnose import warning
 from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
-from rlplay.ui.text import literal, quoted
+from rlplay.ui.text import BY_KNOB, literal, quoted
 
 STILL = 1e-4
 """A ratio no further from 1 has not moved."""

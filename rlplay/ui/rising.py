@@ -12,13 +12,12 @@ from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
+from rlplay.ui.text import BY_KNOB
 
 WINDOW = 20
 """Updates that the line is laid through; with fewer, chance leaves nearly every slope open."""
 T95 = 2.101
-"""Student's t with WINDOW − 2 degrees of freedom, 97.5 %: a slope further from 0 than so many standard errors is one."""
-BY_KNOB = " (`k`)"
-"""How to turn the knob just named; of no use in a recording."""
+"""Student's t with WINDOW − 2 degrees of freedom, 97.5 %: so many standard errors are half of a 95 % interval."""
 
 NEAR = 0.9
 """The share of the way from the lowest mean reward to the most that an answer earns, after which little is left."""
@@ -91,7 +90,8 @@ def _ceiling(update: Update, history: History) -> str:
     # Where even the best answer earns less than the mean once was, nothing is reached.
     if not lowest < best >= max(means) or now < lowest + NEAR * (best - lowest):
         return ""
-    return f"{number(now)} on average over the last {len(means[-WINDOW:])} updates, where an answer earns {number(best)} at most"
+    count = min(len(means), WINDOW)
+    return f"{number(now)} on average over the last {count} updates, where an answer earns {number(best)} at most"
 
 
 def _remedies(update: Update, history: History, falls: bool) -> list[str]:

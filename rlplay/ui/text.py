@@ -10,6 +10,9 @@ END = "∎"
 TICK = "\0"
 """Stands for a backtick that is not the beginning or the end of a key's name."""
 
+BY_KNOB = " (`k`)"
+"""How to turn the knob just named; of no use in a recording."""
+
 _SPECIAL = re.compile(r"<\|([^<>|\s]{1,40})\|>|</?s>|<(?:pad|eos|bos|unk)>", re.IGNORECASE)
 
 
