@@ -102,7 +102,7 @@ class RlplayApp(App[int]):
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
-        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels()
+        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
         self.painter = Painter(self)
 

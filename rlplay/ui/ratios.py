@@ -42,7 +42,7 @@ class Ratios:
         if (planned if step is None else step.epochs * step.minibatches) == 1:
             return ONE_STEP_THEN if _past(source) else ONE_STEP
         if step is None or source.live is None or source.live.sampled is None:
-            return "comes with the first step · `s`"
+            return source.coming("comes with the first step · `s`")
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
         band = bounds({"epsilon": 0.2, **source.settings})

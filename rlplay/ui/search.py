@@ -48,7 +48,7 @@ class Search:
     ) -> Picture | str:
         """One bar for each iteration of conjugate gradient; below that a line for each, or for each step tried."""
         if source.live is None or not source.live.searched:
-            return NOTHING if source.live is not None and source.live.steps else NOT_YET
+            return NOTHING if source.live is not None and source.live.steps else source.coming(NOT_YET)
         found, tried = split(source.live.searched)
         limit = _limit(source.settings)
         table = [_trial(trial, limit) for trial in tried] if tried else [_iteration(each) for each in found]

@@ -19,6 +19,7 @@ from rlplay.ui.smooth import smoothed, told
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "comes with the first update · `u`"
+NO_UPDATE = "no finished update is on record"
 GHOSTS = 2
 """Abandoned branches drawn beside the live one."""
 
@@ -33,11 +34,16 @@ class Source:
     live: Update | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     room: Margins = (0, 0)  # for labels, at least
+    replayed: bool = False  # no engine makes what is not there
 
     @property
     def span(self) -> tuple[int, int]:
         """The updates of every axis, so that one update has the same place in all panels."""
         return self.history.extent(GHOSTS)
+
+    def coming(self, words: str) -> str:
+        """What an empty panel says: with what key its plot comes, in an empty recording that none does."""
+        return words if self.history.series("num_tokens")[0] or not self.replayed else NO_UPDATE
 
 
 class View(Protocol):
@@ -119,7 +125,7 @@ class Lines:
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = self.series(source)
         if not series:
-            return "not computed in this run" if source.history.series("num_tokens")[0] else NOTHING_YET
+            return "not computed in this run" if source.history.series("num_tokens")[0] else source.coming(NOTHING_YET)
         series = [each for curve in series for each in with_average(curve, smoothing)]
         return curves(series, signs(source.history.marks), size, log, told(smoothing), source.span, source.room)
 

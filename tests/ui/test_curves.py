@@ -14,7 +14,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.ratios import ONE_STEP, ONE_STEP_THEN
 from rlplay.ui.theme import contrast, palette
 from rlplay.ui.themes import THEMES
-from rlplay.ui.views import GHOST, NOTHING_YET
+from rlplay.ui.views import GHOST, NO_UPDATE, NOTHING_YET
 from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
 from tests.recorded import SETTINGS, synthetic_evaluated, synthetic_update
 
@@ -66,6 +66,23 @@ async def test_before_the_first_update_every_panel_says_which_key_fills_it():
     async with app.run_test(size=(160, 12)):
         assert [panel.render().plain for panel in app.panels] == [NOTHING_YET.replace("`", "")] * 4
         assert [title(panel) for panel in app.panels] == ["Reward", "KL", "Ratio · clip", "Length"]
+
+
+async def test_an_empty_recording_promises_no_update():
+    class Replayed(Host):
+        def compose(self) -> ComposeResult:
+            yield CurvePanels(replayed=True)
+
+    app = Replayed()
+    async with app.run_test(size=(160, 12)):
+        assert [panel.render().plain for panel in app.panels] == [""] * 4, "it has not been read yet"
+        app.query_one(CurvePanels).show(History(), None, CHOSEN)
+        assert [panel.render().plain for panel in app.panels] == [NO_UPDATE] * 4
+        app.query_one(CurvePanels).show(History(), None, {**CHOSEN, "surrogate": "trpo"})
+        assert app.panels[2].render().plain == NO_UPDATE
+        history, _ = recorded(2)
+        app.query_one(CurvePanels).show(history, None, CHOSEN)
+        assert app.panels[2].render().plain == "comes with the first step · s", "at its beginning, before update 1"
 
 
 async def test_no_estimator_is_named_before_the_settings_are_known():

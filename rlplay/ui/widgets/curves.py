@@ -110,8 +110,9 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
             super().__init__()
             self.update = update
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, replayed: bool = False) -> None:
         super().__init__(classes="-words -empty")
+        self.replayed = replayed
         self.border_title = Content(view.title)
         self.view, self.overview = view, OVERVIEW
         self.log_scale = False
@@ -268,7 +269,8 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
     def _draw(self, size: Size) -> Picture | str:
         self.set_class(self.source is None, "-empty")
-        drawn: Picture | str = NOTHING_YET
+        # Nothing is said of a recording before it has been read.
+        drawn: Picture | str = "" if self.replayed else NOTHING_YET
         if self.source is not None:
             drawn = self.view.draw(replace(self.source, room=self.room), size, self.log_scale, self.smoothing)
         self.set_class(isinstance(drawn, str), "-words")
@@ -310,9 +312,10 @@ class CurvePanels(Widget):
 
     DEFAULT_CSS = "CurvePanels { layout: grid; height: 10; CurvePanel.-beyond { display: none; } }"
 
-    def __init__(self, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.panels = [CurvePanel(view) for view in OVERVIEW]
+    def __init__(self, replayed: bool = False) -> None:
+        super().__init__()
+        self.panels = [CurvePanel(view, replayed) for view in OVERVIEW]
+        self._replayed = replayed
         self._stacked = False
         self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
@@ -339,7 +342,8 @@ class CurvePanels(Widget):
             self._stepped, self._settings = live, settings
         self._take(_overview(settings))
         # The ratios of the update before stay until this one has some.
-        source = Source(history, self._stepped, settings if self._stepped is None else self._settings)
+        settings = settings if self._stepped is None else self._settings
+        source = Source(history, self._stepped, settings, replayed=self._replayed)
         waiting = [panel for panel, _ in self._due]  # those that have waited longest come first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
