@@ -63,8 +63,8 @@ def lessons(app: RlplayApp) -> None:
     app.push_screen(LessonsScreen(here, preferences.lessons(), moves), chosen)
 
 
-def label(app: RlplayApp, session: Session | None = None) -> None:
-    """Ask the user about the pairs that wait for labels, in the run on the screen or in another."""
+def label(app: RlplayApp, session: Session | None = None, letter: str = "") -> None:
+    """Ask the user about the pairs that wait for labels, in the run on the screen or in the one called `letter`."""
     from rlplay.ui.labelling import Labelling
     from rlplay.ui.screens.labels import LabelScreen
 
@@ -76,7 +76,7 @@ def label(app: RlplayApp, session: Session | None = None) -> None:
     def closed(_result: None) -> None:
         app.labels = None
 
-    app.labels = LabelScreen(session, Labelling(update, session.asks))
+    app.labels = LabelScreen(session, Labelling(update, session.asks), letter)
     app.push_screen(app.labels, closed)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rlplay.link.messages import Advance, AnyCommand, Pause
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.settings import written
@@ -78,6 +80,15 @@ class Pair:
         one, other = (session.settings_of(compared) for session in self.both)
         told += [(name, one.get(name), other.get(name)) for name in KNOBS]
         return [visible(f"{name} {written(a)} → {written(b)}") for name, a, b in told if a != b]
+
+    @property
+    def alike(self) -> bool:
+        """Whether both have the same answers there, token by token, and the same numbers: a branch until it parts."""
+        one, other = self.updates()
+        if one is None or other is None or one.sampled is None or other.sampled is None:
+            return False
+        numbers = [None if each.finished is None else each.finished.metrics for each in (one, other)]
+        return np.array_equal(one.sampled.token_ids, other.sampled.token_ids) and numbers[0] == numbers[1]
 
     def onward(self, count: int | None) -> list[tuple[Session, AnyCommand]]:
         """Who is told what so that the run behind plays `count` updates, None being all that it lacks.

@@ -45,10 +45,11 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The numbers of a whole run and the changes of its settings, read at once."""
+    """The numbers of a whole run, the settings it began with and how they were changed, read at once."""
 
     history: History
     changes: list[Turn]
+    begun: dict[str, Any] = {}
 
 
 Happening = AnyEvent | Moved | Restored
@@ -117,6 +118,7 @@ class Session:
         self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
         self.last_finished = 0
+        self._begun: dict[str, Any] = {}  # the settings that the run began with
         self._changes: list[Turn] = []
         self._updates: OrderedDict[int, Update] = OrderedDict()
         self._newest: Update | None = None
@@ -168,14 +170,13 @@ class Session:
 
     def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
         """The settings that held in a phase of `update`, whatever was changed since; the latest if there is none."""
-        if update is None or self.started is None:
+        if update is None or not self._begun:
             return self.settings
-        return settings_at(self.started.settings, self._changes, update.number, phase)
+        return settings_at(self._begun, self._changes, update.number, phase)
 
     def settings_after(self, number: int) -> dict[str, Any]:
         """The settings that the update after `number` began with, on top of which a branch is changed."""
-        begun = {} if self.started is None else self.started.settings
-        return settings_at(begun, self._changes, number + 1, "sample")
+        return settings_at(self._begun, self._changes, number + 1, "sample")
 
     @property
     def finished(self) -> int:
@@ -219,7 +220,7 @@ class Session:
                 self._note(event)
                 self.changed.add("log")
             case Restored():
-                self.history, self._changes = event.history, list(event.changes)
+                self.history, self._changes, self._begun = event.history, list(event.changes), event.begun
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update
@@ -237,6 +238,7 @@ class Session:
         match record:
             case Started():
                 self.started, self.failed, self.loading, self.stopped = record, None, None, ""
+                self._begun = record.settings
                 self.changed.add("status")
             case Notice():
                 self.notices.append(record)

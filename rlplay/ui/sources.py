@@ -56,7 +56,7 @@ class LiveSource:
         # An engine that died before it made the run file left nothing to resume.
         resume = self._job.resume or (self._engine is not None and self.path.exists())
         reader = self._open() if self._engine is None and resume else None
-        self._past = None if reader is None else Restored(reader.history(), reader.changes())
+        self._past = None if reader is None else _restored(reader)
         if self._engine is not None:
             await self._engine.close()
         self._engine = EngineProcess()
@@ -197,7 +197,7 @@ class ReplaySource:
         self._queue.put_nowait(event)
 
     def _restore(self) -> None:
-        self._put(Restored(self._reader.history(), self._reader.changes()))
+        self._put(_restored(self._reader))
 
     def _status(self) -> None:
         number = 0 if self._whole is None else self._whole.number
@@ -285,3 +285,7 @@ class ReplaySource:
             numbers = self.recorded()
             if was_newest and numbers:
                 self._go(numbers[-1])
+
+
+def _restored(reader: RunReader) -> Restored:
+    return Restored(reader.history(), reader.changes(), reader.started.settings)

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from textual.widgets import Static
 
-from rlplay.link.messages import Advance, Pause, Prefer, Set
+from rlplay.link.messages import Advance, Pause, Prefer, Recorded, Set
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished
 from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.update import Update
 from rlplay.ui import beside
 from rlplay.ui.abreast import counterpart, level, parting
 from rlplay.ui.app import RlplayApp
@@ -21,7 +22,7 @@ from rlplay.ui.picture import Size
 from rlplay.ui.screens.branch import BranchScreen
 from rlplay.ui.screens.compare import CompareScreen
 from rlplay.ui.screens.labels import LabelScreen
-from rlplay.ui.session import Session
+from rlplay.ui.session import Restored, Session
 from rlplay.ui.sources import ReplaySource
 from rlplay.ui.views import FIRST, SECOND, Source
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
@@ -211,7 +212,7 @@ def test_the_run_behind_catches_up_and_level_ones_go_together():
 def test_differences_are_those_of_the_update_compared():
     one, other = a_session(4), a_session(4)
     for session in (one, other):
-        session.started = synthetic_started()
+        session.apply(Recorded(synthetic_started()))
     other._changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
     pair = Pair(one, other)
     assert pair.differences() == ["beta 0.05 → 0.1"]
@@ -233,12 +234,33 @@ async def test_what_is_different_is_not_said_before_it_is_known():
         second.update(1)
         await settled(pilot)
         app.screen.follow()
-        assert "at update 1, different about B: nothing" in head(app.screen)
+        assert "at update 1 both are the same: settings, answers and numbers" in head(app.screen)
         second.records([Changed(update=2, phase="sample", name="beta", value=0.1, previous=0.05)])
         second.status(1, beta=0.1)
         await settled(pilot)
         app.screen.follow()
-        assert "at update 1 the settings are the same; later in B: beta 0.05 → 0.1" in head(app.screen)
+        assert "settings, answers and numbers; later in B: beta 0.05 → 0.1" in head(app.screen)
+
+
+async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_shares():
+    source, second = Fed(), Fed()
+    app = RlplayApp(source, beside=second)
+    history = History()
+    source.records([synthetic_started()])
+    for number in (1, 2):
+        source.update(number)
+        second.kept[number] = Update(number)
+        for record in synthetic_update(number):
+            second.kept[number].add(record)
+            history.add(record)
+    second.put(Restored(history, [], synthetic_started().settings))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        assert "B is still starting" in head(screen)
+        assert screen.pair.number == 2
+        formulas = [inspector.clipping()[1] for inspector in screen.inspectors]
+        assert "loss of this token" in formulas[1]
+        assert formulas[0] == formulas[1]
 
 
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])
@@ -257,6 +279,7 @@ async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
         await pilot.press("a")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)
+        assert "for run B, nowhere" in app.screen.query_one("Vertical").border_title
         await pilot.press("b", "enter", "escape")
         await settled(pilot)
         assert isinstance(app.screen, CompareScreen)

@@ -223,12 +223,12 @@ They can be compared only as long as the words before the token are the same, an
         from rlplay.ui import dialogues
         from rlplay.ui.app import RlplayApp
 
-        waiting = next((session for session in self.pair.both if session.asks), None)
+        waiting = next((each for each in zip("AB", self.pair.both, strict=True) if each[1].asks), None)
         assert isinstance(self.app, RlplayApp)
         if waiting is None:
             self.notify("Neither run waits for labels.")
         else:
-            dialogues.label(self.app, waiting)
+            dialogues.label(self.app, *waiting[::-1])
 
     def action_panels(self) -> None:
         """On a narrow screen show answers, tokens or curves in turn."""
@@ -247,8 +247,12 @@ def _differing(pair: Pair, width: int) -> Content:
     else:
         there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
         line = f"at update {pair.number}, different about B: {there or 'nothing'}"
+        if pair.alike and not there:
+            line = f"at update {pair.number} both are the same: settings, answers and numbers"
+        elif set_now and not there:
+            line = f"at update {pair.number} the settings are the same"
         if set_now and not there:
-            line = f"at update {pair.number} the settings are the same; later in B: {set_now}"
+            line = f"{line}; later in B: {set_now}"
     return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
 
 

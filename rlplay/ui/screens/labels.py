@@ -89,14 +89,16 @@ update.
         Binding("escape,q", "leave", "later"),
     ]
 
-    def __init__(self, session: Session, labelling: Labelling) -> None:
+    def __init__(self, session: Session, labelling: Labelling, letter: str = "") -> None:
+        """For a session; where two are compared, `letter` is what it is called."""
         super().__init__()
+        self._run = f" · for run {letter}, {session.source.path.stem}" if letter else ""
         self.session, self.labelling = session, labelling
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = "Which answer is better?"
+            panel.border_title = Content(visible(f"Which answer is better?{self._run}"))
             yield Static(id="progress")
             yield Answer(id="prompt")
             with Horizontal():
