@@ -72,7 +72,7 @@ class Layout:
         width, signs = self._wrapped_for
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
         ids = sampled.token_ids[start:end].tobytes()
-        marks = b"" if clips is None else clips[start:end].tobytes()
+        marks = b"" if clips is None or not clips[start:end].any() else clips[start:end].tobytes()
         known = self._wrapped.get(completion)
         if known is not None and known[:2] == (ids, marks):
             return known[2]

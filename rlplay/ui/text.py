@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from rlplay.trace.text import NOTHING, visible
 
@@ -21,6 +22,7 @@ def is_special(piece: str) -> bool:
     return _SPECIAL.fullmatch(piece) is not None
 
 
+@lru_cache(maxsize=16384)
 def token_text(text: str, piece: str, spaces: bool = False) -> str:
     """What one token of a completion shows: `text` is its share of the decoded text, `piece` the token alone."""
     if is_special(piece):

@@ -6,11 +6,12 @@ Measured on 64 × 64 tokens: 9 ms for a full repaint, where one widget per token
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
+from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -126,6 +127,10 @@ class Lines(ScrollView, can_focus=True):
         self._strips.clear()
         self._ground = Style()
 
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """The app's but one: the palette's colours need no translating, which would cost a tenth of the drawing."""
+        return [each for each in super().get_line_filters() if not isinstance(each, ANSIToTruecolor)]
+
     def render_line(self, y: int) -> Strip:
         """Textual asks for the line `y` below the top of the panel."""
         width = self.scrollable_content_region.width
@@ -137,9 +142,27 @@ class Lines(ScrollView, can_focus=True):
         known = self._strips.get(row)
         if known is None:
             segments = list(self.line(row)) if row < self.count() else []
-            strip = Strip(segments).adjust_cell_length(width).apply_style(self._ground)
-            known = self._strips[row] = segments, strip
+            known = self._strips[row] = segments, self._strip(segments, width)
         return known[1]
+
+    def _strip(self, segments: list[Segment], width: int) -> Strip:
+        """These on the panel's ground, neighbours of one style joined: every strip made and every piece costs."""
+        joined: list[Segment] = []
+        texts: list[str] = []
+        last = ground = self._ground
+        left = width
+        for segment in segments:
+            style = ground if segment.style is None else ground + segment.style
+            if style is not last and texts:
+                joined.append(Segment("".join(texts), last))
+                texts = []
+            last = style
+            texts.append(segment.text)
+            left -= segment.cell_length
+        joined.append(Segment("".join(texts), last))
+        if left < 0:
+            return Strip(joined).crop(0, width)
+        return Strip([*joined, Segment(" " * left, ground)] if left else joined, width)
 
     def _hatched(self, y: int, width: int) -> Strip:
         # Backticks count when lines are broken: one that names a key may end a little early.

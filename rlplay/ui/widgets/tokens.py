@@ -279,11 +279,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         if here:
             yield Segment(cell.text, self.palette.cursor)
             return
-        text = cell.text.lstrip(" ")
+        text = cell.text.lstrip(" ") if style.underline or style.strike else cell.text
         blank = len(cell.text) - len(text)
         if blank and text:
             # Lines under and through blanks would join words to one long stroke.
-            yield Segment(" " * blank, Style(bgcolor=style.bgcolor))
+            yield Segment(" " * blank, style.background_style)
         yield Segment(text or cell.text, style)
 
     def _number(self, token: int, cell: Cell) -> Segment:
