@@ -13,7 +13,7 @@ from rlplay import paths
 from rlplay.link.messages import Advance, Imagined, Set, Status
 from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.schema import Job
-from rlplay.trace.branch import branch
+from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
@@ -51,22 +51,31 @@ class Beside:
         self._app.run_worker(follow(session, heard), group="beside", exclusive=True, exit_on_error=False)
 
     async def branch_off(self, number: int, changes: Changes) -> None:
-        """Copy the run up to update `number`, start an engine on the copy and compare the two.
+        """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
 
         It takes the place of an earlier branch, whose engine ends; its run file stays.
         """
         one = self._app.session
         assert one.started is not None
         path = paths.new_run(f"{one.started.scenario}-from-{number}")
+        from rlplay.ui.screens.copying import CopyingScreen
+
+        made, copying = False, CopyingScreen(number)
+        self._app.push_screen(copying, lambda made: dialogues.compare(self._app) if made else None)
         try:
-            await asyncio.to_thread(branch, one.source.path, number, path)
+            await asyncio.to_thread(branch, one.source.path, number, path, copying.going)
+            await self.close()
+            self.session = Session(LiveSource(_job(one.started, path)))
+            self.listen(changes)
+            made = True
         except RunFileError as error:
             self._app.notify(visible(str(error)), severity="error", markup=False)
-            return
-        await self.close()
-        self.session = Session(LiveSource(_job(one.started, path)))
-        self.listen(changes)
-        dialogues.compare(self._app)
+        except Stopped:
+            self._app.notify("No branch was begun.")
+        except asyncio.CancelledError:
+            copying.action_cancel()  # where the app ends, its thread would go on
+            raise
+        copying.over(made)
 
     async def close(self) -> None:
         """End what is followed."""

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+import threading
 
 import msgspec
 import pytest
 from textual.widgets import Static
 
 from rlplay.link.messages import Advance, Pause, Prefer, Recorded, Set
+from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished
 from rlplay.trace.runfile import RunReader, RunWriter
@@ -21,10 +23,12 @@ from rlplay.ui.pair import Pair
 from rlplay.ui.picture import Size
 from rlplay.ui.screens.branch import BranchScreen
 from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.session import Restored, Session
 from rlplay.ui.sources import ReplaySource
 from rlplay.ui.views import FIRST, SECOND, Source
+from rlplay.ui.widgets.said import Said
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import Fed, all_text, playground, settled
 
@@ -309,7 +313,7 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
         second.status(3)
         for _ in range(40):
             await settled(pilot)
-            if second.commands:
+            if second.commands and isinstance(app.screen, CompareScreen):
                 break
         (job,) = jobs
         with RunReader(job.run) as reader:
@@ -322,6 +326,46 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
         await settled(pilot)
         assert len(second.commands) == 2
     assert second.closed == 1
+
+
+async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatch):
+    def copied(_parent, _number, _path, going):
+        halfway.set()
+        while going(0.5):
+            pass
+        raise Stopped
+
+    halfway = threading.Event()
+    monkeypatch.setattr(beside, "branch", copied)
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("b")
+        await settled(pilot)
+        await pilot.press("a", "u", "z", "space", "k", "q")
+        while not halfway.is_set():
+            await pilot.pause()
+        screen = app.screen
+        assert isinstance(screen, CopyingScreen)
+        screen.add_class("-long")
+        while " 50%" not in str(screen.query_one(Said).render()):
+            await pilot.pause()
+        await pilot.press("escape")
+        while app.screen is not app.main:
+            await pilot.pause()
+        assert source.commands == []
+        assert app.beside.session is None
+
+
+def test_of_a_copy_that_is_given_up_nothing_is_left(tmp_path):
+    shares = []
+    path = synthetic_run(tmp_path / "a.rlplay", 4)
+    with pytest.raises(Stopped):
+        branch(path, 3, tmp_path / "b.rlplay", lambda share: shares.append(share) or share < 0.5)
+    assert shares == sorted(shares)
+    assert 0 == shares[0] < shares[-1] < 1
+    assert not list(tmp_path.glob("b*"))
 
 
 async def test_a_branch_begins_after_the_update_that_is_looked_at():
@@ -368,8 +412,6 @@ def test_the_comparison_needs_no_torch():
 
 
 def test_a_branch_of_thinned_updates_keeps_their_numbers(tmp_path):
-    from rlplay.trace.branch import branch
-
     path = synthetic_run(tmp_path / "a.rlplay", 3)
     writer = RunWriter.reopen(path)
     writer._db.execute("DELETE FROM records WHERE number = 2 AND kind = 'sampled'")

@@ -1,0 +1,70 @@
+"""How far the copy of a run has come, while it is made: keys wait for it, and `esc` gives it up."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import ModalScreen
+
+from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.said import Said
+
+_LOOK_AGAIN = 1 / 15
+_PATIENCE = 0.3
+"""Seconds after which somebody who waits is told why; most copies are made by then."""
+_BAR = 20
+
+
+class CopyingScreen(ModalScreen[bool]):
+    """Dismisses with whether the copy was made. `going` is for the thread that copies, all else for the screen's."""
+
+    DEFAULT_CSS = """
+    CopyingScreen { align: center middle; background: transparent; }
+    CopyingScreen Said {
+        display: none; width: 44; height: 3; padding: 0 1; background: $background; border: round $accent;
+        border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted;
+    }
+    CopyingScreen.-long { background: $background 70%; Said { display: block; } }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel")]
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number, self._share = number, 0.0
+        self._cancelled = False
+        self._made: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        told = Said()
+        told.border_title = f"Copying updates 1 to {self._number}" if self._number else "Copying the start of the run"
+        told.border_subtitle = keyed("`esc` cancel")
+        yield told
+
+    def on_mount(self) -> None:
+        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_timer(_PATIENCE, lambda: self.add_class("-long"))
+
+    def going(self, share: float) -> bool:
+        """So much is copied, from 0 to 1; whether it is still wanted."""
+        self._share = share
+        return not self._cancelled
+
+    def over(self, made: bool) -> None:
+        """The copy was made, or given up."""
+        self._made = made
+        self._follow()
+
+    def action_cancel(self) -> None:
+        """Give it up; the screen stays until what was begun is cleared away."""
+        self._cancelled = True
+
+    def _follow(self) -> None:
+        if self._made is not None and self.is_current:
+            self.dismiss(self._made)
+            return
+        filled = round(self._share * _BAR)
+        bar = ("━" * filled, "$primary"), ("━" * (_BAR - filled), "$border")
+        self.query_one(Said).say(Content.assemble(*bar, f" {self._share:>4.0%}  ", "cancelling" * self._cancelled))
