@@ -183,8 +183,9 @@ async def _most(app: RlplayApp, _argument: Any) -> None:
         app.point(*found)
     elif not what:
         what = f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
-    if found is None and app.lens.name == "clip_state":
-        what = _clipping(app)
+    if app.lens.name == "clip_state":
+        settings, (_, state) = app.session.settings_of(app.session.shown), app.tokens.largest()
+        what = _clipping(app) if found is None else f"{what} {clipping.because(settings, int(state))}"
     app.narrator.remark(what, spot(app))  # a toast would cover the token that it speaks of
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from rlplay.scenario.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
-from rlplay.ui.formula.parts import digits, settled
+from rlplay.ui.formula.parts import Numbers, digits, settled
+from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.narrate import STILL
 from rlplay.ui.numbers import plain
 
@@ -38,6 +39,13 @@ def told(update: Update | None, settings: Mapping[str, Any], turns: bool, way: s
         return why(update, settings, turns)
     tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
     return f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the token panel says why."
+
+
+def because(settings: Mapping[str, Any], state: int) -> str:
+    """Why a token in this clip state no longer pulls, in a sentence."""
+    head = why_clipped(settled(settings), Numbers(clip_state=state))[0]
+    reason = head.partition(": ")[2]
+    return f"Here {reason}: it has moved as far as its advantage may push it, and no longer pulls."
 
 
 def why(update: Update | None, settings: Mapping[str, Any], turns: bool = True) -> str:

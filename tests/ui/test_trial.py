@@ -1,0 +1,115 @@
+"""What somebody new asks first: each answer stands on the screen after three key presses at most."""
+
+import pytest
+from textual.widgets import Static
+
+from rlplay.link.messages import Rewind
+from rlplay.scenario.glossary import TERMS
+from rlplay.scenario.presets import resolve
+from rlplay.ui.screens.glossary import GlossaryScreen
+from tests.recorded import synthetic_update
+from tests.ui.stage import CHOSEN, playground, settled, text_of
+
+SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+AS_IT_COMES = {**CHOSEN, "num_minibatches": resolve({}).num_minibatches, "num_iterations": resolve({}).num_iterations}
+MOST = 3
+
+
+async def at_rest(pilot, app, source, number=5):
+    """The main screen after some updates of one optimizer step each, as settings are at first."""
+    for update in range(1, number + 1):
+        source.records(synthetic_update(update, steps=1))
+    source.status(number, **AS_IT_COMES)
+    await settled(pilot)
+
+
+async def press(pilot, *keys):
+    assert len(keys) <= MOST
+    await pilot.press(*keys)
+    await settled(pilot)
+
+
+@SIZES
+async def test_which_token_got_most_credit(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot, app, source)
+        await press(pilot, "c", "x")
+        assert app.narrator.render().plain.startswith("Largest credit: +")
+        assert app.tokens.cursor in app.tokens.largest()[0]
+
+
+@SIZES
+async def test_why_no_token_is_clipped(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot, app, source)
+        await press(pilot, "C", "C")
+        said = app.narrator.render().plain
+        assert said.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")
+        assert "(k, num_iterations)" in said, "and how to see one"
+
+
+@SIZES
+async def test_why_a_token_is_clipped(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.update(1, steps=8)
+        await settled(pilot)
+        await press(pilot, "C", "C", "x")
+        state = app.session.shown.latest_step("clip_state")
+        at = int(app.session.shown.sampled.offsets[app.tokens.cursor[0]]) + app.tokens.cursor[1]
+        reason = "A > 0 and w > 1.2" if state[at] > 0 else "A < 0 and w < 0.8"
+        assert f"Here {reason}: it has moved as far as its advantage may push it" in app.narrator.render().plain
+        if size[0] > 80:  # else the token's panel is another view
+            assert f"clipped: {reason}" in text_of(app.inspector)
+
+
+@SIZES
+async def test_the_glossary_explains_clipping_and_leads_to_it(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot, app, source)
+        await pilot.press("d", *"clip")
+        await settled(pilot)
+        assert isinstance(app.screen, GlossaryScreen)
+        assert app.screen.term is TERMS["Clipping"]
+        assert "the token no longer pulls" in str(app.screen.query_one(Static).render())
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.lens.name == "clip_state"
+        assert "No token is clipped: with one optimizer step" in app.narrator.render().plain
+
+
+@SIZES
+async def test_how_to_go_back_three_updates(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot, app, source)
+        assert "z undo" in " ".join(app.keys.render().plain.split()), "in the footer"
+        await press(pilot, "z", "z", "z")
+        assert source.commands[-1] == Rewind(2)
+
+
+@SIZES
+@pytest.mark.parametrize("keys", ["kb", "kbe"])
+async def test_how_to_change_beta(size, keys):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot, app, source)
+        await press(pilot, *keys)
+        assert app.knobs.name_under_cursor == "beta"
+        frame = app.knobs.query_one("Vertical")
+        assert frame._border_title.plain == "Knobs · ← → or enter change it, then a applies"
+        await pilot.press("right")
+        assert app.knobs.draft.differing() == {"beta": 0.1}
+
+
+@SIZES
+async def test_what_kl_means(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await at_rest(pilot, app, source)
+        await press(pilot, "d", "k", "l")
+        assert app.screen.term is TERMS["KL divergence"]
+        assert "How far apart two policies are" in str(app.screen.query_one(Static).render())
