@@ -60,12 +60,10 @@ class AlgorithmName(_Listed):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from rlplay.scenario.algorithms import PRESETS
-        from rlplay.scenario.spelling import nearest
+        from rlplay.scenario.presets import unknown_algorithm
 
         if value not in PRESETS:
-            near = nearest(value, list(PRESETS))
-            hint = f"did you mean {near!r}?" if near else "'rlplay algorithms' lists them"
-            self.fail(f"unknown algorithm {value!r}; {hint}", param, ctx)
+            self.fail(unknown_algorithm(value), param, ctx)
         return value
 
     def names(self) -> Iterable[str]:

@@ -181,8 +181,15 @@ KNOBS: dict[str, Knob] = {
 }  # fmt: skip
 
 
+_CALLED = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
+"""The two bounds that are turned most, by the letters that papers and people call them by."""
+
+
 def matching(typed: str) -> list[Knob]:
     """The settings in which every word of `typed` is found: by title, by name, then by meaning; all if it is empty."""
     return fitting(
-        typed, KNOBS.values(), lambda knob: (knob.title, knob.name), lambda knob: f"{knob.meaning} {knob.effect}"
+        typed,
+        KNOBS.values(),
+        lambda knob: (knob.title, knob.name, *_CALLED.get(knob.name, ())),
+        lambda knob: f"{knob.meaning} {knob.effect}",
     )

@@ -10,7 +10,7 @@ import msgspec
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import Settings, check
-from rlplay.scenario.spelling import closest
+from rlplay.scenario.spelling import similar
 
 
 def apply(settings: Settings, name: str, value: Any) -> Settings:
@@ -28,8 +28,14 @@ def apply(settings: Settings, name: str, value: Any) -> Settings:
     if name != "algorithm":
         return msgspec.structs.replace(settings, **{name: value})
     if value not in PRESETS:
-        raise ValueError(f"unknown algorithm {value!r}{closest(value, list(PRESETS))}")
+        raise ValueError(unknown_algorithm(value))
     return msgspec.structs.replace(settings, algorithm=value, **PRESETS[value].axes)
+
+
+def unknown_algorithm(name: str) -> str:
+    """What to say of an algorithm that there is not: the nearest ones, and where all are listed."""
+    one, other, third = similar(name, list(PRESETS))
+    return f"unknown algorithm {name!r}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"
 
 
 def resolve(given: dict[str, Any]) -> Settings:

@@ -146,7 +146,7 @@ def takes(name: str) -> str:
     if words := choices(name):
         return f"one of {', '.join(words)}"
     if kind is bool:
-        return "true or false"
+        return "on or off"
     if name == "reward_weights":
         return "a weight for each reward by name, e.g. {correct: 1}"
     if name == "algorithm":
@@ -158,25 +158,34 @@ def takes(name: str) -> str:
     return f"{number} from {written(knob.low)} to {written(knob.high)}{example}"
 
 
+_SWITCHES = {"on": True, "yes": True, "off": False, "no": False}
+"""What people write besides true and false."""
+
+
 def _parsed(name: str, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if _TYPES[name] == float | None and value.lower() in ("", "none", "null"):
         return None
     if name == "reward_weights":
-        try:
+        with contextlib.suppress(msgspec.DecodeError):
             return msgspec.yaml.decode(value)
-        except msgspec.DecodeError:
-            return value
     number = {int: int, float: float, float | None: float}.get(_TYPES[name])
     if number is not None:
         with contextlib.suppress(ValueError):  # then the refusal says what it takes
             return number(value.replace("−", "-"))
-    return value
+    return _SWITCHES.get(value.lower(), value) if _TYPES[name] is bool else value
+
+
+def shown(value: Any) -> str:
+    """A value as the screen writes it: as `written`, but on and off."""
+    return ("off", "on")[value] if isinstance(value, bool) else written(value)
 
 
 def written(value: Any) -> str:
-    """A value as it is typed, to the last digit: 0.0004, none, {correct: 1}."""
+    """A value as files and commands spell it, to the last digit: 0.0004, none, true, {correct: 1}."""
+    if isinstance(value, bool):
+        return str(value).lower()
     if value is None:
         return "none"
     if isinstance(value, dict):

@@ -14,6 +14,12 @@ def nearest(word: str, known: Sequence[str]) -> str | None:
     return next(iter(longer or difflib.get_close_matches(word, known, n=1)), None)
 
 
+def similar(word: str, known: Sequence[str], count: int = 3) -> list[str]:
+    """The `count` known words closest to `word`, those that go on from it first."""
+    ranked = difflib.get_close_matches(word, known, n=len(known), cutoff=0.0)
+    return sorted(ranked, key=lambda other: not (word and other.startswith(word)))[:count]
+
+
 def closest(word: str, known: Sequence[str]) -> str:
     """`; did you mean 'x'?`, or the known words when none is close: the end of an error message.
 

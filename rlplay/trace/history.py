@@ -164,4 +164,6 @@ class History:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, bool):
+        return ("off", "on")[value]
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlplay.link.messages import Advance, AnyCommand, Pause
 from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.settings import written
+from rlplay.scenario.settings import shown
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.session import Session
@@ -79,7 +79,7 @@ class Pair:
         compared = None if now else Update(max(self.number, 1))
         one, other = (session.settings_of(compared) for session in self.both)
         told += [(name, one.get(name), other.get(name)) for name in KNOBS]
-        return [visible(f"{name} {written(a)} → {written(b)}") for name, a, b in told if a != b]
+        return [visible(f"{name} {shown(a)} → {shown(b)}") for name, a, b in told if a != b]
 
     @property
     def alike(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.settings import written
+from rlplay.scenario.settings import shown
 from rlplay.trace.records import Changed
 from rlplay.trace.settings import takes_hold
 from rlplay.trace.text import visible
@@ -21,4 +21,4 @@ def told(changes: Sequence[Changed]) -> str:
 def _line(change: Changed) -> str:
     title = KNOBS[change.name].title if change.name in KNOBS else change.name
     others = f", and {len(change.also)} more with it" if change.also else ""
-    return visible(f"{title} {written(change.previous)} → {written(change.value)}{others}")
+    return visible(f"{title} {shown(change.previous)} → {shown(change.value)}{others}")

@@ -18,7 +18,7 @@ from rlplay.scenario.settings import Settings, check, takes, written
         ("learning_rate", 2.0, "learning_rate is a number from 0 to 1, e.g. 0.0004; got 2.0"),
         ("num_prompts", "2.5", "num_prompts is a whole number from 1 to 1024, e.g. 8; got '2.5'"),
         ("num_prompts", 0, "num_prompts is a whole number from 1 to 1024, e.g. 8; got 0"),
-        ("dynamic_sampling", "maybe", "dynamic_sampling is true or false; got 'maybe'"),
+        ("dynamic_sampling", "maybe", "dynamic_sampling is on or off; got 'maybe'"),
         ("epsilon_high", "abc", "epsilon_high is a number from 0 to 10, or none; got 'abc'"),
         ("returns", "gea", "returns is one of broadcast, to_go, vine, gae; got 'gea'; did you mean 'gae'?"),
         ("returns", "xyzzy", "returns is one of broadcast, to_go, vine, gae; got 'xyzzy'"),

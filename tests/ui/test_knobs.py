@@ -9,7 +9,7 @@ from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.knobs import KNOBS, matching
 from rlplay.scenario.loader import load
 from rlplay.scenario.presets import apply, resolve, validated
-from rlplay.scenario.settings import Settings, written
+from rlplay.scenario.settings import Settings, choices, written
 from rlplay.scenario.share import shared_in
 from rlplay.ui.draft import Draft
 from rlplay.ui.screens.knobs import KnobsScreen
@@ -393,3 +393,59 @@ async def test_the_share_code_of_what_is_set_is_shown_and_copied():
         await pilot.press("Y")
         assert app.clipboard == code
         assert shared_in(code).settings["beta"] == 0.05
+
+
+@pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
+async def test_choices_that_do_not_fit_are_counted_and_listed_below(size):
+    app = Host()
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        listed = app.screen.query_one(KnobList)
+        for name in ("surrogate", "baseline", "kl_estimator", "aggregation"):
+            go_to(app.screen, name)
+            await pilot.pause()
+            row = listed.get_option(name).prompt.plain
+            assert len(row) <= listed.scrollable_content_region.width, "nothing is cut without a word"
+            every = " | ".join(choices(name))
+            below = str(app.screen.query_one(Static).render())
+            cut = not row.endswith(every)
+            assert cut == (f"can be: {every}" in below)
+            assert not cut or " more" in row or " choices" in row
+        assert "k1 | k2 | k3 | full" in listed.get_option("kl_estimator").prompt.plain
+
+
+async def test_switches_are_on_or_off_and_taken_in_every_spelling():
+    app = Host()
+    async with app.run_test(size=(120, 44)) as pilot:
+        screen = app.screen
+        go_to(screen, "dynamic_sampling")
+        row = screen.query_one(KnobList).get_option("dynamic_sampling").prompt.plain
+        assert " off " in row
+        assert row.endswith("on | off")
+        for typed, taken in (("yes", True), ("Off", False), ("true", True), ("no", False), ("on", True)):
+            await pilot.press("enter", *typed, "enter")
+            assert screen.draft.value("dynamic_sampling") is taken
+        assert "was off" in screen.query_one(KnobList).get_option("dynamic_sampling").prompt.plain
+        await pilot.press("y")
+        assert "--set dynamic_sampling=true" in app.clipboard, "as in a file"
+        await pilot.press("enter", *"perhaps", "enter")
+        assert "dynamic_sampling is on or off; got 'perhaps'" in str(screen.query_one(Static).render())
+
+
+async def test_while_finding_the_frame_says_how_to_change_and_to_apply():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await pilot.press("b")
+        assert under_cursor(app)[0] == "beta"
+        assert frame(app.screen)[0] == "Knobs · ← → or enter change it, then a applies"
+
+
+async def test_an_algorithm_that_is_refused_names_those_nearest():
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        go_to(app.screen, "algorithm")
+        await pilot.press("enter", *"grop", "enter")
+        said = str(app.screen.query_one(Static).render())
+        assert "unknown algorithm 'grop'; nearest are grpo, " in said
+        assert "'rlplay algorithms' lists all" in said

@@ -18,18 +18,21 @@ from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.knobs import KNOBS, Knob, matching
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import choices, written
+from rlplay.scenario.settings import choices, shown
 from rlplay.trace.text import visible
 from rlplay.ui.draft import Draft
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
+from rlplay.ui.knob_row import allowed, row
 from rlplay.ui.messages import Compared, Drafted, Wandered
-from rlplay.ui.picture import number
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` take the value · `esc` leave it as it was"
+
+_WIDEST = 400
+"""Cells that every list of choices fits into."""
 
 Changes = list[tuple[str, Any]]
 
@@ -114,6 +117,10 @@ class KnobsScreen(ModalScreen[Changes | None]):
         knobs.focus()
         knobs.highlighted = knobs.get_option_index(self.at) if self.at in KNOBS else 1
 
+    def on_resize(self) -> None:
+        """As many choices as there is room for."""
+        self.call_after_refresh(self._refresh)
+
     @property
     def name_under_cursor(self) -> str:
         """The setting the cursor is on."""
@@ -123,6 +130,8 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @property
     def title_line(self) -> str:
         """The upper line of the frame."""
+        if self.live and isinstance(self.focused, KnobSearch):
+            return "Knobs · `← →` or `enter` change it, then `a` applies"
         if isinstance(self.focused, Input):
             return "Knobs"  # letters and `esc` are the input's
         if not self.live:
@@ -244,7 +253,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
         entry = self._entry
-        entry.value = written(self.draft.value(self.name_under_cursor))
+        entry.value = shown(self.draft.value(self.name_under_cursor))
         entry.add_class("-typing")
         entry.focus()
 
@@ -320,25 +329,13 @@ class KnobsScreen(ModalScreen[Changes | None]):
         return options
 
     def _row(self, knob: Knob) -> Content:
-        changed, idle = self.draft.changed(knob.name), self.draft.idle(knob.name)
-        value = written(self.draft.value(knob.name))
-        ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
-        aside = "no effect" if idle else self._allowed(knob)
-        if changed:
-            aside = f"was {written(self.draft.original(knob.name))}   {aside}"
-        return Content.assemble(
-            ("● " if changed else "  ", "$accent"),
-            (f"{knob.title:<20}", "$text-muted" if idle else ""),
-            (f"{value:<19} ", ink),
-            (aside, "$text-muted"),
-        )
+        return row(self.draft, knob, self._width)
 
-    def _allowed(self, knob: Knob) -> str:
-        """What it can be: words, a range; of the many algorithms the chosen one's title."""
-        if knob.name == "algorithm":
-            chosen = self.draft.value("algorithm")
-            return f"{PRESETS[chosen].title}, {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}"
-        return " | ".join(choices(knob.name)) or _range(knob)
+    @property
+    def _width(self) -> int:
+        """Cells in a line of the list; while there is none yet, as many as anything takes."""
+        listed = self.query(KnobList)
+        return listed.first().scrollable_content_region.width or _WIDEST if listed else _WIDEST
 
     def _detail(self, name: str) -> Content:
         knob = KNOBS[name]
@@ -346,6 +343,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
             Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
             Content(self._effect(knob)),
         ]
+        every = allowed(self.draft, knob, _WIDEST)
+        if choices(name) and not self._row(knob).plain.endswith(every):
+            lines.append(Content.assemble(("can be: ", "$text-muted"), every))
         if idle := self.draft.idle(name):
             lines.append(Content.styled(f"No effect now: {idle}.", "$text-muted"))
         if trouble := self.refused or self.draft.problem:
@@ -380,7 +380,3 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
 def _refuse() -> None:
     raise ValueError("a recorded run cannot be changed; y copies the command that plays it with these settings")
-
-
-def _range(knob: Knob) -> str:
-    return "" if knob.low is None or knob.high is None else f"{number(knob.low)} … {number(knob.high, 6)}"

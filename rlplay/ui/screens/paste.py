@@ -16,7 +16,7 @@ from textual.widgets import Input, Static
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.presets import apply_all, resolve
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import Settings, written
+from rlplay.scenario.settings import Settings, shown
 from rlplay.scenario.share import PREFIX, Shared, shared_in
 from rlplay.trace.text import visible
 from rlplay.ui.widgets.narrator import keyed
@@ -70,9 +70,7 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
             found = changes(shared, self._held, self._scenario)
         except ValueError as error:
             return Content.styled(visible(str(error)), "$error")
-        named = [
-            f"{KNOBS[name].title} {written(getattr(self._held, name))} → {written(v)}" for name, v in found.items()
-        ]
+        named = [f"{KNOBS[name].title} {shown(getattr(self._held, name))} → {shown(v)}" for name, v in found.items()]
         rest = [f"and {len(named) - _SHOWN} more"] * (len(named) > _SHOWN)
         lines = [visible(line) for line in [*named[:_SHOWN], *rest]] or ["All settings are as in the code already."]
         if (shared.scenario, shared.seed) != (self._scenario.name, self._scenario.seed):

@@ -1,0 +1,49 @@
+"""One setting as a line of the knobs: its title, its value, and what else it could be."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.knobs import Knob
+from rlplay.scenario.settings import choices, shown
+from rlplay.ui.draft import Draft
+from rlplay.ui.picture import number
+
+_TITLE, _VALUE = 22, 20
+"""Cells for the mark with the title, and for the value with a blank."""
+
+
+def row(draft: Draft, knob: Knob, width: int) -> Content:
+    """A line of `width` cells; of many choices it holds those that fit and counts the rest."""
+    changed, idle = draft.changed(knob.name), draft.idle(knob.name)
+    ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
+    was = f"was {shown(draft.original(knob.name))}   " if changed else ""
+    aside = "no effect" if idle else allowed(draft, knob, width - _TITLE - _VALUE - len(was))
+    return Content.assemble(
+        ("● " if changed else "  ", "$accent"),
+        (f"{knob.title:<{_TITLE - 2}}", "$text-muted" if idle else ""),
+        (f"{shown(draft.value(knob.name)):<{_VALUE - 1}} ", ink),
+        (was + aside, "$text-muted"),
+    )
+
+
+def allowed(draft: Draft, knob: Knob, room: int) -> str:
+    """What it can be, in `room` cells: words, a range; of the many algorithms the chosen one's title."""
+    if knob.name == "algorithm":
+        chosen = draft.value("algorithm")
+        return f"{PRESETS[chosen].title}, {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}"
+    if isinstance(draft.value(knob.name), bool):
+        return "on | off"
+    if words := choices(knob.name):
+        return _fitted(words, room)
+    return "" if knob.low is None or knob.high is None else f"{number(knob.low)} … {number(knob.high, 6)}"
+
+
+def _fitted(words: tuple[str, ...], room: int) -> str:
+    """As many of the words as there is room for, and how many more there are."""
+    for kept in range(len(words), 0, -1):
+        text = " | ".join(words[:kept]) + f" … +{len(words) - kept} more" * (kept < len(words))
+        if len(text) <= room:
+            return text
+    return f"{len(words)} choices"
