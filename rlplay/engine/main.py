@@ -15,6 +15,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rlplay.link.messages import (
@@ -260,6 +261,8 @@ def main(imports: Callable[[Callable[[str, float], None]], Any] = import_driver)
         return 2
     with contextlib.suppress(OSError, AttributeError):
         os.nice(5)  # the screen answers first where processor time is short
+        # Linux may share it out among sessions first; niceness then counts only within one, and this is another.
+        Path("/proc/self/autogroup").write_text("5")
     try:
         return _run(link, imports)
     finally:

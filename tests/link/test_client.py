@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -100,6 +101,16 @@ async def test_updates_run_and_then_the_engine_stops(screen: Screen) -> None:
     assert partial[0].position == 1
     await screen.engine.close()
     assert screen.engine.exit_status == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no niceness")
+async def test_the_screen_comes_first_where_processor_time_is_short(screen: Screen) -> None:
+    await screen.until(idle)
+    process = screen.engine._process
+    assert process is not None
+    assert os.getpriority(os.PRIO_PROCESS, process.pid) > os.getpriority(os.PRIO_PROCESS, 0)
+    session = Path(f"/proc/{process.pid}/autogroup")
+    assert not session.exists() or session.read_text().endswith(" nice 5\n")
 
 
 async def test_pause_stops_a_free_run_and_a_rewind_goes_back(screen: Screen) -> None:
