@@ -100,3 +100,29 @@ async def test_an_empty_log_says_so():
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert app.text().strip() == "nothing to report"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_what_is_too_long_goes_on_below_where_it_began(session, size):
+    words = " ".join(f"word{n}" for n in range(60))
+    session.apply(LogLine("warning", f"{words}\n    indented {'x' * 300}"))
+    app = Host(session)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        rows = [strip.text.rstrip() for strip in app.screen.query_one(RichLog).lines]
+        first = next(n for n, row in enumerate(rows) if "word0 " in row)
+        begins = rows[first].index("word0")
+        below = rows[first + 1 :]
+        assert len(below) > 4
+        assert all(row[:begins].strip() == "" and row[begins:].strip() for row in below)
+        assert any(row[begins:].startswith("    indented") for row in below)
+        assert " ".join(" ".join([rows[first][begins:], *(row[begins:] for row in below)]).split()).startswith(words)
+        width = app.screen.query_one(RichLog).scrollable_content_region.width
+        assert max(map(len, rows)) <= width
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        await pilot.pause()
+        widest = max(len(strip.text.rstrip()) for strip in app.screen.query_one(RichLog).lines)
+        width = app.screen.query_one(RichLog).scrollable_content_region.width
+        assert width - 8 <= widest <= width, "lines follow a new width"

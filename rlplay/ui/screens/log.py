@@ -24,6 +24,8 @@ from rlplay.ui.widgets.narrator import keyed
 LEVELS = ("debug", "info", "warning", "error")
 _LOOK_AGAIN = 0.5
 _BAR = 24
+_NARROWEST = 20
+"""Cells of a line before the log knows its width."""
 
 
 class LogScreen(ModalScreen[None]):
@@ -67,6 +69,10 @@ class LogScreen(ModalScreen[None]):
         self._follow()
         self.set_interval(_LOOK_AGAIN, self._follow)
 
+    def on_resize(self) -> None:
+        """Lines break elsewhere."""
+        self.call_after_refresh(self._rewrite)
+
     @property
     def lines(self) -> list[tuple[float, LogLine]]:
         """What the filter lets through, oldest first, with the time it came."""
@@ -106,12 +112,14 @@ class LogScreen(ModalScreen[None]):
         log.clear()
         inks = palette(self.app.theme_variables)
         levels = {"debug": inks.muted, "info": inks.text, "warning": inks.warning, "error": inks.error}
+        room = max(log.scrollable_content_region.width, _NARROWEST)
         for at, line in self.lines:
             head, *rest = line.text.split("\n")
-            mark = f"{line.level:<9}", levels[line.level]
-            log.write(Text.assemble((f"{_clock(at)}  ", inks.muted), mark, visible(head)))
-            for more in rest:
-                log.write(Text(f"{'':19}{visible(more)}", style=inks.muted))
+            said = Text.assemble(visible(head), *((f"\n{visible(more)}", inks.muted) for more in rest))
+            lead = Text.assemble((f"{_clock(at)}  ", inks.muted), (f"{line.level:<9}", levels[line.level]))
+            for part in said.wrap(self.app.console, max(room - lead.cell_len, 1)):
+                log.write(lead + part, width=room)
+                lead = Text(" " * lead.cell_len)
         self._written = self._session.log[-1] if self._session.log else None
         if not self.lines:
             log.write(Text("nothing to report", style=inks.muted))
