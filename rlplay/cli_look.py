@@ -12,7 +12,7 @@ import click
 from rlplay.cli_words import ALGORITHM, RUN, SCENARIO
 from rlplay.trace.text import visible, visible_lines
 
-FORMATS = ("npz", "jsonl", "parquet", "tensorboard")
+FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl")
 """What a run can be exported to."""
 
 
@@ -128,11 +128,19 @@ def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]
 def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
     """Write a run's tokens and numbers for other tools.
 
-    npz has arrays, jsonl and parquet a completion per line or row, tensorboard the curves as an event folder.
+    npz has arrays, jsonl and parquet a completion per line or row, tensorboard the curves as an event folder, trl a
+    Python script that trains with TRL under the same settings.
     """
-    from rlplay.trace.export import export as write
+    if kind == "trl":
+        if update is not None:
+            raise click.UsageError("--update does not go with trl: a script is about the whole run; leave it out")
+        from rlplay.scenario.trl_script.page import export_trl
 
-    write(recorded, kind, out, update)
+        export_trl(recorded, out)
+    else:
+        from rlplay.trace.export import export as write
+
+        write(recorded, kind, out, update)
     _echo(f"wrote {out}")
 
 

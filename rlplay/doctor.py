@@ -21,6 +21,7 @@ _OPTIONAL = {
     "pyarrow": "for Parquet datasets and exports",
     "datasets": "for datasets on Hugging Face",
     "tensorboardX": "for exports to TensorBoard",
+    "trl": "for exported TRL scripts (trl==1.16.0)",
 }
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from rlplay.engine.model import LanguageModel
 from rlplay.scenario.settings import Settings
-from rlplay.tasks.task import Example
+from rlplay.tasks.task import Example, heading
 from rlplay.trace.records import Array, Sampled, Scored
 
 
@@ -167,13 +167,6 @@ def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -
         truncated=batch.truncated.cpu().numpy().astype(np.uint8),
         pieces={i: lm.piece(i) for i in set(kept)},
     )
-
-
-def heading(example: Example) -> str:
-    """What the user asks in a prompt: its last user message, or the plain text."""
-    if isinstance(example.prompt, str):
-        return example.prompt
-    return next((m["content"] for m in reversed(example.prompt) if m.get("role") == "user"), "")
 
 
 def candidates(lm: LanguageModel, settings: Settings) -> int:

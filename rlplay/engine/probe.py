@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlplay.engine.batch import Batch, Prompts, candidates, heading
+from rlplay.engine.batch import Batch, Prompts, candidates
 from rlplay.engine.interval import confidence
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.sample import ESTIMATES, TAILS, sample
@@ -31,7 +31,7 @@ from rlplay.link.messages import (
     Tail,
     Writer,
 )
-from rlplay.tasks.task import Example, chat
+from rlplay.tasks.task import Example, chat, heading
 from rlplay.trace.records import Array
 
 AT_ONCE = 32

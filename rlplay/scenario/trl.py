@@ -15,15 +15,15 @@ _LOSS_TYPES = {
 }
 
 _TRAINERS = {
-    "sigmoid": "DPOTrainer with loss_type=sigmoid",
-    "hinge": "DPOTrainer with loss_type=hinge",
-    "ipo": "DPOTrainer with loss_type=ipo",
-    "robust": "DPOTrainer with loss_type=robust",
-    "kto": "KTOTrainer",
-    "simpo": "CPOTrainer with loss_type=simpo",
-    "cpo": "CPOTrainer with loss_type=sigmoid",
-    "sft": "SFTTrainer",
-    "reward": "RewardTrainer",
+    "sigmoid": ("DPOTrainer", "sigmoid"),
+    "hinge": ("DPOTrainer", "hinge"),
+    "ipo": ("DPOTrainer", "ipo"),
+    "robust": ("DPOTrainer", "robust"),
+    "kto": ("KTOTrainer", ""),
+    "simpo": ("CPOTrainer", "simpo"),
+    "cpo": ("CPOTrainer", "sigmoid"),
+    "sft": ("SFTTrainer", ""),
+    "reward": ("RewardTrainer", ""),
 }
 
 _RLOO_OPTIONS = {
@@ -33,13 +33,19 @@ _RLOO_OPTIONS = {
 
 
 def trainer(settings: Settings) -> str | None:
-    """The trainer of TRL with this loss, and its `loss_type` where it has several; None if there is none.
+    """The trainer of TRL with this loss, and its `loss_type` where it has several; None if there is none."""
+    found = trainer_of(settings)
+    return found and " with loss_type=".join(filter(None, found))
+
+
+def trainer_of(settings: Settings) -> tuple[str, str] | None:
+    """The same as class and `loss_type`, which is empty where the class has but one.
 
     Its DPO has no label smoothing, and its ORPO imitates the prompts too.
     """
     if settings.loss_type == "policy_gradient":
         fused = loss_type(settings)
-        return f"GRPOTrainer with loss_type={fused}" if fused else "RLOOTrainer" if _is_rloo(settings) else None
+        return ("GRPOTrainer", fused) if fused else ("RLOOTrainer", "") if _is_rloo(settings) else None
     smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
     return None if smoothed else _TRAINERS.get(settings.loss_type)
 

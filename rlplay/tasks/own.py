@@ -45,7 +45,7 @@ def task_for(scenario: Scenario, told: Callable[[str], object] = str) -> Task:
         bundled = load_task(scenario.task or "")
         task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
     if scenario.prompts is not None:
-        task = msgspec.structs.replace(task, train=[_asked(task, prompt) for prompt in scenario.prompts])
+        task = narrowed(task, scenario.prompts)
     names = list(task.rewards)
     for settings in stage_settings(scenario):
         check_reward_weights(settings.reward_weights, names)
@@ -53,6 +53,11 @@ def task_for(scenario: Scenario, told: Callable[[str], object] = str) -> Task:
         if settings.loss_type == "reward":
             names.append(REWARD_MODEL)
     return task
+
+
+def narrowed(task: Task, prompts: Sequence[str]) -> Task:
+    """`task` with only these training prompts, in this order. Raises OwnError, one line, if it does not have one."""
+    return msgspec.structs.replace(task, train=[_asked(task, prompt) for prompt in prompts])
 
 
 def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
@@ -68,13 +73,17 @@ def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> Non
         if not rewards:
             raise OwnError("there is no reward to maximise: add --reward FILE.py:FUNCTION, or a reward model before")
         return
-    imitates = settings.loss_type == "sft"
-    given = all(e.chosen is not None and (imitates or e.rejected is not None) for e in task.train)
-    if not (given or task.gold or rewards or settings.labeller == "user"):
-        columns = "prompt and completion" if imitates else "prompt, chosen and rejected"
+    if not (brings_answers(task, settings) or task.gold or rewards or settings.labeller == "user"):
+        columns = "prompt and completion" if settings.loss_type == "sft" else "prompt, chosen and rejected"
         raise OwnError(
             f"nothing says which answers are good: give the columns {columns}, a --reward, or --set labeller=user"
         )
+
+
+def brings_answers(task: Task, settings: Settings) -> bool:
+    """Whether the examples come with the answers that are imitated or compared, so that none need be sampled."""
+    imitates = settings.loss_type == "sft"
+    return all(e.chosen is not None and (imitates or e.rejected is not None) for e in task.train)
 
 
 def load_own(

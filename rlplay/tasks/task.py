@@ -33,6 +33,13 @@ class Example(msgspec.Struct, frozen=True):
     rejected: str | None = None
 
 
+def heading(example: Example) -> str:
+    """What the user asks in a prompt: its last user message, or the plain text."""
+    if isinstance(example.prompt, str):
+        return example.prompt
+    return next((m["content"] for m in reversed(example.prompt) if m.get("role") == "user"), "")
+
+
 Environment = Callable[[Example, list[str]], str | None]
 """What answers the model in the middle of an episode: from the example and the model's turns so far to the words of
 the next user message; None ends the episode. A pure function, so that an episode can be played again."""

@@ -1,0 +1,33 @@
+"""Lines of a config in the script: `name=value,` and comments where there is no such name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rlplay.trace.text import visible
+
+Field = str
+
+
+def given(fields: Mapping[str, Any]) -> Iterator[Field]:
+    """A line for each field that has a value."""
+    return (f"{name}={literal(value)}," for name, value in fields.items() if value is not None)
+
+
+def note(text: str) -> Field:
+    """A comment of rlplay's."""
+    return f"# rlplay: {plain(text)}"
+
+
+def plain(text: str) -> str:
+    """Somebody's text for a comment: it stays in its line."""
+    return visible(" ".join(text.split()))
+
+
+def literal(value: Any) -> str:
+    """A value as Python writes it, text in double quotes."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

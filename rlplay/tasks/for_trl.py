@@ -1,0 +1,100 @@
+"""What an exported TRL script takes from rlplay: rows and reward functions in the forms of TRL's trainers.
+
+A row's `prompt` is text or chat messages, and answers have the same form.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rlplay.tasks.own import OwnError
+from rlplay.tasks.task import Example, RewardFunction, Task, heading, total
+from rlplay.trace.pairs import pairs
+from rlplay.trace.runfile import RunReader
+
+Row = dict[str, Any]
+
+
+def prompts(task: Task, least: int = 1) -> list[Row]:
+    """Every training prompt with its columns, again and again until there are `least`: TRL drops a smaller batch."""
+    names = sorted({name for example in task.train for name in example.columns})
+    rows = [{"prompt": e.prompt, **{name: e.columns.get(name) for name in names}} for e in task.train]
+    return _repeated(rows, least)
+
+
+def given_answers(task: Task, least: int = 1) -> list[Row]:
+    """Every training prompt with the answers that it brings along: `chosen`, and `rejected` and `margin` if it has."""
+    rows = [_row(e, e.chosen, e.rejected, e.columns) for e in task.train if e.chosen is not None]
+    return _repeated(_with_margins(rows), least)
+
+
+def recorded_answers(run: str | Path, task: Task, first: int, last: int) -> list[Row]:
+    """The answers that updates `first` to `last` of a recorded run compared, in their order.
+
+    Raises OwnError, one line, if the task does not have their prompts.
+    """
+    known = {heading(example): example for example in task.train}
+    rows = []
+    with RunReader(run) as reader:
+        for number in reader.detailed():
+            for pair in pairs(reader.load(number)) if first <= number <= last else ():
+                if pair.prompt not in known:
+                    raise OwnError(f"{run}: the task {task.name} has no prompt {pair.prompt!r}, which it learned from")
+                rows.append(_row(known[pair.prompt], pair.chosen, pair.rejected, pair.columns))
+    return _with_margins(rows)
+
+
+def imitated(rows: Sequence[Row]) -> list[Row]:
+    """Rows for SFTTrainer: the chosen answers alone."""
+    return [{"prompt": row["prompt"], "completion": row["chosen"]} for row in rows]
+
+
+def one_by_one(rows: Sequence[Row], pairs_at_once: int) -> list[Row]:
+    """Rows for KTOTrainer, which knows good and bad answers and no pairs.
+
+    Of each batch the chosen ones come first, so that the answer before or after one, which TRL reads as an answer to
+    its prompt, belongs to another prompt, as in rlplay.
+    """
+    found = []
+    for start in range(0, len(rows), pairs_at_once):
+        batch = rows[start : start + pairs_at_once]
+        for side in ("chosen", "rejected"):
+            found += [{"prompt": r["prompt"], "completion": r[side], "label": side == "chosen"} for r in batch]
+    return found
+
+
+def summed(function: RewardFunction) -> RewardFunction:
+    """The same reward with one number per completion: the sum, where it scores steps, which TRL does not know."""
+
+    @functools.wraps(function)
+    def scores(**given: Any) -> list[float | None]:
+        return [answer if answer is None else total(answer) for answer in function(**given)]
+
+    return scores
+
+
+def _row(example: Example, chosen: str | None, rejected: str | None, columns: dict[str, Any]) -> Row:
+    said = {"chosen": chosen, "rejected": rejected}
+    answers = {side: _like(example, text) for side, text in said.items() if text is not None}
+    return {"prompt": example.prompt, **answers, "margin": float(columns.get("margin") or 0)}
+
+
+def _with_margins(rows: list[Row]) -> list[Row]:
+    """The same without the column `margin` where it says nothing."""
+    if not any(row["margin"] for row in rows):
+        for row in rows:
+            del row["margin"]
+    return rows
+
+
+def _like(example: Example, text: str) -> str | list[dict[str, str]]:
+    """An answer in the form of its prompt."""
+    return text if isinstance(example.prompt, str) else [{"role": "assistant", "content": text}]
+
+
+def _repeated(rows: list[Row], least: int) -> list[Row]:
+    return list(itertools.islice(itertools.cycle(rows), max(least, len(rows))))

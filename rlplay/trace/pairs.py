@@ -1,0 +1,37 @@
+"""The answers that a recorded update compared: what was asked, which answer was chosen, which rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from rlplay.trace.update import Update
+
+
+class Pair(NamedTuple):
+    """One comparison; `prompt` is what the user said in it, `rejected` is None where an answer is only imitated."""
+
+    prompt: str
+    chosen: str
+    rejected: str | None
+    columns: dict[str, object]
+
+
+def pairs(update: Update) -> Iterator[Pair]:
+    """The comparisons of an update that has been labelled, without those that were left out; texts have no end token.
+
+    An update that learned from rewards has none.
+    """
+    sampled, scored = update.sampled, update.scored
+    if sampled is None or scored is None or not scored.roles:
+        return
+    # Whatever ends an answer is its last token, unless the answer was cut.
+    texts = [
+        "".join(sampled.texts[start : end if cut else end - 1])
+        for (start, end), cut in zip(pairwise(sampled.offsets.tolist()), sampled.truncated.tolist(), strict=True)
+    ]
+    for group, (prompt, columns) in enumerate(zip(sampled.prompts, sampled.columns, strict=True)):
+        found = {scored.roles[row]: texts[row] for row in (sampled.group == group).nonzero()[0]}
+        if "chosen" in found:
+            yield Pair(prompt, found["chosen"], found.get("rejected"), columns)
