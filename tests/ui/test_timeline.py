@@ -1,11 +1,13 @@
 """The timeline: every update with its numbers, to look at or go back to while the engine goes on."""
 
+import pytest
 from textual.widgets import Static
 
 from rlplay.link.messages import Rewind
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.timeline import TimelineScreen
 from rlplay.ui.sources import ReplaySource
 from rlplay.ui.widgets.updates import Updates
@@ -196,3 +198,26 @@ async def test_words_that_stay_do_not_lay_the_screen_out_again(monkeypatch):
         await settled(pilot)
         app.screen._follow()
         assert updated == ["state"]
+
+
+@pytest.mark.parametrize("size", [SIZE, (80, 24)])
+async def test_where_a_replay_stands_is_lit_and_help_says_what_the_marks_mean(tmp_path, size):
+    app = RlplayApp(ReplaySource(synthetic_run(tmp_path / "a.rlplay", 4)))
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        await pilot.press("z", "z")
+        updates = await opened(pilot)
+        lines = all_text(updates).split("\n")
+        assert [line.split()[:3] for line in lines if "◉" in line] == [["▸", "2", "◉"]]
+        assert lines[-1].strip() == str(app.screen.query_one("#state", Static).render()).strip()
+        assert lines[-1].strip() == "■ the replay stands at update 2"
+        for mark in "●·◉◆↶↷":
+            assert mark in told(app)
+        head = app.screen.query_one("#columns", Static)
+        assert str(head.render()).index("reward") + len("reward") == lines[2].index(".") + 4
+        assert head.content_region.x == updates.content_region.x, "numbers stand below their heads"
+        await pilot.press("question_mark")
+        await settled(pilot)
+        assert isinstance(app.screen, HelpScreen)
+        await pilot.press("escape")
+        assert isinstance(app.screen, TimelineScreen)

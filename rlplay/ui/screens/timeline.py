@@ -29,6 +29,21 @@ _TURNS = f"{TURN_MARKS['changed']} changed  {TURN_MARKS['back']} went back  {TUR
 class TimelineScreen(ModalScreen[None]):
     """Follows the run while it is open; the cursor stays where it is."""
 
+    HELP = f"""\
+# Timeline
+
+Every update of the run, newest last: how good its answers were, what held-out prompts gave, how far the policy has gone
+from the reference. The last line is what goes on now. `↑` `↓` `home` `end` or a click move the cursor; `enter` or a
+second click looks at that update, while the engine goes on.
+
+● the state after it is on disk: going back there is quick; · its answers were kept and can be looked at;
+{LOOKED_AT} the main screen shows it. {TURN_MARKS["changed"]} a changed setting first made a difference there,
+{TURN_MARKS["back"]} the run went back to it, {TURN_MARKS["on"]} it went on from there after it had ended.
+
+`z` goes back to an update: those after it are given up, and their curves stay in grey. `b` begins a second run after
+it, with settings you change, and leaves this one as it is.
+"""
+
     DEFAULT_CSS = """
     TimelineScreen { align: center middle; background: $background 70%; }
     TimelineScreen > Vertical {
@@ -45,7 +60,8 @@ class TimelineScreen(ModalScreen[None]):
         Binding("z", "rewind", "go back to it"),
         Binding("b", "branch", "branch from it"),
         Binding("v", "live", "back to live"),
-        Binding("y", "copy", "copy"),
+        Binding("y", "copy", "copy the table"),
+        Binding("question_mark,f1", "help", "help"),
         Binding("escape,g,q", "dismiss", "close"),
     ]
 
@@ -59,7 +75,7 @@ class TimelineScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Timeline"
-            panel.border_subtitle = keyed("`enter` look · `z` go back · `b` branch · `v` live · `esc` close")
+            panel.border_subtitle = keyed("`enter` look · `z` go back · `b` branch · `v` live · `?` help · `esc` close")
             yield Said(id="state")
             yield Said(id="columns")
             yield Updates()
@@ -69,7 +85,7 @@ class TimelineScreen(ModalScreen[None]):
         updates = self.query_one(Updates)
         updates.focus()
         self._follow()
-        self.call_after_refresh(updates.put, self._session.looking)
+        self.call_after_refresh(updates.put, self._session.standing)
         self.set_interval(_LOOK_AGAIN, self._follow)
 
     def on_resize(self) -> None:
@@ -85,7 +101,8 @@ class TimelineScreen(ModalScreen[None]):
         """Take what has happened since."""
         session = self._session
         reached = session.finished
-        known = reached, len(session.history.marks), session.looking, session.history.latest("eval_reward")
+        eval_reward = session.history.latest("eval_reward")
+        known = reached, len(session.history.marks), session.standing, eval_reward, _now(session)
         if known != self._known:
             self._known = known
             updates = self.query_one(Updates)
@@ -93,18 +110,20 @@ class TimelineScreen(ModalScreen[None]):
                 self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
             except RunFileError as error:
                 self.notify(visible(str(error)), severity="error", markup=False)
-            updates.show(Timeline(session.history, reached, *self._on_disk), session.looking, session.source.live)
+            updates.show(Timeline(session.history, reached, *self._on_disk), session.standing, _now(session))
         self._label()
 
     def _label(self) -> None:
         self.query_one("#state", Said).say(state(self._session))
         self.query_one("#columns", Said).say(Content(self.query_one(Updates).head))
-        self.query_one("#told", Said).say(self._told())
+        legend = Content.styled(f"{_DISK}  {_TURNS}", "$text-muted")
+        self.query_one("#told", Said).say(Content("\n").join([self._told(), legend]))
 
     def _told(self) -> Content:
         row = self.query_one(Updates).row
         if row is None:
-            return keyed("What the engine is doing now. `↑` goes back in time; the engine goes on meanwhile.")
+            live = "What the engine is doing now. `↑` goes back in time; the engine goes on meanwhile."
+            return keyed(live if self._session.source.live else "What the replay shows. `↑` goes back in time.")
         if self._asked == row.number:
             question = f"Go back to {_called(row.number)}? {_lost(row.number, self._session.finished)}"
             return keyed(f"{question}\n`z` again goes back, any move keeps everything.")
@@ -113,8 +132,7 @@ class TimelineScreen(ModalScreen[None]):
         state = "No snapshot: going back repeats the updates since the last ● before it." if repeats else ""
         events = " · ".join(mark.text for mark in row.events)
         words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, events]
-        legend = Content.styled(f"{_DISK}  {_TURNS}", "$text-muted")
-        return Content("\n").join([Content(visible(" ".join(filter(None, words)))), legend])
+        return Content(visible(" ".join(filter(None, words))))
 
     @on(Updates.Moved)
     def _moved(self) -> None:
@@ -154,6 +172,12 @@ class TimelineScreen(ModalScreen[None]):
         self.post_message(Perform("live"))
         self.dismiss()
 
+    def action_help(self) -> None:
+        """What the columns and the marks mean, and all keys."""
+        from rlplay.ui.screens.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self))
+
     def action_copy(self) -> None:
         """Copy the table."""
         what, text = self.query_one(Updates).clipping()
@@ -168,11 +192,19 @@ def state(session: Session) -> Content:
         return Content.assemble(
             (f"{LOOKED_AT} looking at update {session.looking}", "bold $warning"), keyed(f" · `v` {back}")
         )
+    if session.source.live and session.failed is not None:
+        return Content.styled("● ended", "bold $error")
     if session.source.live:
         running = session.status is not None and session.status.running
         return Content.assemble(("● live", "bold $success"), " · running" if running else " · paused")
-    shown = session.shown
-    return Content(f"■ replay · update {0 if shown is None else shown.number}")
+    return Content(_now(session))
+
+
+def _now(session: Session) -> str:
+    """What there is besides the updates that are over."""
+    newest = 0 if session.newest is None else session.newest.number
+    live = "now ● live" if session.failed is None else "now ● ended"
+    return live if session.source.live else f"■ the replay stands at {_called(newest)}"
 
 
 def _lost(number: int, finished: int) -> str:

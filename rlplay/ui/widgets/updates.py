@@ -52,16 +52,16 @@ class Updates(Lines):
         self.timeline = Timeline(History(), 0)
         self.cursor: int | None = None
         self.looking: int | None = None
-        self.live = True
+        self.now = "now ● live"
 
     @property
     def row(self) -> Row | None:
         """What the cursor is on; None for the line of what is going on now."""
         return None if self.cursor is None else self.timeline.rows[self.cursor]
 
-    def show(self, timeline: Timeline, looking: int | None, live: bool) -> None:
-        """Take what is known now. The cursor stays on its update, and on the last line if it was there."""
-        self.timeline, self.looking, self.live = timeline, looking, live
+    def show(self, timeline: Timeline, looking: int | None, now: str) -> None:
+        """Take what is known now. The cursor stays on its update, and on the last line, `now`, if it was there."""
+        self.timeline, self.looking, self.now = timeline, looking, now
         if self.cursor is not None and self.cursor > timeline.reached:
             self.cursor = None
         self.rebuild()
@@ -129,9 +129,8 @@ class Updates(Lines):
         here = row == self._place
         yield Segment("▸" if here else " ", self.palette.key)
         if row > self.timeline.reached:
-            now = " now ● live" if self.live else " ■ where the replay stands"
             ink = self.palette.cursor if here else self.palette.good if self.looking is None else self.palette.text
-            yield Segment(f"{now} ", ink)
+            yield Segment(f" {self.now} ", ink)
             yield Segment(f"  {_listed(self.timeline.coming)}", self.palette.warning)
             return
         shown = self.timeline.rows[row]
