@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
 
 FLAGSHIP = "learn-to-think"
+_COMPARED = 8  # runs at once: as many as `overlay.LOOKS` tells apart
 
 _DEVICE = click.option(
     "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
@@ -209,17 +210,18 @@ def replay(recorded: Path) -> int:
 
 
 @click.command(epilog="Example: rlplay compare RUN RUN, each a name that 'rlplay runs' lists")
-@click.argument("one", metavar="RUN", type=RUN)
-@click.argument("other", metavar="RUN", type=RUN)
-def compare(one: Path, other: Path) -> int:
-    """Open two recorded runs side by side.
+@click.argument("recorded", metavar="RUN RUN…", type=RUN, nargs=-1, required=True)
+def compare(recorded: tuple[Path, ...]) -> int:
+    """Open two to eight recorded runs beside each other.
 
-    Curves stand in one plot, answers to the same prompts next to each other.
+    Curves stand in one plot, answers to the same prompts next to each other, those of two runs at a time.
     """
-    _needs_a_terminal(f"rlplay export {shlex.quote(str(one))} --format jsonl --out PATH, and so for the other")
+    if not 2 <= len(recorded) <= _COMPARED:
+        raise click.UsageError(f"compare takes two to {_COMPARED} runs, and got {len(recorded)}")
+    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
     from rlplay.ui.start import compare as open_comparison
 
-    return open_comparison(one, other)
+    return open_comparison(recorded)
 
 
 @click.command()

@@ -298,10 +298,10 @@ async def _branch(app: RlplayApp, argument: Any) -> None:
 
 
 async def _compare(app: RlplayApp, _argument: Any) -> None:
-    if app.beside.session is None:
-        dialogues.branch(app, None)
-    else:
+    if app.beside.sessions:
         dialogues.compare(app)
+    else:
+        dialogues.branch(app, None)
 
 
 async def _probe(app: RlplayApp, argument: Any) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
@@ -38,7 +38,7 @@ from rlplay.ui.player import Player
 from rlplay.ui.preview import Preview
 from rlplay.ui.session import Session, Source
 from rlplay.ui.stage import AppStage
-from rlplay.ui.themes import THEMES, borrowed, quiet
+from rlplay.ui.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.turns import Turns
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
@@ -75,8 +75,8 @@ class RlplayApp(App[int]):
         Binding("escape", "back", "all answers, back to live", show=False),
     ]
 
-    def __init__(self, source: Source, demo: bool = False, beside: Source | None = None) -> None:
-        """On `source`, with its lesson played hands-free in a `demo`, or compared with the source `beside` it."""
+    def __init__(self, source: Source, demo: bool = False, beside: Sequence[Source] = ()) -> None:
+        """On `source`, with its lesson played hands-free in a `demo`, or compared with the sources `beside` it."""
         super().__init__()
         if self.no_color:
             self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
@@ -124,9 +124,9 @@ class RlplayApp(App[int]):
         """The theme's; another's than ours with quieter chrome."""
         variables = super().get_css_variables()
         theme = self.current_theme
-        if theme in THEMES:
-            return variables
-        self.theme_variables = borrowed(variables, theme.dark) if theme.ansi else quiet(variables)
+        if theme not in THEMES:
+            variables = borrowed(variables, theme.dark) if theme.ansi else quiet(variables)
+        self.theme_variables = variables | run_inks(variables, theme.ansi)
         return self.theme_variables
 
     def compose(self) -> ComposeResult:
@@ -152,7 +152,7 @@ class RlplayApp(App[int]):
         self.call_after_refresh(self.listen)
         if self.orients:
             self.call_after_refresh(self.perform, "orientation")
-        if self.beside.session is not None:
+        if self.beside.sessions:
             self.beside.listen()
             dialogues.compare(self)
         # What start-up made stays for good: a collector that looks through it again and again holds up key presses.

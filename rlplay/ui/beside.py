@@ -1,4 +1,4 @@
-"""The run beside the one on the screen: a branch with an engine of its own, or a second recording."""
+"""The runs beside the one on the screen: a branch with an engine of its own, or other recordings."""
 
 from __future__ import annotations
 
@@ -29,16 +29,20 @@ Changes = Sequence[tuple[str, Any]]
 
 
 class Beside:
-    """At most one second session, followed like the first."""
+    """Their sessions, followed like the first."""
 
-    def __init__(self, app: RlplayApp, source: Source | None) -> None:
+    def __init__(self, app: RlplayApp, sources: Sequence[Source]) -> None:
         self._app = app
-        self.session = None if source is None else Session(source)
+        self.sessions = [Session(source) for source in sources]
 
-    def listen(self, changes: Changes | None = None) -> None:
-        """Start its source and take its events. A branch first has its `changes` set and then plays one update."""
-        assert self.session is not None
-        session, waiting = self.session, changes
+    def listen(self) -> None:
+        """Start their sources and take their events."""
+        for session in self.sessions:
+            self._follow(session)
+
+    def _follow(self, session: Session, changes: Changes | None = None) -> None:
+        """Take its events. A branch first has its `changes` set and then plays one update."""
+        waiting = changes
 
         async def heard(_event: Status | Imagined) -> None:
             nonlocal waiting
@@ -48,12 +52,12 @@ class Beside:
                     await session.source.send(Set(name, value))
                 await session.source.send(Advance("update"))
 
-        self._app.run_worker(follow(session, heard), group="beside", exclusive=True, exit_on_error=False)
+        self._app.run_worker(follow(session, heard), group="beside", exit_on_error=False)
 
     async def branch_off(self, number: int, changes: Changes) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
 
-        It takes the place of an earlier branch, whose engine ends; its run file stays.
+        It takes the place of what was there; the engine of an earlier branch ends, and its run file stays.
         """
         one = self._app.session
         assert one.started is not None
@@ -65,8 +69,8 @@ class Beside:
         try:
             await asyncio.to_thread(branch, one.source.path, number, path, copying.going)
             await self.close()
-            self.session = Session(LiveSource(_job(one.started, path)))
-            self.listen(changes)
+            self.sessions = [Session(LiveSource(_job(one.started, path)))]
+            self._follow(self.sessions[0], changes)
             made = True
         except RunFileError as error:
             self._app.notify(visible(str(error)), severity="error", markup=False)
@@ -79,8 +83,8 @@ class Beside:
 
     async def close(self) -> None:
         """End what is followed."""
-        if self.session is not None:
-            await self.session.source.close()
+        self._app.workers.cancel_group(self._app, "beside")
+        await asyncio.gather(*(session.source.close() for session in self.sessions))
 
 
 def _job(started: Started, path: Path) -> Job:

@@ -98,11 +98,11 @@ def branch(app: RlplayApp, number: int | None) -> None:
 
 
 def compare(app: RlplayApp) -> None:
-    """This run and the one beside it."""
+    """This run and those beside it."""
     from rlplay.ui.screens.compare import CompareScreen
 
-    if app.beside.session is not None:
-        app.push_screen(CompareScreen(app.session, app.beside.session))
+    if app.beside.sessions:
+        app.push_screen(CompareScreen([app.session, *app.beside.sessions]))
 
 
 def probe(app: RlplayApp, at: dict[str, Any]) -> None:

@@ -1,9 +1,10 @@
-"""One metric of two runs in one plot: the first as a line, the second dotted."""
+"""One metric of several runs in one plot, and what tells them apart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from textual.content import Content
 
@@ -12,18 +13,42 @@ from rlplay.trace.text import visible
 from rlplay.ui.picture import Picture, Size, number
 from rlplay.ui.plot import Curve, curves
 from rlplay.ui.smooth import told
+from rlplay.ui.themes import RUNS
 from rlplay.ui.timeline import heading
 from rlplay.ui.views import FIRST, SECOND, Source, manner, signs, with_average
 
-LINE, DOTTED = "━", "┅"
+
+@dataclass(frozen=True)
+class Look:
+    """What tells a compared run from the others: its colour, and where there is none, its letter."""
+
+    letter: str
+    ink: str
+    kind: Literal["line", "dotted"]
+
+    @property
+    def mark(self) -> str:
+        """How its curve is drawn, and its letter."""
+        return f"{'━' if self.kind == 'line' else '┅'} {self.letter}"
+
+
+LOOKS = (
+    Look("A", FIRST, "line"),
+    Look("B", SECOND, "dotted"),
+    *(Look(letter, f"${name}", "dotted" if place % 2 else "line") for place, (letter, name) in enumerate(RUNS.items())),
+)
+"""One for each run that can be compared at once."""
+
+Shown = Sequence[tuple[Look, History]]
+"""The runs that are compared; the two that stand side by side come first."""
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """The first of `names` that is recorded, in the source's run and in the `other`."""
+    """The first of `names` that is recorded, in all `runs`."""
 
     names: tuple[str, ...]
-    other: Callable[[], History]
+    runs: Callable[[], Shown]
 
     @property
     def title(self) -> str:
@@ -40,47 +65,53 @@ class Overlay:
         """All that it may show."""
         return self.names
 
-    def state(self, source: Source) -> object:
+    def state(self, _source: Source) -> object:
         """Equal where the same is drawn."""
-        name, runs = self._metric(source), (source.history, self.other())
-        return name, [(run.version(name), run.marks) for run in runs], self._span(source)
+        name = self.metric
+        return name, [(look, run.version(name), run.marks) for look, run in self.runs()], self._span()
 
-    def series(self, source: Source) -> list[Curve]:
-        """Both curves; one that has no points yet is left out."""
-        (mine, values), (its, others) = self._pair(source)
-        both = Curve(mine, values, FIRST), Curve(its, others, SECOND, "dotted" if len(its) > 1 else "line")
-        return [curve for curve in both if curve.updates]
+    def series(self, _source: Source) -> list[Curve]:
+        """The curve of each run; one that has no points yet is left out.
+
+        Two are told apart by their lines, more by the letters on them.
+        """
+        found = []
+        runs = self.runs()
+        for look, run in reversed(runs):  # what is drawn later lies above
+            updates, values = run.series(self.metric)
+            kind = look.kind if len(updates) > 1 else "line"
+            if updates:
+                found.append(Curve(updates, values, look.ink, kind, letter=look.letter if len(runs) > 2 else ""))
+        return found
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
-        """Both runs in one plot."""
+        """All runs in one plot."""
         series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
-        marks = sorted(set(signs([*source.history.marks, *self.other().marks])))
+        marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
         if not series:
-            return "not computed in either run"
-        return curves(series, marks, size, log, told(smoothing), self._span(source), source.room)
+            return "not computed in any of the runs"
+        return curves(series, marks, size, log, told(smoothing), self._span(), source.room)
 
-    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
-        """Above the metric, below both runs' values: at the cursor, else the latest."""
+    def titles(self, _source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+        """Above the metric, below the runs' values: at the cursor, else the latest."""
         when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
-        values = [_value(series, cursor) for series in self._pair(source)]
-        below = Content.assemble(
-            (f"{LINE} A ", FIRST), (values[0], "bold $foreground"),
-            (f"  {DOTTED} B ", SECOND), (values[1], "bold $foreground"),
-        )  # fmt: skip
-        return Content.assemble(visible(heading(self._metric(source))), when), below
+        name = self.metric
+        below = [
+            Content.assemble((f"{look.mark} ", look.ink), (_value(run.series(name), cursor), "bold $foreground"))
+            for look, run in self.runs()
+        ]
+        return Content.assemble(visible(heading(name)), when), Content(" · ").join(below)
 
-    def _span(self, source: Source) -> tuple[int, int]:
-        """The first and the last update of either run, so that what stands one above the other is the same update."""
-        first, last = zip(source.history.extent(), self.other().extent(), strict=True)
+    def _span(self) -> tuple[int, int]:
+        """The first and the last update of any run, so that what stands one above the other is the same update."""
+        first, last = zip(*(run.extent() for _, run in self.runs()), strict=True)
         return min(first), max(last)
 
-    def _metric(self, source: Source) -> str:
-        known = (name for name in self.names if source.history.series(name)[0] or self.other().series(name)[0])
+    @property
+    def metric(self) -> str:
+        """The one that is shown."""
+        known = (name for name in self.names if any(run.series(name)[0] for _, run in self.runs()))
         return next(known, self.names[0])
-
-    def _pair(self, source: Source) -> tuple[Series, Series]:
-        name = self._metric(source)
-        return source.history.series(name), self.other().series(name)
 
 
 def _value(series: Series, cursor: int | None) -> str:

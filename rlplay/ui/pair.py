@@ -1,4 +1,4 @@
-"""Two runs to compare: where they stand, what is different about them, and how the one behind catches up."""
+"""Two runs side by side: where they stand, what is different about them, and how the one behind catches up."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _KEPT = 8
 
 
 class Pair:
-    """The run that was there first and the one beside it, A and B, and the update at which they are compared."""
+    """Two of the runs, called by their letters, and the update at which they are compared."""
 
-    def __init__(self, one: Session, other: Session) -> None:
-        self.both = one, other
+    def __init__(self, one: Session, other: Session, letters: str = "AB") -> None:
+        self.both, self.letters = (one, other), letters
         self.picked: int | None = None  # chosen by hand; else the newest that both have finished
         self._loaded: dict[tuple[int, int], Update | None] = {}
 
@@ -62,16 +62,16 @@ class Pair:
 
     @property
     def starting(self) -> str:
-        """Which of the two is not known yet, "A" or "B"; empty if both are."""
+        """The letter of the one that is not known yet; empty if both are."""
         unknown = (
             letter
-            for letter, session in zip("AB", self.both, strict=True)
+            for letter, session in zip(self.letters, self.both, strict=True)
             if session.failed is None and (session.started is None or session.status is None)
         )
         return next(unknown, "")
 
     def differences(self, now: bool = False) -> list[str]:
-        """What is different about B at the update that is compared, or as it is set `now`: "beta 0 → 0.1"."""
+        """What is different about the other at the update that is compared, or as it is set `now`: "beta 0 → 0.1"."""
         begun = [session.started for session in self.both]
         if begun[0] is None or begun[1] is None:
             return []

@@ -29,7 +29,10 @@ Margins = tuple[int, int]
 
 @dataclass(frozen=True)
 class Curve:
-    """One series. A "right" curve has its own scale, written on the right; `band` is drawn as value ± band."""
+    """One series. A "right" curve has its own scale, written on the right; `band` is drawn as value ± band.
+
+    A `letter` stands on it, where curves are too many for their lines to tell them apart.
+    """
 
     updates: Sequence[int]
     values: Sequence[float]
@@ -37,6 +40,7 @@ class Curve:
     kind: Literal["line", "dotted", "points"] = "line"
     side: Literal["left", "right"] = "left"
     band: Sequence[float] | None = None
+    letter: str = ""
 
 
 def curves(
@@ -76,6 +80,7 @@ def curves(
             edges = [np.clip(_unit(y + sign * np.asarray(curve.band), scale, log), 0, 1) for sign in (1, -1)]
             wide = good & np.isfinite(edges).all(axis=0)
             bands += _band(frame, x[wide], [edge[wide] for edge in edges], height) if wide.any() else []
+    _letters(frame, series, [scales[curve.side == "right"] for curve in series], log)
     rows = _rows(plotext.build(), [curve.style for curve in series])
     left, right = ([top, *[""] * (height - 2), bottom] for top, bottom in labels)
     # Two scales take the colours of their curves; one is as quiet as the other axis.
@@ -136,6 +141,31 @@ def _draw(x: Array, y: Array, kind: str, colour: int, width: int) -> None:
             keep = np.unique([i for part in parts for i in (part[y[part].argmin()], part[y[part].argmax()])])
             x, y = x[keep], y[keep]
         plotext.plot(x.tolist(), y.tolist(), marker="braille", color=colour)
+
+
+def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[tuple[float, float]], log: bool) -> None:
+    """A letter on each curve that has one, in a column of its own as long as there are some."""
+    import plotext
+
+    lettered = [index for index, curve in enumerate(series) if curve.letter]
+    taken: set[int] = set()
+    for place, index in enumerate(lettered):
+        curve = series[index]
+        y = _unit(np.asarray(curve.values, dtype=float), scales[index], log)
+        good = np.isfinite(y)
+        if good.any():
+            x = np.asarray(curve.updates, dtype=float)[good]
+            columns = range(frame.column(x[0]), frame.column(x[-1]) + 1)
+            column = _free(columns, (place + 0.5) / len(lettered), taken)
+            taken.add(column)
+            at = float(np.clip(frame.x(column), x[0], x[-1]))
+            plotext.scatter([at], [float(np.interp(at, x, y[good]))], marker=curve.letter, color=index + 1)
+
+
+def _free(columns: range, share: float, taken: set[int]) -> int:
+    """The column nearest to this share of the way that is not taken; where all are, the one there."""
+    wish = columns[int(len(columns) * share)]
+    return min((column for column in columns if column not in taken), key=lambda it: abs(it - wish), default=wish)
 
 
 def _band(frame: Frame, x: Array, edges: Sequence[Array], height: int) -> list[Span]:

@@ -1,4 +1,4 @@
-"""Opens the screen: on a job, on a recorded run, or on two beside each other."""
+"""Opens the screen: on a job, on a recorded run, or on several beside each other."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rlplay import preferences
@@ -42,9 +43,10 @@ def replay(path: str | Path) -> int:
     return run(RlplayApp(ReplaySource(Path(path))))
 
 
-def compare(one: str | Path, other: str | Path) -> int:
-    """Open two recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
-    return run(RlplayApp(ReplaySource(Path(one)), beside=ReplaySource(Path(other))))
+def compare(runs: Sequence[Path]) -> int:
+    """Open recorded runs beside each other; returns the exit status. RunFileError if one cannot be read."""
+    one, *others = map(ReplaySource, runs)
+    return run(RlplayApp(one, beside=others))
 
 
 def run(app: RlplayApp) -> int:

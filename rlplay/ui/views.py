@@ -178,7 +178,7 @@ def with_average(curve: Curve, smoothing: float) -> list[Curve]:
     if not smoothing or curve.kind == "points" or curve.style == GHOST:
         return [curve]
     average = replace(curve, values=smoothed(curve.values, smoothing), band=None)
-    return [replace(curve, style=GHOST), average]
+    return [replace(curve, style=GHOST, letter=""), average]
 
 
 def single(metric: str) -> Lines:

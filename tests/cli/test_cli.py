@@ -23,6 +23,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.share import Shared
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui import start
+from rlplay.ui.overlay import LOOKS
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.terminal import rlplay
 
@@ -142,6 +143,7 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "learn-to-think", "--dataset", "nowhere.csv"], "--dataset needs --reward"),
         (["replay", "nowhere"], "no run 'nowhere'"),
         (["compare", "nowhere", "elsewhere"], "no run 'nowhere'"),
+        (["compare"], "Missing argument 'RUN RUN…'. Example: rlplay compare RUN RUN"),
         (["export", "nowhere", "--format", "npz", "--out", "x"], "no run 'nowhere'"),
         (["export", "nowhere", "--format", "xls", "--out", "x"], "xls"),
         (["show"], "Missing argument 'SCENARIO'. Example: rlplay show dpo"),
@@ -366,3 +368,14 @@ def test_a_new_scenario_is_written_once_and_can_be_shown(
         assert (status, out, err.count("\n")) == (2, "", 1)
         assert words in err
     assert not (tmp_path / "other.yaml").exists()
+
+
+@pytest.mark.parametrize("count", [1, len(LOOKS), len(LOOKS) + 1])
+def test_as_many_runs_are_compared_as_can_be_told_apart(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, count: int
+) -> None:
+    run = synthetic_run(tmp_path / "a.rlplay", updates=1)
+    status, out, err = called(capsys, "compare", *[str(run)] * count)
+    assert (status, out) == (2, "")
+    fits = "the screen needs a terminal"  # which is asked for only once the number of runs is right
+    assert (fits if count == len(LOOKS) else f"compare takes two to 8 runs, and got {count}") in err

@@ -18,7 +18,7 @@ from rlplay.ui import beside
 from rlplay.ui.abreast import counterpart, level, parting
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.layout import Layout
-from rlplay.ui.overlay import Overlay
+from rlplay.ui.overlay import LOOKS, Overlay
 from rlplay.ui.pair import Pair
 from rlplay.ui.picture import Size
 from rlplay.ui.screens.branch import BranchScreen
@@ -37,9 +37,10 @@ SIZE = (160, 45)
 
 def compared(tmp_path, updates=(4, 3), seeds=(0, 0)):
     runs = [
-        synthetic_run(tmp_path / f"{name}.rlplay", *shape) for name, *shape in zip("ab", updates, seeds, strict=True)
+        ReplaySource(synthetic_run(tmp_path / f"{name}.rlplay", *shape))
+        for name, *shape in zip("abcdefgh", updates, seeds, strict=False)
     ]
-    return RlplayApp(ReplaySource(runs[0]), beside=ReplaySource(runs[1]))
+    return RlplayApp(runs[0], beside=runs[1:])
 
 
 async def opened(pilot):
@@ -153,7 +154,7 @@ def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
     for seed, history in enumerate(histories):
         for number in range(1, 6):
             history.add(synthetic_update(number, seed)[-1])
-    view = Overlay(("none", "reward"), lambda: histories[1])
+    view = Overlay(("none", "reward"), lambda: list(zip(LOOKS, histories, strict=False)))
     picture = view.draw(Source(histories[0]), Size(60, 10), False)
     assert {FIRST, SECOND} <= {str(span.style) for span in picture.content.spans}
     above, below = view.titles(Source(histories[0]), 5, False)
@@ -166,13 +167,85 @@ def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
     assert view.state(Source(histories[0])) != before, "a new point of B is drawn too"
 
 
+@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
+    app = compared(tmp_path, updates=(4, 3, 4), seeds=(0, 1, 2))
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(pilot)
+
+        def seen():
+            number = screen.pair.number
+            asked = ["".join(synthetic_update(number, seed)[0].prompts[0].split()) for seed in range(3)]
+            texts = ["".join(all_text(tokens).split()) for tokens in screen.tokens]
+            letters = "".join(tokens.look.letter for tokens in screen.tokens)
+            return letters, [[seed for seed in range(3) if asked[seed] in text] for text in texts]
+
+        assert seen() == ("AB", [[0], [1]])
+        assert "only in the curves, against A:  ━ C seed 0 → 2" in head(screen)
+        await pilot.press("left_square_bracket", "o")
+        await settled(pilot)
+        assert seen() == ("AC", [[0], [2]])
+        assert screen.pair.number == 2, "the update that was picked"
+        assert "different about C: seed 0 → 2" in head(screen)
+        assert "┅ B seed 0 → 1" in head(screen)
+        assert "Token · C" in str(screen.inspectors[1].border_title)
+        screen.tokens[1].focus()
+        await pilot.press("v", "o")
+        await settled(pilot)
+        assert seen() == ("BC", [[1], [2]]), "the run with the cursor stays"
+        assert screen.pair.number == 3, "B has no fourth"
+        await pilot.press("O", "question_mark")
+        await settled(pilot)
+        assert seen()[0] == "AC"
+        assert "next run beside" in all_words(app.screen)
+
+
+def all_words(screen):
+    return " ".join(str(each.render()) for each in screen.query(Static))
+
+
+async def test_of_two_runs_there_is_no_other(tmp_path):
+    app = compared(tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await pilot.press("o")
+        assert screen.sides == [0, 1]
+        assert any("only these two" in notice.message for notice in app._notifications)
+
+
+def test_many_curves_are_told_apart_by_letters_and_all_values_are_named():
+    runs = []
+    for seed, look in enumerate(LOOKS):
+        runs.append((look, History()))
+        for number in range(1, 9 + seed):
+            runs[-1][1].add(synthetic_update(number, seed)[-1])
+    view = Overlay(("reward",), lambda: runs)
+    for smoothing in (0.0, 0.6):
+        *lines, _axis = view.draw(Source(runs[0][1]), Size(60, 12), False, smoothing).content.plain.split("\n")
+        assert "".join(sorted(filter(str.isalpha, "".join(lines)))) == "ABCDEFGH"
+    _, below = view.titles(Source(runs[0][1]), 3, False)
+    values = [f"{run.series('reward')[1][2]:.3g}" for _, run in runs]
+    assert [part.split()[-1] for part in below.plain.split(" · ")] == values
+
+
+async def test_copying_takes_the_values_of_all_runs(tmp_path):
+    app = compared(tmp_path, updates=(2, 1, 3), seeds=(0, 1, 2))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        lines = screen.curves.panels[0].clipping()[1].split("\n")
+        assert lines[0] == "update,reward A,reward B,reward C"
+        assert [line.split(",")[0] for line in lines[1:]] == ["1", "2", "3"]
+        assert lines[3].startswith("3,,,")
+
+
 def test_what_stands_one_above_the_other_is_the_same_update():
     histories = History(), History()
     for history, updates in zip(histories, (9, 8), strict=True):
         for number in range(1, updates + 1):
             history.add(synthetic_update(number)[-1])
         history.add(synthetic_evaluated(5))
-    views = (Overlay((name,), lambda: histories[1]) for name in ("reward", "eval_reward", "kl"))
+    runs = list(zip(LOOKS, histories, strict=False))
+    views = (Overlay((name,), lambda: runs) for name in ("reward", "eval_reward", "kl"))
     frames = [view.draw(Source(histories[0]), Size(60, 10), False).frame for view in views]
     assert {(frame.first, frame.last) for frame in frames} == {(1, 9)}
 
@@ -226,7 +299,7 @@ def test_differences_are_those_of_the_update_compared():
 
 async def test_what_is_different_is_not_said_before_it_is_known():
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=second)
+    app = RlplayApp(source, beside=[second])
     source.records([synthetic_started()])
     source.update(1)
     async with app.run_test(size=SIZE) as pilot:
@@ -248,7 +321,7 @@ async def test_what_is_different_is_not_said_before_it_is_known():
 
 async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_shares():
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=second)
+    app = RlplayApp(source, beside=[second])
     history = History()
     source.records([synthetic_started()])
     for number in (1, 2):
@@ -270,7 +343,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])
 async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=second)
+    app = RlplayApp(source, beside=[second])
     for each in (source, second):
         each.records([synthetic_started()])
         each.status()
@@ -355,7 +428,7 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         while app.screen is not app.main:
             await pilot.pause()
         assert source.commands == []
-        assert app.beside.session is None
+        assert app.beside.sessions == []
 
 
 def test_of_a_copy_that_is_given_up_nothing_is_left(tmp_path):
@@ -399,7 +472,7 @@ async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):
         await pilot.press("a")
         for _ in range(10):
             await settled(pilot)
-        assert app.beside.session is None
+        assert app.beside.sessions == []
         assert any("no run file at" in notice.message for notice in app._notifications)
 
 

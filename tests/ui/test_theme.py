@@ -15,6 +15,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.update import Update
 from rlplay.ui.capture import capture
 from rlplay.ui.legend import legend
+from rlplay.ui.overlay import LOOKS
 from rlplay.ui.plain import Plain
 from rlplay.ui.start import run as opened
 from rlplay.ui.theme import READABLE, STEPS, contrast, levels, palette
@@ -186,6 +187,20 @@ async def test_other_themes_have_quiet_frames():
                 for behind in (ground, Color.parse(variables["panel"])):
                     assert contrast(Color.parse(variables[words]), behind) >= READABLE, (name, words)
         assert quiet({"background": "#000000", "foreground": "#ffffff"})["text-muted"] != "#ffffff"
+
+
+async def test_the_letters_of_compared_runs_can_be_read_and_told_apart_in_every_theme():
+    app, _ = playground()
+    async with app.run_test() as pilot:
+        for name in (*(theme.name for theme in THEMES), "nord", "solarized-light", "textual-light"):
+            app.theme = name
+            await pilot.pause()
+            variables = app.theme_variables
+            inks = [Color.parse(variables[look.ink.removeprefix("$")]) for look in LOOKS]
+            for ink in inks[2:]:
+                for behind in ("background", "panel"):
+                    assert contrast(ink, Color.parse(variables[behind])) >= READABLE, name
+            assert len({ink.hex for ink in inks}) == len(LOOKS), name
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)

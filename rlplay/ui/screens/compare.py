@@ -1,7 +1,8 @@
-"""Two runs side by side: curves in one plot, the same prompts' answers, the distributions under the cursor."""
+"""Runs beside each other: curves in one plot, the same prompts' answers of two, the distributions at the cursor."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -17,10 +18,9 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.abreast import counterpart, parting
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
-from rlplay.ui.overlay import DOTTED, LINE
+from rlplay.ui.overlay import LOOKS, Shown
 from rlplay.ui.pair import Pair, place
 from rlplay.ui.session import Session
-from rlplay.ui.views import FIRST, SECOND
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
@@ -28,18 +28,22 @@ from rlplay.ui.widgets.said import Said
 
 _LOOK_AGAIN = 0.1
 KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"
+MANY_KEYS = f"`o` other run  {KEYS}"
 LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
 VIEWS = ("answers", "token", "curves")
 
 
 class CompareScreen(ModalScreen[None]):
-    """Follows two sessions, A and B."""
+    """Follows two sessions or more, A, B and so on; two of them stand side by side."""
 
     HELP = """\
 # Compare
 
-Two runs, **A** (━) and **B** (┅), at the same update. With the same seed both are given the same prompts and the same
-random numbers, so that whatever is different comes from what is different about the runs, named in the third line.
+Two runs at the same update, **A** and **B** to begin with, and the curves of all. Two are told apart by their lines
+(━ and ┅), more by the letters on them, too. `o` puts the next run in the place of the one without the cursor.
+
+With the same seed both are given the same prompts and the same random numbers, so that whatever is different comes
+from what is different about the runs, named in the third line.
 
 Answers to the same prompt stand at the same height; the cursor is in both. Below are the distributions at that place.
 They can be compared only as long as the words before the token are the same, and the frame says whether they are.
@@ -55,6 +59,8 @@ They can be compared only as long as the words before the token are the same, an
         Binding("c", "perform('lens')", "colour"),
         Binding("C", "perform('lens_back')", "colour back"),
         Binding("m", "perform('signs')", "marks"),
+        Binding("o", "other(1)", "next run beside the one with the cursor"),
+        Binding("O", "other(-1)", "the run before"),
         Binding("x", "most", "largest value"),
         Binding("y", "perform('copy')", "copy"),
         Binding("a", "label", "label the pairs that wait"),
@@ -63,12 +69,14 @@ They can be compared only as long as the words before the token are the same, an
         Binding("escape,b,q", "dismiss", "close"),
     ]
 
-    def __init__(self, one: Session, other: Session) -> None:
+    def __init__(self, sessions: Sequence[Session]) -> None:
         super().__init__()
-        self.pair = Pair(one, other)
-        self.tokens = PairedTokens((f"{LINE} A ", FIRST)), PairedTokens((f"{DOTTED} B ", SECOND))
+        self.sessions = sessions
+        self.sides = [0, 1]  # which two stand side by side
+        self.pair = Pair(sessions[0], sessions[1])
+        self.tokens = PairedTokens(LOOKS[0]), PairedTokens(LOOKS[1])
         self.inspectors = Inspector(), Inspector()
-        self.curves = ComparedPanels(lambda: other.history)
+        self.curves = ComparedPanels(self._shown)
         self._drawn: object = None
         self._cut = self._cuts()
 
@@ -80,7 +88,8 @@ They can be compared only as long as the words before the token are the same, an
                     yield tokens
                     yield inspector
         yield self.curves
-        yield Static(keyed(LIVE_KEYS if any(each.source.live for each in self.pair.both) else KEYS), id="keys")
+        live = any(session.source.live for session in self.sessions)
+        yield Static(keyed(LIVE_KEYS if live else MANY_KEYS if len(self.sessions) > 2 else KEYS), id="keys")
 
     def on_mount(self) -> None:
         self.tokens[0].partner, self.tokens[1].partner = self.tokens[1], self.tokens[0]
@@ -100,7 +109,7 @@ They can be compared only as long as the words before the token are the same, an
             self._cut = cuts
             self.pair.forget()
         self._head()
-        self.curves.overlay(self.pair.both[0].history)
+        self.curves.overlay()
         self.curves.stand(self.pair.picked)
         lens, chosen, signs = self._look()
         updates = self.pair.updates()
@@ -108,8 +117,8 @@ They can be compared only as long as the words before the token are the same, an
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        for letter, tokens, update in zip("AB", self.tokens, updates, strict=True):
-            number = self.pair.number
+        for tokens, update in zip(self.tokens, updates, strict=True):
+            letter, number = tokens.look.letter, self.pair.number
             tokens.words = f"Update {number} of {letter} comes once it is finished, or was not kept." if number else (
                 "What both have finished is compared here.")  # fmt: skip
             order = [] if update is None or update.sampled is None else list(range(update.completions))
@@ -129,17 +138,34 @@ They can be compared only as long as the words before the token are the same, an
         assert isinstance(app, RlplayApp)
         return LENSES[app.lens_choice or AUTOMATIC["after"]], app.lens_choice is not None, app.signs
 
+    def _shown(self) -> Shown:
+        """All runs, the two that stand side by side first."""
+        others = [index for index in range(len(self.sessions)) if index not in self.sides]
+        return [(LOOKS[index], self.sessions[index].history) for index in (*self.sides, *others)]
+
     def _head(self) -> None:
         lines = [
             Content.assemble(
-                (f"{mark} {letter}  ", f"bold {ink}"),
+                (f"{tokens.look.mark}  ", f"bold {tokens.look.ink}"),
                 (visible(session.source.path.stem), "bold"),
                 f"  {visible(place(session))}",
             )
-            for mark, letter, ink, session in zip((LINE, DOTTED), "AB", (FIRST, SECOND), self.pair.both, strict=True)
-        ]  # fmt: skip
+            for tokens, session in zip(self.tokens, self.pair.both, strict=True)
+        ]
         lines.append(_differing(self.pair, self.size.width))
+        if len(self.sessions) > 2:
+            lines.append(self._others())
         self.query_one("#runs", Said).say(Content("\n").join(lines))
+
+    def _others(self) -> Content:
+        """The runs of which only the curves are shown, and what is different about each."""
+        first = self.tokens[0].look.letter
+        line = Content(f"only in the curves, against {first}:")
+        for index in (index for index in range(len(self.sessions)) if index not in self.sides):
+            look, pair = LOOKS[index], Pair(self.pair.both[0], self.sessions[index])
+            differing = ", ".join(pair.differences()) or "nothing different"
+            line = Content.assemble(line, (f"  {look.mark} ", f"bold {look.ink}"), differing)
+        return line.truncate(self.size.width - 2, ellipsis=True)
 
     def _inspect(self) -> None:
         """Take apart the tokens under the cursors, and say whether they follow the same words."""
@@ -151,8 +177,8 @@ They can be compared only as long as the words before the token are the same, an
         if updates[0] is not None and updates[1] is not None and updates[0].sampled and updates[1].sampled:
             (mine, token), (its, _) = (tokens.cursor for tokens in self.tokens)
             told = _context(parting((updates[0].sampled, mine), (updates[1].sampled, its)), token)
-        for letter, inspector in zip("AB", self.inspectors, strict=True):
-            inspector.caption(Content(f"Token · {letter}"), Content(told))
+        for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
+            inspector.caption(Content(f"Token · {tokens.look.letter}"), Content(told))
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
@@ -181,6 +207,22 @@ They can be compared only as long as the words before the token are the same, an
             return
         if not moved:
             self.notify("Both runs have no update on record before." if step < 0 else "Both have none on record after.")
+        self.follow()
+
+    def action_other(self, step: int) -> None:
+        """Another run beside the one with the cursor, at the same update."""
+        if len(self.sessions) == 2:
+            self.notify("There are only these two runs: rlplay compare takes more.")
+            return
+        side = 0 if self.tokens[1].has_focus else 1
+        stays, runs = self.sides[1 - side], range(len(self.sessions))
+        others = [index for index in runs if index != stays]
+        self.sides[side] = others[(others.index(self.sides[side]) + step) % len(others)]
+        one, other = self.sides
+        pair = Pair(self.sessions[one], self.sessions[other], LOOKS[one].letter + LOOKS[other].letter)
+        pair.picked, self.pair = self.pair.picked, pair
+        self.tokens[side].look = LOOKS[self.sides[side]]
+        self._drawn, self._cut = None, []
         self.follow()
 
     def action_newest(self) -> None:
@@ -223,7 +265,7 @@ They can be compared only as long as the words before the token are the same, an
         from rlplay.ui import dialogues
         from rlplay.ui.app import RlplayApp
 
-        waiting = next((each for each in zip("AB", self.pair.both, strict=True) if each[1].asks), None)
+        waiting = next((each for each in zip(self.pair.letters, self.pair.both, strict=True) if each[1].asks), None)
         assert isinstance(self.app, RlplayApp)
         if waiting is None:
             self.notify("Neither run waits for labels.")
@@ -241,18 +283,19 @@ They can be compared only as long as the words before the token are the same, an
 
 
 def _differing(pair: Pair, width: int) -> Content:
-    """The third line: what the runs are compared at, and what is different about B there."""
+    """The third line: what the runs are compared at, and what is different about the second there."""
+    its = pair.letters[1]
     if pair.starting:
-        line = f"{pair.starting} is still starting; once it has, what is different about B stands here"
+        line = f"{pair.starting} is still starting; once it has, what is different about {its} stands here"
     else:
         there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
-        line = f"at update {pair.number}, different about B: {there or 'nothing'}"
+        line = f"at update {pair.number}, different about {its}: {there or 'nothing'}"
         if pair.alike and not there:
             line = f"at update {pair.number} both are the same: settings, answers and numbers"
         elif set_now and not there:
             line = f"at update {pair.number} the settings are the same"
         if set_now and not there:
-            line = f"{line}; later in B: {set_now}"
+            line = f"{line}; later in {its}: {set_now}"
     return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
 
 

@@ -1,4 +1,4 @@
-"""The parts of the comparison: the same answers side by side, and curves with both runs in them."""
+"""The parts of the comparison: the same answers side by side, and curves with all runs in them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from textual.content import Content
 
-from rlplay.trace.history import History
 from rlplay.ui.abreast import level
 from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.overlay import Overlay
+from rlplay.ui.overlay import Look, Overlay, Shown
 from rlplay.ui.views import Source
 from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
 from rlplay.ui.widgets.tokens import Tokens
@@ -22,19 +21,19 @@ class PairedTokens(Tokens):
 
     partner: PairedTokens | None = None
 
-    def __init__(self, mark: tuple[str, str]) -> None:
-        """`mark` stands before its title: text and style."""
+    def __init__(self, look: Look) -> None:
+        """The mark of `look` stands before its title."""
         super().__init__()
-        self._mark = mark
+        self.look = look
 
     @property
     def title_room(self) -> int:
         """Cells for the words in the upper border, after the mark."""
-        return super().title_room - len(self._mark[0])
+        return super().title_room - len(self.look.mark) - 1
 
     def caption(self, title: Content, subtitle: Content) -> None:
         """The words in the border, with the run's mark."""
-        super().caption(Content.assemble(self._mark, title), subtitle)
+        super().caption(Content.assemble((f"{self.look.mark} ", self.look.ink), title), subtitle)
 
     def _lay_out(self) -> None:
         super()._lay_out()
@@ -46,35 +45,48 @@ class PairedTokens(Tokens):
 
 
 class ComparedPanel(CurvePanel):
-    """One metric of both runs."""
+    """One metric of all runs."""
 
     def __init__(self, view: Overlay) -> None:
         super().__init__(view)
-        self._other = view.other
+        self._runs = view.runs
 
     def action_cycle(self, step: int) -> None:
-        """Show the next of all metrics that either run has recorded."""
-        names = [] if self.source is None else self.source.history.names()
-        names = list(dict.fromkeys([*names, *self._other().names()]))
+        """Show the next of all metrics that a run has recorded."""
+        names = list(dict.fromkeys(name for _, run in self._runs() for name in run.names()))
         if names:
             shown = next((name for name in self.view.metrics if name in names), names[0])
-            self.put(Overlay((names[(names.index(shown) + step) % len(names)],), self._other))
+            self.put(Overlay((names[(names.index(shown) + step) % len(names)],), self._runs))
 
     def action_open(self) -> None:
         """Compare the update under the cursor."""
         if self.cursor is not None:
             self.post_message(UpdatePicked(self.cursor))
 
+    def clipping(self) -> tuple[str, str]:
+        """What copying takes: every value of every run, as comma-separated lines."""
+        assert isinstance(self.view, Overlay)
+        name, runs = self.view.metric, self._runs()
+        columns = [dict(zip(*run.series(name), strict=True)) for _, run in runs]
+        rows = [["update", *(f"{name} {look.letter}" for look, _ in runs)]]
+        rows += [[str(update), *(str(column.get(update, "")) for column in columns)] for update in self._updates()]
+        return "the curves' values", "\n".join(map(",".join, rows))
+
+    def _updates(self) -> list[int]:
+        return sorted({at for _, run in self._runs() for name in self.view.metrics for at in run.series(name)[0]})
+
 
 class ComparedPanels(CurvePanels):
     """Several of them in a row."""
 
-    def __init__(self, other: Callable[[], History]) -> None:
+    def __init__(self, runs: Callable[[], Shown]) -> None:
         super().__init__()
-        self.panels: list[CurvePanel] = [ComparedPanel(Overlay(names, other)) for names in _SHOWN]
+        self._runs = runs
+        self.panels: list[CurvePanel] = [ComparedPanel(Overlay(names, runs)) for names in _SHOWN]
 
-    def overlay(self, history: History) -> None:
-        """Draw the first run as it is now, with the other over it."""
-        drawn = [panel.show(Source(history)) for panel in self.panels]
+    def overlay(self) -> None:
+        """Draw the runs as they are now."""
+        _, first = self._runs()[0]
+        drawn = [panel.show(Source(first)) for panel in self.panels]
         if any(drawn):
             self.align()
