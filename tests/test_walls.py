@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from rlplay.trace.runfile import RunWriter
+from tests.recorded import synthetic_started, synthetic_update
+
 CHECKOUT = Path(__file__).parent.parent
 HEAVY = ("torch", "transformers", "accelerate")
 
@@ -53,6 +56,19 @@ def test_only_the_screen_loads_textual() -> None:
 def test_help_loads_next_to_nothing() -> None:
     loaded = loaded_after("from rlplay.cli import cli; cli.main(['--help'], standalone_mode=False)")
     assert not loaded & {*HEAVY, "numpy", "msgspec", "yaml", "textual", "rlplay.scenario.loader"}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "tensorboard", "trl"])
+def test_exports_load_no_torch(tmp_path: Path, kind: str) -> None:
+    scenario = "{name: sums, title: Sums, question: '?', task: arithmetic}"
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started(scenario_text=scenario))
+    for record in synthetic_update(1):
+        writer.append(record)
+    writer.close()
+    command = ["export", str(writer.path), "--format", kind, "--out", str(tmp_path / "out")]
+    loaded = loaded_after(f"from rlplay.cli import cli; cli.main({command!r}, standalone_mode=False)")
+    assert not loaded & {*HEAVY, "textual"}
+    assert (tmp_path / "out").exists()
 
 
 def test_a_device_that_is_none_is_refused_without_torch() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rlplay.trace.runfile import RunReader
@@ -15,9 +18,10 @@ def write_events(folder: Path, reader: RunReader) -> None:
     that its updates took, pauses left out. Raises RunFileError if tensorboardX is not installed.
     """
     try:
-        from tensorboardX.event_file_writer import EventsWriter
-        from tensorboardX.proto.event_pb2 import Event
-        from tensorboardX.proto.summary_pb2 import Summary
+        with _torch_left_alone():
+            from tensorboardX.event_file_writer import EventsWriter
+            from tensorboardX.proto.event_pb2 import Event
+            from tensorboardX.proto.summary_pb2 import Summary
     except ImportError:
         raise RunFileError("writing for TensorBoard needs tensorboardX: pip install tensorboardX") from None
     folder.mkdir()
@@ -28,3 +32,17 @@ def write_events(folder: Path, reader: RunReader) -> None:
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in metrics.items()]
         writer.write_event(Event(wall_time=now, step=update, summary=Summary(value=values)))
     writer.close()
+
+
+@contextmanager
+def _torch_left_alone() -> Iterator[None]:
+    """An import of torch fails: where there is one tensorboardX loads it, two seconds for tensors that no run has."""
+    modules: dict[str, object] = sys.modules  # type: ignore[assignment]
+    loaded = "torch" in modules
+    if not loaded:
+        modules["torch"] = None
+    try:
+        yield
+    finally:
+        if not loaded:
+            del modules["torch"]

@@ -17,13 +17,17 @@ import pytest
 
 from rlplay import cli
 from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
+from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.presets import apply_all, resolve
 from rlplay.scenario.schema import Scenario, Stage
+from rlplay.scenario.settings import Settings, choices
 from rlplay.scenario.trl import trainer_of
 from rlplay.scenario.trl_script.answers import answer_fields
 from rlplay.scenario.trl_script.limits import hindrance
 from rlplay.scenario.trl_script.page import export_trl
 from rlplay.scenario.trl_script.policy import policy_fields
+from rlplay.scenario.trl_script.section import Origin, section_lines
+from rlplay.scenario.trl_script.stages import Played
 from rlplay.trace.records import Changed, Sampled, Scored, Staged
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
 from tests.parity.ours import SIZES
@@ -207,6 +211,69 @@ LOST: list[tuple[Given, str]] = [
 def test_what_is_lost_is_said_in_a_comment(tmp_path: Path, settings: Given, words: str) -> None:
     comments = [line.strip() for line in script_of(run_of(tmp_path, settings)).splitlines() if "# rlplay: " in line]
     assert any(words in comment for comment in comments)
+
+
+INERT = {
+    "candidates",  # only what is recorded of a run
+    "labeller", "label_noise",  # in the labels that the run recorded
+}  # fmt: skip
+OTHER: dict[str, list[Any]] = {"epsilon_high": [0.3], "delta": [1.5], "off_policy_mask_threshold": [0.5]}
+
+
+def others(name: str, value: Any) -> list[Any]:
+    """Other values of a setting."""
+    if words := choices(name):
+        return [word for word in words if word != value]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, dict):
+        return [{"correct": 0.5}]
+    if name in OTHER:
+        return OTHER[name]
+    return [value + 1 if isinstance(value, int) else value / 2 + 0.01]
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        {"algorithm": "grpo", "beta": 0.1},
+        {"algorithm": "grpo", "beta": 0.1, "kl_ctrl": "ziegler"},
+        {"algorithm": "cispo", "epsilon_high": 5.0, "kl_placement": "loss", "beta": 0.1},
+        {"algorithm": "sapo", "kl_placement": "loss", "beta": 0.1},
+        {"algorithm": "vespo", "kl_placement": "loss", "beta": 0.1},
+        {"algorithm": "rloo"},
+        *({"algorithm": name} for name in ("sft", "reward-model", "robust-dpo", "dpo", "kto", "simpo", "cpo")),
+    ],
+)
+def test_no_setting_is_passed_over_in_silence(base: Given) -> None:
+    """Whatever does something under these settings, changed, changes the script: a field, a comment or a refusal."""
+    before = resolve(base)
+    rewarded = before.loss_type == "policy_gradient"
+    groups = ("sampling", "credit", "objective", "update") if rewarded else ("update", "preferences")
+    more = () if rewarded else ("num_prompts", "max_completion_length", *(["beta"] if before.beta else []))
+    silent = []
+    for name, knob in KNOBS.items():
+        acts = (knob.group in groups or name in more) and knob.applies(msgspec.to_builtins(before))
+        if not acts or name in INERT or (name == "use_bias_correction_kl" and before.kl_placement != "loss"):
+            continue
+        for value in others(name, getattr(before, name)):
+            try:
+                after = apply_all(before, {name: value})
+            except ValueError:
+                continue
+            if _told(before) == _told(after):
+                silent.append(f"{name}={value}")
+    assert silent == []
+
+
+def _told(settings: Settings) -> tuple[Any, ...]:
+    rewarded = settings.loss_type == "policy_gradient"
+    fields = policy_fields(settings, [1.0]) if rewarded else answer_fields(settings, recorded=False)
+    if hindrance(settings):
+        return (hindrance(settings),)
+    stage = Played("", 1, 4, 4, settings, [], None, "")
+    scenario = Scenario(name="sums", title="", question="", task="arithmetic")
+    return (trainer_of(settings), *fields, *section_lines(stage, Origin(scenario, True), "MODEL", "OUT"))
 
 
 def test_a_knob_turned_on_the_way_is_told_and_one_turned_before_it_holds(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def _head(reader: RunReader) -> Iterator[str]:
     yield "#"
     yield "# Prompts and rewards come through rlplay, as in the run; to do without it, put your own in their places."
     yield "# TRL draws prompts and tokens by its own random numbers: the same seed gives other answers than in rlplay."
+    yield "# Start it on one device: each further one would add as many completions to every step."
     yield '# What has no counterpart in TRL says so where it would stand: "# rlplay: …".'
     yield f"# Written by rlplay {__version__} from {plain(reader.path.name)}."
 

@@ -65,4 +65,5 @@ def _left_out(s: Settings) -> Iterator[Field]:
     if s.dynamic_sampling:
         yield note("dynamic_sampling has no counterpart in TRL: groups without signal are not sampled again")
     if s.kl_ctrl != "fixed":
-        yield note(f"kl_ctrl {s.kl_ctrl} has no counterpart in TRL: beta stays what it is")
+        aim = f"target_kl {written(s.target_kl)}, kl_horizon {s.kl_horizon}"
+        yield note(f"kl_ctrl {s.kl_ctrl} ({aim}) has no counterpart in TRL: beta stays what it is")
