@@ -278,7 +278,7 @@ async def test_without_an_answer_on_the_screen_one_types_a_prompt() -> None:
         await settled(pilot)
         await pilot.press("i")
         await settled(pilot)
-        assert app.focused is app.screen.query_one(Input)
+        assert app.focused is app.screen.query_one("#prompt", Input)
         assert "to type a prompt" in " ".join(text_of(app.screen.query_one(ProbeText)).replace("╱", " ").split())
         await pilot.press(*"Hi", "space", *"v", "enter")
         assert source.commands[-1] == Peek(Prefix("Hi v"))
@@ -292,22 +292,46 @@ async def test_without_an_answer_on_the_screen_one_types_a_prompt() -> None:
         assert isinstance(app.screen, ProbeScreen), "escape ends the typing first"
 
 
-async def test_letters_that_are_no_verb_begin_a_prompt_and_never_reach_the_run() -> None:
+@pytest.mark.parametrize("size", SIZES)
+async def test_letters_are_text_in_the_prompt_and_keys_at_the_tokens(size: tuple[int, int]) -> None:
     app, source = playground()
-    async with app.run_test(size=SIZES[0]) as pilot:
+    async with app.run_test(size=size) as pilot:
         screen, asked = await opened(pilot, source)
-        title = screen.query_one(ProbeText)._border_title.plain
-        assert title == "Text · e types another"
-        await pilot.press(*"Hi", "space", *"Ben,u")
-        assert app.focused is screen.query_one(Input)
-        assert screen.query_one("Vertical")._border_subtitle.plain == "enter ask · esc stop typing"
-        await pilot.press("enter")
-        assert asked[-1] == Peek(Prefix("Hi Ben,u"))
-        for key in ("i", "q"):
-            await pilot.press(key, "u", "space", "escape")
+        text, frame = screen.query_one(ProbeText), screen.query_one("Vertical")
+        assert app.focused is text
+        assert "tab types a prompt" in text._border_title.plain
+        await pilot.press("tab")
+        assert app.focused is screen.query_one("#prompt")
+        assert text._border_title.plain == "Text · tab comes back here"
+        assert "what you type goes to the line above" in frame._border_subtitle.plain
+        await pilot.press(*"say ,gu?", "enter")
+        assert [type(question) for question in asked] == [Peek, Peek], "no letter was taken for a key"
+        assert asked[-1] == Peek(Prefix("say ,gu?"))
+        assert app.focused is text
+        await answer(pilot, source, peeked(asked[-1].prefix))
+        await pilot.press("s")
+        assert asked[-1] == Continue(Prefix("say ,gu?"), "policy", TAILS, draw=1)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_letters_that_are_no_key_say_where_they_are_typed_and_never_reach_the_run(size: tuple[int, int]) -> None:
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        screen, asked = await opened(pilot, source)
+        await answer(pilot, source, peeked(asked[0].prefix))
+        for key in ("i", "q", "u", "H"):
+            await pilot.press(key)
             assert app.screen is screen
+            assert "Letters are keys here. tab goes to the prompt" in str(screen.query_one(Static).visual)
         assert {type(command) for command in source.commands} == {Peek}
-        assert "e prompt" in screen.query_one("Vertical")._border_subtitle.plain
+        await pilot.press("tab", "escape")
+        assert app.focused is screen.query_one(ProbeText), "escape ends the typing first"
+        assert "Letters" not in str(screen.query_one(Static).visual)
+        await pilot.press("i", "down")
+        await answer(pilot, source)
+        assert "Letters" not in str(screen.query_one(Static).visual), "something else was done"
+        await pilot.press("escape")
+        assert app.screen is app.main
 
 
 @pytest.mark.parametrize("size", SIZES)

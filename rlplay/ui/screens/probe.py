@@ -17,17 +17,19 @@ from rlplay.link.messages import AnyProbe, EndProbe, Estimate
 from rlplay.trace.text import visible
 from rlplay.ui.session import Session
 from rlplay.ui.text import literal
-from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.narrator import WARN, keyed
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 
 FRAMES = 15
 KEYS = (
     "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `w` who writes · "
-    "`e` prompt · `=` columns · `p` plain · `?` help · `esc` back"
+    "`tab` prompt · `=` columns · `p` plain · `?` help · `esc` back"
 )
-FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `e` prompt · `?` all keys · `esc`"
-PROMPT = "a prompt, then enter"
-TYPING = "`enter` ask · `esc` stop typing"
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `tab` prompt · `?` keys · `esc`"
+PROMPT = "a prompt of your own: tab comes here, enter asks"
+COLUMNS = "columns for the reward, as in answer: 4"
+TYPING = "what you type goes to the line above · `enter` ask · `tab` back to the tokens"
+STRAY = "Letters are keys here. `tab` goes to the prompt, and there they are typed."
 REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, goes on with one."
 ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Asking the engine. It answers between two moments of what it is doing."
@@ -39,9 +41,11 @@ class ProbeScreen(ModalScreen[None]):
     HELP = """\
 # Probe
 
-A prompt, an answer to it, and a **place** in the answer: `← →` move it. The bars are the next-token distributions
-there, under the frozen **reference** and under the **policy** as it is now, at the run's temperature. While the run
-goes on they follow it, update by update.
+A prompt, an answer to it, and a **place** in the answer: `← →` move it. `tab` goes to the line for a prompt of your
+own, where all that you type is text, and back to the tokens, where letters are keys.
+
+The bars are the next-token distributions there, under the frozen **reference** and under the **policy** as it is now,
+at the run's temperature. While the run goes on they follow it, update by update.
 
 `enter` **forces** the chosen candidate: it takes the place, and the model writes the rest anew. What it would have
 written most readily is the greedy tail, `g`. `s` draws six tails, others each time. `w` says who writes on, the policy
@@ -74,12 +78,12 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
     ProbeScreen.-narrow ProbeBars { width: 44; }
     ProbeScreen.-narrow Horizontal { height: 13; }
     ProbeScreen Input {
-        display: none;
         &, &:focus { height: 1; border: none; padding: 0 1; background: $surface; }
-        &.-typing { display: block; }
+        &#columns { display: none; }
+        &#columns.-typing { display: block; }
     }
     """
-    AUTO_FOCUS = ""  # keys are the screen's, until something is typed
+    AUTO_FOCUS = "ProbeText"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1)", "one token back"),
         Binding("right", "move(1)", "one token on"),
@@ -107,14 +111,15 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         self.session = session
         self.probing = session.probing
         self._then = then
-        self._entry = ""  # what is being typed: "prompt" or "columns"
+        self._stray = False  # whether a letter was pressed that is no key
         self._update: int | None = None
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Probe"
             yield Static()
-            yield Input()
+            yield Input(placeholder=PROMPT, id="prompt")
+            yield Input(placeholder=COLUMNS, id="columns")
             with Horizontal():
                 yield ProbeText(self.probing)
                 yield ProbeBars(self.probing)
@@ -137,9 +142,10 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
 
     def _label(self) -> None:
         keys = KEYS if self.size.width > len(KEYS) - 8 else FEW_KEYS
-        self.query_one(Vertical).border_subtitle = keyed(TYPING if self._entry else keys)
-        types = self.live and not self._entry
-        self.query_one(ProbeText).border_title = keyed(f"Text{' · `e` types another' * types}")
+        typing = isinstance(self.focused, Input)
+        self.query_one(Vertical).border_subtitle = keyed(TYPING if typing else keys)
+        hint = " · `tab` comes back here" if typing else " · `tab` types a prompt"
+        self.query_one(ProbeText).border_title = keyed(f"Text{hint * self.live}")
 
     @property
     def live(self) -> bool:
@@ -161,6 +167,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
             self._update = status.update
             await self._ask(self.probing.peek() if again else None)
         if self.probing.changed or self._words() != self.query_one(ProbeBars).words:
+            self._stray = False
             self._draw()
 
     def _draw(self) -> None:
@@ -186,7 +193,8 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
             ),
             Content(""),
         )
-        self.query_one(Static).update(described(probing))
+        self.query_one("#prompt").display = self.live
+        self.query_one(Static).update(keyed(f"▲ {STRAY}", WARN) if self._stray else described(probing))
 
     def _words(self) -> str:
         """Why there are no bars."""
@@ -266,8 +274,8 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
 
     async def action_leave(self) -> None:
         """Stop typing, or go back to the main screen."""
-        if self._entry:
-            self._stop_typing()
+        if isinstance(self.focused, Input):
+            self.query_one(ProbeText).focus()
             return
         await self._ask(EndProbe() if self.probing.asked is not None else None)
         self.dismiss(None)
@@ -275,51 +283,53 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
     # Typing
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that is no verb begins a prompt: what looks like a text is typed into."""
+        """A letter that is no key here was meant as text."""
         letter = event.character or ""
-        if letter.isalpha() and self.focused is None and self.live and event.key not in self.active_bindings:
+        typing = isinstance(self.focused, Input)
+        if letter.isalpha() and not typing and self.live and event.key not in self.active_bindings:
             event.stop()
-            self._type("prompt", letter, PROMPT, begun=True)
+            self._stray = True
+            self._draw()
 
     def action_type(self) -> None:
         """A prompt of one's own."""
-        self._type("prompt", self.probing.prompt, PROMPT)
+        if self.live:
+            self.query_one("#prompt").focus()
 
     def action_columns(self) -> None:
         """What the reward needs to know about the prompt."""
-        columns = self.probing.columns
-        written = yaml.safe_dump(columns, default_flow_style=True, width=10**6).strip()[1:-1] if columns else ""
-        self._type("columns", written, "columns for the reward, as in answer: 4")
-
-    def _type(self, what: str, value: str, hint: str, begun: bool = False) -> None:
-        """Let `what` be typed: in place of `value`, or going on from it where it is only `begun`."""
         if not self.live:
             return
-        self._entry = what
-        entry = self.query_one(Input)
-        entry.value, entry.placeholder, entry.cursor_position = value, hint, len(value)
-        entry.select_on_focus = not begun
+        columns, entry = self.probing.columns, self.query_one("#columns", Input)
+        entry.value = yaml.safe_dump(columns, default_flow_style=True, width=10**6).strip()[1:-1] if columns else ""
         entry.add_class("-typing")
         entry.focus()
-        self._label()
 
-    @on(Input.Submitted)
+    @on(events.DescendantFocus)
+    def _moved(self) -> None:
+        """Say where letters go now; the line for a prompt begins with the one at hand."""
+        prompt, columns = self.query_one("#prompt", Input), self.query_one("#columns", Input)
+        if prompt.has_focus and not prompt.value:
+            prompt.value = self.probing.prompt
+            prompt.select_all()
+        columns.set_class(columns.has_focus, "-typing")
+        self._stray = False
+        self._label()
+        self._draw()
+
+    @on(Input.Submitted, "#prompt")
     async def _typed(self, event: Input.Submitted) -> None:
-        if self._entry == "prompt":
-            await self._ask(self.probing.type(event.value) if event.value else None)
-        else:
-            columns = read_columns(event.value)
-            if isinstance(columns, str):
-                self.probing.refused, self.probing.changed = columns, True
-                return
-            await self._ask(self.probing.give(columns))
-        self._stop_typing()
+        await self._ask(self.probing.type(event.value) if event.value else None)
+        self.query_one(ProbeText).focus()
 
-    def _stop_typing(self) -> None:
-        self._entry = ""
-        self.query_one(Input).remove_class("-typing")
-        self.set_focus(None)
-        self._label()
+    @on(Input.Submitted, "#columns")
+    async def _given(self, event: Input.Submitted) -> None:
+        columns = read_columns(event.value)
+        if isinstance(columns, str):
+            self.probing.refused, self.probing.changed = columns, True
+            return
+        await self._ask(self.probing.give(columns))
+        self.query_one(ProbeText).focus()
 
 
 def read_columns(text: str) -> dict[str, Any] | str | None:

@@ -67,10 +67,10 @@ class ProbePanel(Lines, can_focus=False):
         return self.scrollable_content_region.width
 
 
-class ProbeText(ProbePanel):
+class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
     """Prompt and answer, token by token; the cursor is the place that is asked about."""
 
-    EMPTY = "Press `e` to type a prompt. Or put the cursor on a token of the main screen, then press `i`."
+    EMPTY = "Press `tab` to type a prompt. Or put the cursor on a token of the main screen, then press `i`."
 
     class Place(Message):
         """The mouse points at token `place` of the answer."""
