@@ -16,7 +16,7 @@ import numpy as np
 from textual.content import Content, Span
 
 from rlplay.trace.records import Array
-from rlplay.ui.picture import AXIS, NOTE, Frame, Picture, Size, number
+from rlplay.ui.picture import AXIS, NOISE, NOTE, Frame, Picture, Size, number
 
 MISSING, BAND = "$error", "on $primary 10%"
 _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
@@ -195,7 +195,7 @@ def _scales(series: Sequence[Curve], log: bool) -> list[tuple[float, float]]:
 def _scale(series: Sequence[Curve], log: bool) -> tuple[float, float]:
     """The ends of the axis: zero and a round number, or powers of ten. A band is cut where the axis ends."""
     values = np.concatenate([np.asarray(c.values, dtype=float) for c in series] or [np.zeros(0)])
-    values = values[np.isfinite(values) & ((values > 0) | (not log))]
+    values = values[np.isfinite(values) & ((values >= NOISE) | (not log))]
     if not len(values):
         return 0.0, 0.0
     low, high = float(values.min()), float(values.max())
@@ -212,6 +212,6 @@ def _nice(value: float) -> float:
 def _unit(values: Array, scale: tuple[float, float], log: bool) -> Array:
     low, high = scale
     with np.errstate(invalid="ignore", divide="ignore"):
-        if log and low:  # what is not positive lies infinitely far below
-            return np.asarray(np.log(np.maximum(values, 0.0) / low) / np.log(high / low))
+        if log and low:  # what is not positive lies infinitely far below, and so does what rounding leaves of zero
+            return np.asarray(np.log(np.where(values < NOISE, 0.0, values) / low) / np.log(high / low))
         return np.asarray((values - low) / (high - low or 1.0))

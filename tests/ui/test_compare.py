@@ -18,6 +18,7 @@ from rlplay.ui import beside
 from rlplay.ui.abreast import counterpart, level, parting
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.layout import Layout
+from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.overlay import LOOKS, Overlay
 from rlplay.ui.pair import Pair
 from rlplay.ui.picture import Size
@@ -295,6 +296,31 @@ def test_differences_are_those_of_the_update_compared():
     assert pair.differences() == ["beta 0.05 → 0.1"]
     pair.picked = 2
     assert pair.differences() == []
+
+
+async def test_a_run_that_has_not_come_so_far_is_named(tmp_path):
+    app = compared(tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        screen.post_message(UpdatePicked(4))
+        await settled(pilot)
+        assert "B has come to update 3 only, not to 4" in head(screen)
+
+
+@pytest.mark.parametrize("size", [SIZE, (120, 35), (250, 80)])
+async def test_the_panel_key_lets_each_be_large_in_turn(tmp_path, size):
+    app = compared(tmp_path)
+    heights = []
+    async with app.run_test(size=size) as pilot:
+        screen = await opened(pilot)
+        for _ in range(3):
+            parts = screen.tokens[0], screen.inspectors[0], screen.curves
+            heights.append([part.size.height for part in parts])
+            await pilot.press("p")
+            await settled(pilot)
+    for part, large in zip(zip(*heights, strict=True), range(3), strict=True):
+        assert max(part) == part[large]
+    assert min(row[0] for row in heights) >= 5, "answers stay in sight"
 
 
 async def test_what_is_different_is_not_said_before_it_is_known():

@@ -62,6 +62,12 @@ def test_a_log_scale_has_powers_of_ten_and_marks_what_it_cannot_show():
     assert "×" in rows[-1]
 
 
+def test_what_rounding_leaves_of_zero_does_not_stretch_a_log_scale():
+    rows = lines(curves([Curve([1, 2, 3], [3e-11, 0.02, 0.5], "$primary")], [], SIZE, log=True))
+    assert rows[-2].split()[0] == "0.01"
+    assert "×" in rows[-1]
+
+
 def test_negative_values_get_an_axis_below_zero():
     rows = lines(curves([Curve([1, 2, 3], [-0.2, 0.1, -0.05], "$primary")], [], SIZE))
     assert rows[-2].startswith("−0.2 ")

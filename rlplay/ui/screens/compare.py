@@ -48,6 +48,9 @@ from what is different about the runs, named in the third line.
 Answers to the same prompt stand at the same height; the cursor is in both. Below are the distributions at that place.
 They can be compared only as long as the words before the token are the same, and the frame says whether they are.
 
+`p` makes the answers, the token or the curves large in turn. A ↷ below the curves is where a run went on after it had
+ended, and where a branch did from what it shares with the other.
+
 `u` lets the run that is behind play an update, both where they are level. `space` lets it catch up.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -273,7 +276,7 @@ They can be compared only as long as the words before the token are the same, an
             dialogues.label(self.app, *waiting[::-1])
 
     def action_panels(self) -> None:
-        """On a narrow screen show answers, tokens or curves in turn."""
+        """Answers, tokens or curves in turn: on a wide screen large, on a narrow one alone."""
         here = next(view for view in VIEWS if self.has_class(f"-view-{view}"))
         following = VIEWS[(VIEWS.index(here) + 1) % len(VIEWS)]
         for view in VIEWS:
@@ -284,19 +287,24 @@ They can be compared only as long as the words before the token are the same, an
 
 def _differing(pair: Pair, width: int) -> Content:
     """The third line: what the runs are compared at, and what is different about the second there."""
+    line = _difference(pair)
+    return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
+
+
+def _difference(pair: Pair) -> str:
     its = pair.letters[1]
     if pair.starting:
-        line = f"{pair.starting} is still starting; once it has, what is different about {its} stands here"
-    else:
-        there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
-        line = f"at update {pair.number}, different about {its}: {there or 'nothing'}"
-        if pair.alike and not there:
-            line = f"at update {pair.number} both are the same: settings, answers and numbers"
-        elif set_now and not there:
-            line = f"at update {pair.number} the settings are the same"
-        if set_now and not there:
-            line = f"{line}; later in {its}: {set_now}"
-    return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
+        return f"{pair.starting} is still starting; once it has, what is different about {its} stands here"
+    there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
+    if there:
+        return f"at update {pair.number}, different about {its}: {there}"
+    later = f"; later in {its}: {set_now}" if set_now else ""
+    for letter, session in zip(pair.letters, pair.both, strict=True):
+        if session.finished < pair.number:
+            return f"{letter} has come to update {session.finished} only, not to {pair.number}{later}"
+    if pair.alike:
+        return f"at update {pair.number} both are the same: settings, answers and numbers{later}"
+    return f"at update {pair.number} the settings are the same{later}"
 
 
 def _context(parted: int | None, token: int) -> str:
