@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from huggingface_hub.constants import HF_HUB_CACHE
 from rich.console import Console
 
 import rlplay
@@ -22,6 +23,8 @@ _OPTIONAL = {
     "datasets": "for datasets on Hugging Face",
     "tensorboardX": "for exports to TensorBoard",
     "trl": "for exported TRL scripts (trl==1.16.0)",
+    "textual-serve": "for rlplay serve",
+    "pillow": "for views kept as PNG (w)",
 }
 
 
@@ -40,6 +43,7 @@ def report() -> Iterator[str]:
     yield f"bundled model {size}"
     yield f"scenarios     {', '.join(bundled()) or 'MISSING'}"
     yield f"runs go to    {paths.runs_folder()}{_hindrance(paths.runs_folder())}"
+    yield f"downloads to  {HF_HUB_CACHE} (models by name; HF_HOME changes it)"
 
 
 def _hindrance(folder: Path) -> str:
@@ -63,8 +67,10 @@ def _devices() -> Iterator[str]:
     except Exception as error:
         yield f"devices       torch cannot be imported: {error}"
         return
+    from rlplay.engine.model import set_threads
+
     cores = os.cpu_count() or 1
-    yield f"device        cpu, {cores} {'core' if cores == 1 else 'cores'}, {torch.get_num_threads()} used by torch"
+    yield f"device        cpu, {cores} {'core' if cores == 1 else 'cores'}, {set_threads(None)} for the engine"
     for index in range(torch.cuda.device_count()):
         memory = torch.cuda.get_device_properties(index).total_memory / 2**30
         yield f"device        cuda:{index}, {torch.cuda.get_device_name(index)}, {memory:.0f} GiB"
