@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 
 import click
 
-from rlplay.cli_words import ALGORITHM, RUN, SCENARIO
+from rlplay.cli_words import ALGORITHM, RUN, SCENARIO, WholeNumber
 from rlplay.trace.text import visible, visible_lines
 
 FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl")
@@ -93,11 +95,12 @@ def runs() -> None:
                 reward, started = reader.latest("reward"), reader.started
                 done = str(max(reader.updates(), default=0))
         except RunFileError as error:
-            rows.append((written, path.stem, "cannot be read", "", "", ""))
+            rows.append((written, path.stem, "", "cannot be read", "", ""))
             problems.append(str(error))
             continue
         rows.append((written, path.stem, started.title, started.model, done, _reward(reward)))
-    for line in _table(rows, flush=("update", "reward")):
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in _table(_fitting(rows, room), flush=("update", "reward")):
         _echo(line)
     for problem in problems:
         click.echo(f"rlplay: {visible_lines(problem)}", err=True)
@@ -105,6 +108,18 @@ def runs() -> None:
 
 def _reward(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}".replace("-", "−")
+
+
+def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, ...]]:
+    """The rows without the columns that a run's name tells as well, as far as there is no room for them."""
+    from rich.cells import cell_len
+
+    for name in ("scenario", "written"):
+        if room is None or max(map(cell_len, _table(rows, flush=()))) <= room:
+            break
+        at = rows[0].index(name)
+        rows = [(*row[:at], *row[at + 1 :]) for row in rows]
+    return rows
 
 
 def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]:
@@ -123,7 +138,7 @@ def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]
 @click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
 @click.argument("recorded", metavar="RUN", type=RUN)
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="What to write.")
-@click.option("--update", type=click.IntRange(min=1), metavar="N", help="Only this update's tokens.")
+@click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
 def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
     """Write a run's tokens and numbers for other tools.

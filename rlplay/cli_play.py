@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlplay.cli_words import ALGORITHM, DEVICE, RUN, SCENARIO
+from rlplay.cli_words import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
 from rlplay.curtain import curtain
 
 if TYPE_CHECKING:
@@ -26,12 +26,14 @@ _DEVICE = click.option(
 _CHANGES = (
     click.option(
         "--model",
+        type=PATH,
         metavar="NAME_OR_PATH",
         help="Another model: a Hugging Face name or a local folder. Starts with learning_rate 1e-6, "
         "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
     ),
     click.option(
         "--dataset",
+        type=PATH,
         metavar="FILE_OR_NAME",
         help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column, or a dataset on Hugging Face.",
     ),
@@ -41,12 +43,14 @@ _CHANGES = (
         metavar="SPLIT",
         help="Which of its splits; train[:1000] is its first rows.  [default: train]",
     ),
-    click.option("--reward", metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."),
+    click.option(
+        "--reward", type=PATH, metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."
+    ),
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
-    click.option("--seed", type=int, metavar="N", help="Of all random choices."),
+    click.option("--seed", type=WholeNumber(0), metavar="N", help="Of all random choices."),
     _DEVICE,
-    click.option("--updates", type=click.IntRange(min=1), metavar="N", help="Training updates, at most."),
+    click.option("--updates", type=WholeNumber(1), metavar="N", help="Training updates, at most."),
 )
 
 
@@ -217,7 +221,7 @@ def compare(recorded: tuple[Path, ...]) -> int:
     Curves stand in one plot, answers to the same prompts next to each other, those of two runs at a time.
     """
     if not 2 <= len(recorded) <= _COMPARED:
-        raise click.UsageError(f"compare takes two to {_COMPARED} runs, and got {len(recorded)}")
+        raise click.UsageError(f"compare takes 2 to {_COMPARED} runs, and got {len(recorded)}")
     _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
     from rlplay.ui.start import compare as open_comparison
 
@@ -227,7 +231,7 @@ def compare(recorded: tuple[Path, ...]) -> int:
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
+    "--port", type=WholeNumber(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
 )
 @_with_changes
 def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:

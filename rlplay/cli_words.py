@@ -12,8 +12,9 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     _Word = click.ParamType[str]
     _Found = click.ParamType[Path]
+    _Count = click.ParamType[int]
 else:
-    _Word = _Found = click.ParamType  # not generic at run time before click 8.4
+    _Word = _Found = _Count = click.ParamType  # not generic at run time before click 8.4
 
 
 class _Listed(_Word):
@@ -93,6 +94,25 @@ class DeviceName(_Listed):
         return self.known
 
 
+class WholeNumber(_Count):
+    """A number of something, or a port."""
+
+    name = "number"
+
+    def __init__(self, low: int, high: int | None = None) -> None:
+        """From `low` to `high`, or without end."""
+        self._low, self._high = low, high
+
+    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number, in as few words as possible if it is none."""
+        text = str(value)
+        number = int(text) if text.isdecimal() else None
+        if number is None or number < self._low or (self._high is not None and number > self._high):
+            span = f"{self._low} or more" if self._high is None else f"from {self._low} to {self._high}"
+            self.fail(f"it takes a whole number, {span}, and got {text!r}", param, ctx)
+        return number
+
+
 class RunName(_Found):
     """A recorded run: a path, a name or a part of one, or `last`."""
 
@@ -123,3 +143,4 @@ class RunName(_Found):
 
 
 SCENARIO, ALGORITHM, DEVICE, RUN = ScenarioName(), AlgorithmName(), DeviceName(), RunName()
+PATH = click.Path()  # or a name: nothing is checked here, but the shell completes files

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from rlplay import hub
 from rlplay.pocket import POCKET_PATH
+from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example
 
 
@@ -119,8 +120,8 @@ def load_model(name: str, device: torch.device, told: Callable[[str], object] = 
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # the terminal belongs to the screen
-    path = str(POCKET_PATH) if name == "pocket" else str(Path(name).expanduser()) if _looks_like_path(name) else name
-    if _looks_like_path(name) and not Path(path).is_dir():
+    path = str(POCKET_PATH) if name == "pocket" else str(Path(name).expanduser()) if looks_like_folder(name) else name
+    if looks_like_folder(name) and not Path(path).is_dir():
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
     if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
         raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
@@ -162,7 +163,3 @@ def trainable(lm: LanguageModel, value_head: nn.Module) -> dict[str, Tensor]:
     """Every tensor an update may change, by a stable name; tied weights once."""
     named = {f"policy.{name}": p for name, p in lm.policy.named_parameters() if p.requires_grad}
     return named | {f"value.{name}": p for name, p in value_head.named_parameters()}
-
-
-def _looks_like_path(name: str) -> bool:
-    return name.startswith((".", "/", "~")) or name.count("/") > 1

@@ -13,7 +13,7 @@ import yaml
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.course import course_of, stage_problems
 from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.names import bundled, folder, looks_like_dataset, looks_like_path
+from rlplay.scenario.names import bundled, folder, looks_like_dataset, looks_like_folder, looks_like_path
 from rlplay.scenario.presets import resolve, stage_settings
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
@@ -290,6 +290,8 @@ def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
 
 def _present(scenario: Scenario) -> Scenario:
     _dataset_present(scenario)
+    if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
+        raise ScenarioError(f"model {scenario.model}: no such folder")
     for entry in scenario.reward:
         file = entry.rpartition(":")[0]
         if not Path(file).is_file():

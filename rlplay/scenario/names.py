@@ -27,6 +27,11 @@ def looks_like_path(name: str) -> bool:
     return name.endswith((".yaml", ".yml")) or "/" in name or "\\" in name
 
 
+def looks_like_folder(name: str) -> bool:
+    """Whether a model's `name` means a folder rather than a name on Hugging Face's hub: `./mine`, `a/b/c`."""
+    return name.startswith((".", "/", "~")) or name.count("/") > 1
+
+
 def looks_like_dataset(name: str) -> bool:
     """Whether `name`, if there is no such file, means a dataset on Hugging Face's hub: `trl-lib/tldr`, `imdb`."""
     return re.fullmatch(r"[\w-][\w.-]*/[\w.-]+|[\w-]+", name) is not None and not name.endswith(DATA_FILES)

@@ -105,6 +105,22 @@ def test_runs_are_a_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
         assert cell_len(line) == len(head)
 
 
+def test_runs_leave_out_what_a_run_is_called_for_where_there_is_no_room(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    synthetic_run(tmp_path / "home" / "runs" / "2026-01-02_03-04-05_learn-to-think.rlplay", updates=1)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    heads = []
+    for columns in (120, 80, 70):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        head, line = called(capsys, "runs")[1].splitlines()
+        assert cell_len(line) <= columns
+        heads.append(head.split())
+    assert heads[0] == ["written", "run", "scenario", "model", "update", "reward"]
+    assert heads[1] == ["written", "run", "model", "update", "reward"]
+    assert heads[2] == ["run", "model", "update", "reward"]
+
+
 def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = called(capsys, "runs")
     assert status == 0
@@ -129,7 +145,10 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "--set", "algorithm=grop"], "unknown algorithm 'grop'; nearest are grpo, "),
         (["run", "--reward", "foo"], "FILE.py:FUNCTION, e.g. score.py:short; got 'foo'"),
         (["--reward", "score.py"], "FILE.py:FUNCTION, e.g. score.py:short; got 'score.py'"),
-        (["run", "--updates", "0"], "0 is not in the range"),
+        (["run", "--updates", "0"], "'--updates': it takes a whole number, 1 or more, and got '0'"),
+        (["--seed", "-1"], "'--seed': it takes a whole number, 0 or more, and got '-1'"),
+        (["serve", "--port", "80x"], "'--port': it takes a whole number, from 0 to 65535, and got '80x'"),
+        (["serve", "--port", "70000"], "from 0 to 65535, and got '70000'"),
         (["--sed", "3"], "no such option '--sed'; did you mean '--seed'?"),
         (["run", "--modl", "x"], "did you mean '--model'?"),
         (["run", "--nope"], "'rlplay run --help' lists what there is"),
@@ -258,6 +277,8 @@ def test_names_complete_in_the_shell(tmp_path: Path) -> None:
     synthetic_run(tmp_path / "home" / "runs" / "2026-01-02_a.rlplay", updates=1)
     assert names(["replay"], "2026") == names(["new", "x", "--from"], "2026") == {"2026-01-02_a"}
     assert names(["compare", "last"], "l") == {"last"}
+    for option in ("--dataset", "--model", "--reward"):
+        assert [item.type for item in complete.get_completions([option], "x")] == ["file"]
 
 
 @pytest.fixture
@@ -378,4 +399,4 @@ def test_as_many_runs_are_compared_as_can_be_told_apart(
     status, out, err = called(capsys, "compare", *[str(run)] * count)
     assert (status, out) == (2, "")
     fits = "the screen needs a terminal"  # which is asked for only once the number of runs is right
-    assert (fits if count == len(LOOKS) else f"compare takes two to 8 runs, and got {count}") in err
+    assert (fits if count == len(LOOKS) else f"compare takes 2 to 8 runs, and got {count}") in err

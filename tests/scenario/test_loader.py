@@ -126,6 +126,7 @@ def test_changes_of_the_command_line() -> None:
         ({"dataset_config": "main"}, "belong to a Hugging Face dataset; here is none"),
         ({"dataset": __file__, "dataset_train_split": "test", "algorithm": "dpo"}, "test_loader.py is a file"),
         ({"reward": ["score.py"]}, "FILE.py:FUNCTION"),
+        ({"model": "./nowhere"}, "model ./nowhere: no such folder"),
         ({"reward": ["nowhere.py:f"]}, "there is no file nowhere.py"),
     ],
 )
