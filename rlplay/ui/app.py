@@ -286,7 +286,7 @@ class RlplayApp(App[int]):
         self.lesson.answered(event.choice)
 
     def on_key(self, event: events.Key) -> None:
-        if self.narrator.key_choice(event.key):
+        if self.screen is self.main and self.narrator.key_choice(event.key):
             event.stop()
         elif self.lesson.hands_free:
             self.lesson.take_over()

@@ -41,7 +41,7 @@ REPLAY_NEXT = {
 }
 """What a recording can do, by the phase it stands at: it shows, and samples nothing."""
 LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
-END_NEXT = "This is the end of the recording: `z` goes back, `space` plays it from the beginning."
+END_NEXT = "The recording ends here: `z` goes back, `space` plays it from its beginning."
 
 ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` tells why."
 

@@ -1,5 +1,7 @@
 """The curve panels: what stands in their borders, the shared cursor, other metrics, and how many fit."""
 
+from typing import ClassVar
+
 import msgspec
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from textual.widget import Widget
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
+from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.ratios import ONE_STEP, ONE_STEP_THEN
 from rlplay.ui.theme import contrast, palette
 from rlplay.ui.themes import THEMES
@@ -231,14 +234,22 @@ async def test_the_cursor_stops_at_the_first_and_leaves_after_the_last():
         assert app.panels[3].cursor is None
 
 
-async def test_a_click_puts_the_cursor_there():
+async def test_a_click_puts_the_cursor_there_and_a_second_one_looks_at_that_update():
+    class Looked(Host):
+        looked: ClassVar[list[int]] = []
+
+        def on_update_picked(self, event: UpdatePicked) -> None:
+            self.looked.append(event.number)
+
     history, live = recorded(8)
-    app = Host(history, live)
+    app = Looked(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
         await pilot.pause()
         frame = app.panels[0]._drawn[1].frame
         await pilot.click(app.panels[0], offset=(2 + frame.column(4), 3))
-        assert app.panels[0].cursor == 4
+        assert (app.panels[0].cursor, app.looked) == (4, [])
+        await pilot.click(app.panels[0], offset=(2 + frame.column(4), 3), times=2)
+        assert app.looked[-1:] == [4]
 
 
 async def test_any_metric_takes_a_place_and_a_log_scale():

@@ -158,7 +158,7 @@ async def test_hints_speak_of_a_recording(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        assert "This is the end of the recording" in str(app.narrator.render())
+        assert "The recording ends here" in str(app.narrator.render())
         assert "lesson" not in str(app.keys.render())
         await pilot.press("left_square_bracket")
         await settled(pilot)

@@ -61,6 +61,20 @@ async def test_keys_after_the_one_that_closes_belong_to_what_was_below():
         assert [command.until for command in source.commands] == ["update", "update"]
 
 
+async def test_a_question_is_not_answered_from_a_screen_that_covers_it():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.narrator.ask("Longer?", ["shorter", "longer"])
+        typed(app, "g", "1", "2", "escape")
+        await settled(pilot)
+        assert app.narrator.asking
+        typed(app, "2")
+        await settled(pilot)
+        assert not app.narrator.asking
+
+
 async def test_what_is_pasted_keeps_its_place_among_the_keys():
     app, source = playground()
     async with app.run_test(size=(120, 35)) as pilot:

@@ -57,7 +57,8 @@ class CurvePanel(Widget, can_focus=True):
 
 One number per update, drawn over the whole run.
 
-`←` and `→` move a cursor and show the values there in the title, in all panels at once; `enter` looks at that update.
+`←` and `→`, or a click, move a cursor and show the values there in the title, in all panels at once; `enter`, or a
+second click, looks at that update.
 `↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back. `S` draws a moving average over the
 values, which stay in grey beneath it: TensorBoard's, of weight .6, then .9, then none. The numbers in the title and
 under the cursor are never smoothed.
@@ -244,13 +245,15 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self.post_message(self.Moved(None))
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is."""
+        """Put the cursor where the mouse is; a second click looks at that update."""
         updates = self._updates()
         drawn = self._drawn[1] if self._drawn is not None else None
         offset = event.get_content_offset(self)
         if offset is not None and updates and isinstance(drawn, Picture) and self.view.of_run:
             x = drawn.frame.x(offset.x)
             self.post_message(self.Moved(min(updates, key=lambda update: abs(update - x))))
+            if event.chain > 1:
+                self.action_open()
 
     def clipping(self) -> tuple[str, str]:
         """What copying takes: every value of the curves, as comma-separated lines."""
