@@ -72,6 +72,13 @@ class Pair:
 
     def differences(self, now: bool = False) -> list[str]:
         """What is different about the other at the update that is compared, or as it is set `now`: "beta 0 → 0.1"."""
+        return [visible(f"{name} {shown(a)} → {shown(b)}") for name, a, b in self._differing(now)]
+
+    def unlike(self) -> list[str]:
+        """What the other has where the two differ: "beta 0.1"."""
+        return [visible(f"{name} {shown(its)}") for name, _, its in self._differing(now=False)]
+
+    def _differing(self, now: bool) -> list[tuple[str, Any, Any]]:
         begun = [session.started for session in self.both]
         if begun[0] is None or begun[1] is None:
             return []
@@ -79,7 +86,7 @@ class Pair:
         compared = None if now else Update(max(self.number, 1))
         one, other = (session.settings_of(compared) for session in self.both)
         told += [(name, one.get(name), other.get(name)) for name in KNOBS]
-        return [visible(f"{name} {shown(a)} → {shown(b)}") for name, a, b in told if a != b]
+        return [(name, a, b) for name, a, b in told if a != b]
 
     @property
     def alike(self) -> bool:

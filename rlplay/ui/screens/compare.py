@@ -41,6 +41,7 @@ class CompareScreen(ModalScreen[None]):
 
 Two runs at the same update, **A** and **B** to begin with, and the curves of all. Two are told apart by their lines
 (━ and ┅), more by the letters on them, too. `o` puts the next run in the place of the one without the cursor.
+The fourth line says what the others have that the run on the left has not.
 
 With the same seed both are given the same prompts and the same random numbers, so that whatever is different comes
 from what is different about the runs, named in the third line.
@@ -161,12 +162,11 @@ ended, and where a branch did from what it shares with the other.
         self.query_one("#runs", Said).say(Content("\n").join(lines))
 
     def _others(self) -> Content:
-        """The runs of which only the curves are shown, and what is different about each."""
-        first = self.tokens[0].look.letter
-        line = Content(f"only in the curves, against {first}:")
+        """The runs of which only the curves are shown, and where each differs from the one on the left."""
+        line = Content("only in the curves:")
         for index in (index for index in range(len(self.sessions)) if index not in self.sides):
             look, pair = LOOKS[index], Pair(self.pair.both[0], self.sessions[index])
-            differing = ", ".join(pair.differences()) or "nothing different"
+            differing = ", ".join(pair.unlike()) or f"as {self.tokens[0].look.letter}"
             line = Content.assemble(line, (f"  {look.mark} ", f"bold {look.ink}"), differing)
         return line.truncate(self.size.width - 2, ellipsis=True)
 
