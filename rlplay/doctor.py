@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import platform
@@ -10,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from huggingface_hub.constants import HF_HUB_CACHE
 from rich.console import Console
 
 import rlplay
@@ -43,7 +43,10 @@ def report() -> Iterator[str]:
     yield f"bundled model {size}"
     yield f"scenarios     {', '.join(bundled()) or 'MISSING'}"
     yield f"runs go to    {paths.runs_folder()}{_hindrance(paths.runs_folder())}"
-    yield f"downloads to  {HF_HUB_CACHE} (models by name; HF_HOME changes it)"
+    with contextlib.suppress(ImportError):  # what is not installed is told above
+        from huggingface_hub.constants import HF_HUB_CACHE
+
+        yield f"downloads to  {HF_HUB_CACHE} (models by name; HF_HOME changes it)"
 
 
 def _hindrance(folder: Path) -> str:

@@ -15,7 +15,7 @@ from rlplay.trace.runfile import RunWriter
 from tests.recorded import synthetic_started, synthetic_update
 
 CHECKOUT = Path(__file__).parent.parent
-HEAVY = ("torch", "transformers", "accelerate")
+HEAVY = ("torch", "transformers", "accelerate", "huggingface_hub", "datasets")
 
 
 def loaded_after(code: str) -> set[str]:

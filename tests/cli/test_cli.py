@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -400,3 +401,17 @@ def test_as_many_runs_are_compared_as_can_be_told_apart(
     assert (status, out) == (2, "")
     fits = "the screen needs a terminal"  # which is asked for only once the number of runs is right
     assert (fits if count == len(LOOKS) else f"compare takes 2 to 8 runs, and got {count}") in err
+
+
+def test_doctor_tells_of_what_is_missing_instead_of_failing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("torch", "huggingface_hub", "huggingface_hub.constants"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(doctor, "_version", lambda name: None)
+    status, out, _ = called(capsys, "doctor")
+    assert status == 0
+    assert "MISSING: pip install torch" in out
+    assert "devices       torch cannot be imported" in out
+    assert "textual-serve not installed, for rlplay serve" in out
+    assert "downloads to" not in out
