@@ -21,9 +21,12 @@ Row = dict[str, Any]
 
 def prompts(task: Task, least: int = 1) -> list[Row]:
     """Every training prompt with its columns, again and again until there are `least`: TRL drops a smaller batch."""
-    names = sorted({name for example in task.train for name in example.columns})
-    rows = [{"prompt": e.prompt, **{name: e.columns.get(name) for name in names}} for e in task.train]
-    return _repeated(rows, least)
+    return _repeated(_questions(task.train), least)
+
+
+def held_out(task: Task, most: int) -> list[Row]:
+    """The first `most` of the prompts that are never trained on, with their columns."""
+    return _questions(task.held_out[:most])
 
 
 def given_answers(task: Task, least: int = 1) -> list[Row]:
@@ -75,6 +78,12 @@ def summed(function: RewardFunction) -> RewardFunction:
         return [answer if answer is None else total(answer) for answer in function(**given)]
 
     return scores
+
+
+def _questions(examples: Sequence[Example]) -> list[Row]:
+    """Prompts with every column that one of them has."""
+    names = sorted({name for example in examples for name in example.columns})
+    return [{"prompt": e.prompt, **{name: e.columns.get(name) for name in names}} for e in examples]
 
 
 def _row(example: Example, chosen: str | None, rejected: str | None, columns: dict[str, Any]) -> Row:

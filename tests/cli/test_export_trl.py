@@ -28,7 +28,7 @@ from rlplay.scenario.trl_script.page import export_trl
 from rlplay.scenario.trl_script.policy import policy_fields
 from rlplay.scenario.trl_script.section import Origin, section_lines
 from rlplay.scenario.trl_script.stages import Played
-from rlplay.trace.records import Changed, Sampled, Scored, Staged
+from rlplay.trace.records import Changed, Evaluated, Sampled, Scored, Staged
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
 from tests.parity.ours import SIZES
 from tests.parity.policy_cases import ROWS as POLICY_ROWS
@@ -203,7 +203,6 @@ LOST: list[tuple[Given, str]] = [
     ({"beta": 0.1, "kl_estimator": "k1"}, "kl_estimator k1"),
     ({"beta": 0.1, "kl_ctrl": "ziegler"}, "kl_ctrl ziegler"),
     ({"beta": 0.1, "kl_placement": "none"}, "beta 0.1"),
-    ({}, "held-out"),
 ]
 
 
@@ -273,7 +272,7 @@ def _told(settings: Settings) -> tuple[Any, ...]:
         return (hindrance(settings),)
     stage = Played("", 1, 4, 4, settings, [], None, "")
     scenario = Scenario(name="sums", title="", question="", task="arithmetic")
-    return (trainer_of(settings), *fields, *section_lines(stage, Origin(scenario, True), "MODEL", "OUT"))
+    return (trainer_of(settings), *fields, *section_lines(stage, Origin(scenario, True, False), "MODEL", "OUT"))
 
 
 def test_a_knob_turned_on_the_way_is_told_and_one_turned_before_it_holds(tmp_path: Path) -> None:
@@ -286,6 +285,25 @@ def test_a_knob_turned_on_the_way_is_told_and_one_turned_before_it_holds(tmp_pat
     assert ast.literal_eval(config["epsilon"]) == 0.3
     assert ast.literal_eval(config["beta"]) == 0
     assert "updates = 3  # as many as the run has; its scenario plans 5" in script
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "sft"])
+def test_held_out_prompts_are_answered_where_the_trainer_samples(tmp_path: Path, algorithm: str) -> None:
+    settings = {"algorithm": algorithm, "num_minibatches": 2}
+    writer = run_of(tmp_path, settings, task="questions", eval_every=3, eval_prompts=7, eval_generations=2)
+    nothing: Given = {"prompts": [], "completions": [], "rewards": np.zeros(0, dtype=np.float32), "seconds": 0.0}
+    writer.append(Evaluated(update=0, metrics={"eval_reward": 0.5}, **nothing))
+    script = script_of(writer)
+    (config,) = calls(script, "Config")
+    if algorithm == "sft":
+        assert "eval_steps" not in config
+        assert "# rlplay: held-out answers every 3 updates are left out" in script
+        return
+    assert ast.literal_eval(config["eval_steps"]) == 6
+    assert ast.literal_eval(config["num_generations_eval"]) == 2
+    assert ast.literal_eval(config["eval_on_start"]) is True
+    assert ast.unparse(config["per_device_eval_batch_size"]) == "len(held_out) * 2"
+    assert "held_out = for_trl.held_out(task, most=7)" in script
 
 
 def test_rewards_and_weights_are_those_of_the_run(tmp_path: Path) -> None:

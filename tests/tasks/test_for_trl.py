@@ -27,6 +27,14 @@ def test_prompts_have_every_column_and_are_as_many_as_a_batch_needs(tmp_path: Pa
     assert rows == [first, second, first, second, first]
 
 
+def test_held_out_prompts_are_none_of_those_trained_on() -> None:
+    task = load_task("arithmetic")
+    rows = for_trl.held_out(task, most=3)
+    assert len(rows) == 3
+    assert all(row["prompt"] not in [trained["prompt"] for trained in for_trl.prompts(task)] for row in rows)
+    assert rows[0]["answer"] == task.held_out[0].columns["answer"]
+
+
 def test_given_answers_have_the_form_of_their_prompts(tmp_path: Path) -> None:
     chat = for_trl.given_answers(load_task("questions"))[0]
     assert chat["prompt"][0]["role"] == "user"

@@ -43,7 +43,7 @@ def script(reader: RunReader) -> str:
         if stage.recorded == 0:
             raise RunFileError(f"{where}it has no pairs to learn from yet; let the run go on")
     lines = [*_head(reader), "", *_imports(scenario, stages), "", *_constants(reader, scenario, stages)]
-    model, origin = "MODEL", Origin(scenario, reader.started.device == "cpu")
+    model, origin = "MODEL", _origin(reader, scenario)
     for number, stage in enumerate(stages, start=1):
         place = "OUT" if len(stages) == 1 else f'OUT / "stage-{number}"'
         lines += ["", *section_lines(stage, origin, model, place)]
@@ -54,6 +54,11 @@ def script(reader: RunReader) -> str:
     for name in missing:
         lines += ["", note(f"the run ended before its stage {name}; let it go on, and export it again")]
     return "\n".join(lines) + "\n"
+
+
+def _origin(reader: RunReader, scenario: Scenario) -> Origin:
+    evaluated = bool(scenario.eval_every) and reader.latest("eval_reward") is not None
+    return Origin(scenario, reader.started.device == "cpu", evaluated)
 
 
 def _head(reader: RunReader) -> Iterator[str]:

@@ -18,36 +18,54 @@ from rlplay.tasks import load_task
 
 @dataclass
 class Origin:
-    """What the run played and on what, and where the script finds the reward model that it has trained."""
+    """What the run played and on what, whether held-out prompts were answered, where its reward model is saved."""
 
     scenario: Scenario
     on_cpu: bool
+    evaluated: bool
     reward_model: str = ""
 
 
 def section_lines(stage: Played, origin: Origin, model: str, place: str) -> Iterator[str]:
     """The lines of a section that trains `model` and saves it at `place`, both expressions of the script."""
-    settings, recorded = stage.settings, stage.recorded is not None
-    kind, _ = trainer_of(settings) or ("", "")
+    kind, _ = trainer_of(stage.settings) or ("", "")
     named = f"Stage {plain(stage.name)}: " if stage.name else ""
-    yield f"# {named}{PRESETS[settings.algorithm].title}"
+    yield f"# {named}{PRESETS[stage.settings.algorithm].title}"
     yield from map(note, stage.changed)
     yield from _rows(stage)
-    rewards = _rewards(settings, origin) if settings.loss_type == "policy_gradient" else {}
-    own = policy_fields(settings, list(rewards.values())) if rewards else answer_fields(settings, recorded)
+    if _evaluates(stage, origin):
+        yield f"held_out = for_trl.held_out(task, most={origin.scenario.eval_prompts})"
+    rewards = _rewards(stage.settings, origin) if stage.settings.loss_type == "policy_gradient" else {}
     yield f"trainer = {kind}("
     yield f"    model={model},"
     if rewards:
         yield f"    reward_funcs=[{', '.join(rewards)}],"
     yield "    train_dataset=Dataset.from_list(rows),"
+    if _evaluates(stage, origin):
+        yield "    eval_dataset=Dataset.from_list(held_out),"
     if kind == "CPOTrainer":
         yield f"    processing_class=AutoTokenizer.from_pretrained({model}),"
     yield f"    args={kind.replace('Trainer', 'Config')}("
-    yield from (f"        {field}" for field in (*_length(stage, place), *own, *_common(settings, origin)))
+    yield from (f"        {field}" for field in _fields(stage, origin, place, list(rewards.values())))
     yield "    ),"
     yield ")"
     yield "trainer.train()"
     yield f"trainer.save_model(str({place}))"
+
+
+def _fields(stage: Played, origin: Origin, place: str, weights: list[float]) -> Iterator[Field]:
+    yield from _length(stage, place)
+    if weights:
+        yield from policy_fields(stage.settings, weights)
+    else:
+        yield from answer_fields(stage.settings, stage.recorded is not None)
+    yield from _common(stage.settings, origin)
+    yield from _evaluation(stage, origin)
+
+
+def _evaluates(stage: Played, origin: Origin) -> bool:
+    """Whether the section answers held-out prompts, for which its trainer has to be one that samples."""
+    return origin.evaluated and stage.settings.loss_type == "policy_gradient"
 
 
 def _rows(stage: Played) -> Iterator[str]:
@@ -103,5 +121,14 @@ def _common(settings: Settings, origin: Origin) -> Iterator[Field]:
     if origin.on_cpu:
         yield "use_cpu=True,  # as in the run"
     yield from given({"logging_steps": 1, "save_strategy": "no", "report_to": "none"})
-    if every := origin.scenario.eval_every:
-        yield note(f"held-out answers every {every} updates are left out; TRL has eval_dataset for them")
+
+
+def _evaluation(stage: Played, origin: Origin) -> Iterator[Field]:
+    scenario, settings = origin.scenario, stage.settings
+    if _evaluates(stage, origin):
+        steps = scenario.eval_every * settings.num_iterations * settings.num_minibatches
+        yield from given({"eval_strategy": "steps", "eval_steps": steps, "eval_on_start": stage.first == 1,
+                          "num_generations_eval": scenario.eval_generations})  # fmt: skip
+        yield f"per_device_eval_batch_size=len(held_out) * {scenario.eval_generations},"
+    elif origin.evaluated:
+        yield note(f"held-out answers every {scenario.eval_every} updates are left out: this trainer samples none")
