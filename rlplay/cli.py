@@ -93,6 +93,9 @@ def main(args: list[str] | None = None) -> None:
     except click.MissingParameter as error:
         example = error.ctx.command.epilog if error.ctx else ""
         _fail(error, f"{error.format_message().rstrip('. ')}. {example}", BAD_INPUT)
+    except click.BadParameter as error:
+        # Which of several options is meant has to be said; a command's own words speak for themselves.
+        _fail(error, error.format_message() if isinstance(error.param, click.Option) else error.message, BAD_INPUT)
     except (click.ClickException, ValueError) as error:
         _fail(error, error.format_message() if isinstance(error, click.ClickException) else str(error), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):

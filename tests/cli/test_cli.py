@@ -135,6 +135,7 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["learn"], "did you mean 'learn-to-think'"),
         (["xyzzy"], "rlplay list"),
         (["algorithms", "grp"], "unknown algorithm 'grp'; nearest are grpo, "),
+        (["algorithms", "grop"], "rlplay: unknown algorithm 'grop'"),
         (["run", "--algorithm", "xyzzy"], "; 'rlplay algorithms' lists all"),
         (["nowhere/mine.yaml"], "no such file"),
         (["run", "xyzzy"], "there is no scenario 'xyzzy'"),
