@@ -69,7 +69,8 @@ class Picture:
         lit = self.content.add_spans([Span(start, start + 1, CURSOR) for start in starts])
         if not note:
             return lit
-        return Content.assemble(lit[: (len(starts) - 1) * stride], (note[: self.frame.width], NOTE))
+        fitting = Content.styled(note, NOTE).truncate(self.frame.width, ellipsis=True)
+        return Content.assemble(lit[: (len(starts) - 1) * stride], fitting)
 
 
 def marked(content: Content, frame: Frame, x: float, mark: str) -> Content:

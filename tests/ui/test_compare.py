@@ -11,7 +11,7 @@ from textual.widgets import Static
 from rlplay.link.messages import Advance, Pause, Prefer, Recorded, Set
 from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed, Finished
+from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.update import Update
 from rlplay.ui import beside
@@ -305,6 +305,19 @@ async def test_a_run_that_has_not_come_so_far_is_named(tmp_path):
         screen.post_message(UpdatePicked(4))
         await settled(pilot)
         assert "B has come to update 3 only, not to 4" in head(screen)
+
+
+async def test_the_cursor_on_a_mark_says_what_it_is_and_of_which_run(tmp_path):
+    app = compared(tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        screen.pair.both[1].history.add(Rewound(update=2, abandoned=3))
+        screen.follow()
+        panel = screen.curves.panels[0]
+        panel.focus()
+        await pilot.press("left", "left", "left")
+        assert panel.cursor == 2
+        assert panel.render().plain.endswith("\nB rewound from 3")
 
 
 @pytest.mark.parametrize("size", [SIZE, (120, 35), (250, 80)])

@@ -83,6 +83,7 @@ def test_marks_stand_on_the_axis_where_the_cursor_finds_them():
     lit = picture.with_cursor(11, "epsilon 0.2 → 0.1")
     assert lit.plain.split("\n")[-1] == "epsilon 0.2 → 0.1"
     assert lit.plain.split("\n")[:-1] == lines(picture)[:-1]
+    assert picture.with_cursor(11, "epsilon 0.2 → 0.1 · " * 3).plain.split("\n")[-1][-1] == "…", "what is cut shows it"
 
 
 def test_the_cursor_lights_one_cell_of_every_line():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from textual.content import Content
 
+from rlplay.trace.text import visible
 from rlplay.ui.abreast import level
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.overlay import Look, Overlay, Shown
@@ -71,6 +72,10 @@ class ComparedPanel(CurvePanel):
         rows = [["update", *(f"{name} {look.letter}" for look, _ in runs)]]
         rows += [[str(update), *(str(column.get(update, "")) for column in columns)] for update in self._updates()]
         return "the curves' values", "\n".join(map(",".join, rows))
+
+    def _notes(self) -> list[str]:
+        marks = ((look, mark) for look, run in self._runs() for mark in run.marks)
+        return [visible(f"{look.letter} {mark.text}") for look, mark in marks if mark.update == self.cursor]
 
     def _updates(self) -> list[int]:
         return sorted({at for _, run in self._runs() for name in self.view.metrics for at in run.series(name)[0]})

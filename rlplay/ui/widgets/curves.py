@@ -180,11 +180,15 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         if at is not None and self.source is not None and self.view.of_run:
             if self.standing is not None:
                 drawn = replace(drawn, content=marked(content, drawn.frame, self.standing, LOOKED_AT))
-            notes = [visible(mark.text) for mark in self.source.history.marks if mark.update == self.cursor]
-            content = drawn.with_cursor(at, " · ".join(notes))
+            content = drawn.with_cursor(at, " · ".join(self._notes()))
         instead = self._instead()
         spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
         return Content(content.plain, spans) if instead else content
+
+    def _notes(self) -> list[str]:
+        """What happened at the update under the cursor."""
+        marks = [] if self.source is None else self.source.history.marks
+        return [visible(mark.text) for mark in marks if mark.update == self.cursor]
 
     def _instead(self) -> dict[str, str]:
         """Styles for few colours: with 16 a tint would cover what it lies under, with 256 it would have another hue."""
