@@ -20,6 +20,7 @@ from rlplay.ui.smooth import smoothed, told
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "comes with the first update · `u`"
 NO_UPDATE = "no finished update is on record"
+VALUE = "bold $foreground"
 GHOSTS = 2
 """Abandoned branches drawn beside the live one."""
 
@@ -147,13 +148,13 @@ class Lines:
         updates, values = source.history.series(trace.metric)
         if cursor is not None:
             at = dict(zip(updates, values, strict=True)).get(cursor)
-            return Content.assemble((glyph, style), label, ("–" if at is None else number(at), "bold $foreground"))
+            return Content.assemble((glyph, style), label, ("–" if at is None else number(at), VALUE))
         unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
         kind = f" · {_estimator(trace, source)}" if _estimator(trace, source) else ""
         latest = number(values[-1]) if len(values) else "–"
         newest = source.history.series(self.traces[0].metric)[0]
         when = f" (update {updates[-1]})" if updates and newest and updates[-1] < newest[-1] else ""
-        return Content.assemble((glyph, style), label, (latest, "bold $foreground"), unit, kind, when)
+        return Content.assemble((glyph, style), label, (latest, VALUE), unit, kind, when)
 
     def _names_unit(self, trace: Trace) -> bool:
         """A unit that both metrics share is named once, below."""

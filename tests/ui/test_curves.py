@@ -17,7 +17,7 @@ from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.ratios import ONE_STEP, ONE_STEP_THEN
 from rlplay.ui.theme import contrast, palette
 from rlplay.ui.themes import THEMES
-from rlplay.ui.views import GHOST, NO_UPDATE, NOTHING_YET
+from rlplay.ui.views import GHOST, NO_UPDATE, NOTHING_YET, single
 from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
 from tests.recorded import SETTINGS, synthetic_evaluated, synthetic_update
 
@@ -403,6 +403,21 @@ async def test_no_word_in_a_border_is_cut(width):
         ratio = app.panels[2]
         assert subtitle(ratio).startswith("↑"), "what is clipped comes first"
         assert width < 160 or subtitle(ratio).endswith("log n")
+
+
+async def test_a_long_name_is_cut_and_its_value_stays():
+    name = "rewards/my_very_own_reward_for_short_answers/mean"
+    history, live = recorded(3)
+    for at in (1, 2, 3):
+        held = {name: 0.4321}
+        history.add(Evaluated(update=at, metrics=held, prompts=[], completions=[], rewards=np.zeros(1), seconds=1.0))
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        panel = app.panels[0]
+        panel.put(single(name))
+        assert title(panel).endswith("… 0.432")
+        assert title(panel) in panel.render_lines(Region(0, 0, *panel.outer_size))[0].text
 
 
 @pytest.mark.parametrize(("colours", "hatched"), [(1 << 24, True), (16, False), (2, False)])

@@ -34,6 +34,7 @@ from rlplay.ui.views import (
     REWARD,
     SCORES,
     STEP_KL,
+    VALUE,
     Source,
     View,
     single,
@@ -301,10 +302,14 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
 
 def _fitting(words: Content, room: int) -> Content:
-    """As many of the parts, which dots set apart, as fit; the first always stands."""
+    """As many of the parts, which dots set apart, as fit; the first always stands, its name cut before its value."""
     while words.cell_length > room and " · " in words.plain:
         words = words[: words.plain.rindex(" · ")]
-    return words
+    value = next((span.start for span in words.spans if str(span.style) == VALUE), 0)
+    over = words.cell_length - room
+    if over <= 0 or not value:
+        return words
+    return Content.assemble(words[: max(value - over - 2, 0)], "… ", words[value:])
 
 
 def _overview(settings: dict[str, Any]) -> tuple[View, ...]:
