@@ -170,9 +170,9 @@ def run(
     `updates` caps the training updates; of a run that is resumed, it is how many to add.
     """
     player = Player(report, updates)
+    driver = engine(job, player.take)
+    driver.load(report.loading)  # which may download for minutes: ctrl+c ends it at once, as nothing is lost
     with _interrupts(player.stopped):
-        driver = engine(job, player.take)
-        driver.load(report.loading)
         try:
             player.play(steps or _what_is_left(job, updates, driver), driver)
         finally:

@@ -236,6 +236,19 @@ def test_ctrl_c_saves_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_ctrl_c_while_it_loads_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached = []
+
+    def load(self: FakeEngine, progress: Callable[[str, float], None]) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        reached.append("the end of a long download")
+
+    monkeypatch.setattr(FakeEngine, "load", load)
+    with pytest.raises(KeyboardInterrupt):
+        Played([{"run": 3}])
+    assert not reached
+
+
 def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
