@@ -58,6 +58,27 @@ def head(screen):
     return str(screen.query_one("#runs", Static).render())
 
 
+async def test_x_says_why_none_is_clipped_in_the_run_with_the_cursor(tmp_path):
+    app = compared(tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        await app.perform("lens", "clip_state")
+        for ratio, update in zip((1.1, 0.9), screen.pair.updates(), strict=True):
+            update.steps = [
+                msgspec.structs.replace(
+                    step, clip_state=0 * step.clip_state, importance_ratio=0 * step.importance_ratio + ratio
+                )
+                for step in update.steps
+            ]
+        screen._drawn = None
+        screen.follow()
+        for tokens, ratio in zip(screen.tokens, ("1.10", "0.90"), strict=True):
+            tokens.focus()
+            await pilot.press("x")
+            said = [note.message for note in app._notifications][-1]
+            assert f"No token is clipped: the ratios, {ratio} … {ratio}, are all inside the band 0.8 … 1.2." in said
+
+
 async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
     app = compared(tmp_path, seeds=(0, 1))
     async with app.run_test(size=SIZE) as pilot:

@@ -16,6 +16,7 @@ from textual.widgets import Static
 from rlplay.trace.lenses import Lens
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.ui import clipping
 from rlplay.ui.abreast import counterpart, parting
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
 from rlplay.ui.overlay import LOOKS, Shown
@@ -254,12 +255,15 @@ ended, and where a branch did from what it shares with the other.
         self.app.push_screen(HelpScreen(self))
 
     def action_most(self) -> None:
-        """To the token with the largest value."""
-        tokens = self.tokens[1 if self.tokens[1].has_focus else 0]
+        """To the token with the largest value; where none is clipped, why."""
+        side = 1 if self.tokens[1].has_focus else 0
+        tokens, session, update = self.tokens[side], self.pair.both[side], self.pair.updates()[side]
         found, what = tokens.next_largest()
         if found is not None:
             tokens.point(*found)
             tokens.post_message(CursorMoved(*found))
+        elif what:
+            what = clipping.why(update, session.settings_of(update), session.source.live)
         if what:
             self.notify(what.replace("`", ""), markup=False)
 
