@@ -23,13 +23,14 @@ from rlplay.engine.loop import Moment, train
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.probe import probe
+from rlplay.engine.recall import recall
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
-from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Until
+from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Recall, Until
 from rlplay.scenario.presets import apply
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
@@ -166,11 +167,14 @@ class Driver:
         return what_if(self._state, self._knobs.latest(), changes, self._plan.seed)
 
     def probe(self, question: AnyProbe, interrupted: Callable[[], bool]) -> Iterator[AnyProbed]:
-        """The answers to a question about a prefix, by the weights as they are and the latest settings; see `probe.py`.
+        """The answers to a question about a prefix, by the latest settings; see `probe.py` and `recall.py`.
 
         Nothing changes. Raises ValueError, one line, if it cannot be answered.
         """
-        return probe(question, replace(self._state, settings=self._knobs.latest()), self._plan.seed, interrupted)
+        state = replace(self._state, settings=self._knobs.latest())
+        if isinstance(question, Recall):
+            return recall(question, state, self._store, interrupted)
+        return probe(question, state, self._plan.seed, interrupted)
 
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.

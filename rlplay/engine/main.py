@@ -40,6 +40,8 @@ from rlplay.link.messages import (
     Peek,
     Peeked,
     Prefer,
+    Recall,
+    Recalled,
     Recorded,
     Rewind,
     Set,
@@ -61,6 +63,7 @@ _REFUSALS: dict[type[AnyProbe], Callable[..., AnyProbed]] = {
     Peek: Peeked,
     Continue: Continued,
     Estimate: Estimated,
+    Recall: Recalled,
 }
 """What an unanswerable question is answered with."""
 
@@ -105,7 +108,7 @@ class Session:
                         self._imagine(command)
                     case Begin():
                         self._link.send(LogLine("warning", "a second job was refused: this engine has one already"))
-                    case Peek() | Continue() | Estimate():
+                    case Peek() | Continue() | Estimate() | Recall():
                         self._probe(command)
                     case Pause():
                         self._rest = None
@@ -158,7 +161,7 @@ class Session:
                 self._imagine(command)
             elif isinstance(command, Judge):
                 self._judge(command)
-            elif isinstance(command, Peek | Continue | Estimate):
+            elif isinstance(command, AnyProbe):
                 self._probe(command)
             elif isinstance(command, Advance) and self._counted:
                 self._steps.append(command)

@@ -159,7 +159,11 @@ def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:
     return LanguageModel(policy, reference, tokenizer, device, end_ids)
 
 
+POLICY = "policy."
+"""What the names of the policy's parameters begin with."""
+
+
 def trainable(lm: LanguageModel, value_head: nn.Module) -> dict[str, Tensor]:
     """Every tensor an update may change, by a stable name; tied weights once."""
-    named = {f"policy.{name}": p for name, p in lm.policy.named_parameters() if p.requires_grad}
+    named = {f"{POLICY}{name}": p for name, p in lm.policy.named_parameters() if p.requires_grad}
     return named | {f"value.{name}": p for name, p in value_head.named_parameters()}

@@ -19,7 +19,6 @@ from rlplay.engine.sample import ESTIMATES, TAILS, sample
 from rlplay.engine.score import Completions, graded, totals, weighted, weights_of
 from rlplay.engine.state import State
 from rlplay.link.messages import (
-    AnyProbe,
     AnyProbed,
     Continue,
     Continued,
@@ -40,7 +39,7 @@ AT_ONCE = 32
 Interrupted = Callable[[], bool]
 
 
-def probe(question: AnyProbe, state: State, seed: int, interrupted: Interrupted) -> Iterator[AnyProbed]:
+def probe(question: Peek | Continue | Estimate, state: State, seed: int, interrupted: Interrupted) -> Iterator[AnyProbed]:
     """The answers to a question by the `state` as it is: one, of an `Estimate` one after each batch of samples.
 
     `interrupted` is asked at every decoded position; a value then ends with the samples it has.

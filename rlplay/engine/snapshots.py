@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from rlplay.engine.model import POLICY
 from rlplay.engine.reward_model import reward_model_of
 from rlplay.engine.stages import Stage, stage_at
 from rlplay.engine.state import REWARD, State, copy_weights, new_optimizer
@@ -86,6 +87,23 @@ class SnapshotStore:
             restore(state, self._path(nearest), nearest)
         else:
             restart(state)
+
+    def kept(self) -> list[int]:
+        """The updates whose snapshots are there, in order."""
+        return sorted(update for update in self._kept() if self._path(update).exists())
+
+    def policy(self, update: int) -> dict[str, Tensor]:
+        """The policy's trained weights after an update that is kept, by their names in it, on the CPU.
+
+        Raises ValueError, one line, if the file is damaged.
+        """
+        path = self._path(update)
+        try:
+            with safe_open(path, "pt") as file:
+                names = [name for name in file.keys() if name.startswith(POLICY)]  # noqa: SIM118 (no mapping)
+                return {name.removeprefix(POLICY): file.get_tensor(name) for name in names}
+        except (OSError, SafetensorError) as error:
+            raise ValueError(f"snapshot {path} cannot be read ({error})") from error
 
     def forget_after(self, update: int) -> None:
         """Delete the snapshots of an abandoned branch."""

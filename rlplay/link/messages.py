@@ -120,8 +120,20 @@ class Estimate(Command, frozen=True):
     count: int = 256
 
 
+class Recall(Command, frozen=True):
+    """How likely were these tokens after a prefix in the course of the run?
+
+    Answered by `Recalled` again and again, from the first update `since` on whose weights are kept to the last, or
+    until the next command.
+    """
+
+    prefix: Prefix
+    token_ids: list[int]
+    since: int = 0
+
+
 class EndProbe(Command, frozen=True):
-    """Do not go on with the `Continue` or `Estimate` under way."""
+    """Do not go on with the `Continue`, `Estimate` or `Recall` under way."""
 
 
 class Stop(Command, frozen=True):
@@ -249,6 +261,17 @@ class Estimated(Event, frozen=True):
     done: bool = False
 
 
+class Recalled(Event, frozen=True):
+    """The answer to a `Recall`: probabilities of `token_ids` under the policy as it was after each of `updates`."""
+
+    prefix: Prefix
+    token_ids: list[int] = []
+    refused: str = ""
+    updates: list[int] = []
+    probabilities: list[list[float]] = []  # a row for each update, at the run's temperature
+    done: bool = False
+
+
 class LogLine(Event, frozen=True):
     """One line for the log panel."""
 
@@ -263,8 +286,8 @@ class Failed(Event, frozen=True):
     detail: str = ""
 
 
-AnyProbe = Peek | Continue | Estimate
-AnyProbed = Peeked | Continued | Estimated
+AnyProbe = Peek | Continue | Estimate | Recall
+AnyProbed = Peeked | Continued | Estimated | Recalled
 AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | Look | Judge | WhatIf | AnyProbe | EndProbe | Stop
 AnyEvent = Loading | Recorded | Status | Judged | Imagined | AnyProbed | LogLine | Failed
 
