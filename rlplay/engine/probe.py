@@ -39,7 +39,9 @@ AT_ONCE = 32
 Interrupted = Callable[[], bool]
 
 
-def probe(question: Peek | Continue | Estimate, state: State, seed: int, interrupted: Interrupted) -> Iterator[AnyProbed]:
+def probe(
+    question: Peek | Continue | Estimate, state: State, seed: int, interrupted: Interrupted
+) -> Iterator[AnyProbed]:
     """The answers to a question by the `state` as it is: one, of an `Estimate` one after each batch of samples.
 
     `interrupted` is asked at every decoded position; a value then ends with the samples it has.

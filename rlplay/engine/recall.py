@@ -14,9 +14,7 @@ from rlplay.engine.state import State
 from rlplay.link.messages import Recall, Recalled
 
 
-def recall(
-    question: Recall, state: State, store: SnapshotStore, interrupted: Callable[[], bool]
-) -> Iterator[Recalled]:
+def recall(question: Recall, state: State, store: SnapshotStore, interrupted: Callable[[], bool]) -> Iterator[Recalled]:
     """A `Recalled` after each update whose weights are at hand, with all before it; the last is `done`.
 
     Weights come from the snapshots. Where there is none, the policy's own are those of the last update, and in the
@@ -51,9 +49,7 @@ def _weights(since: int, state: State, store: SnapshotStore) -> Iterator[tuple[i
 
 
 @torch.no_grad()
-def _probabilities(
-    beginning: Beginning, tokens: list[int], weights: dict[str, Tensor], state: State
-) -> list[float]:
+def _probabilities(beginning: Beginning, tokens: list[int], weights: dict[str, Tensor], state: State) -> list[float]:
     """Of `tokens`, next after a beginning, under the policy with these weights."""
     lm = state.lm
     lent = {name: weight.to(lm.device) for name, weight in weights.items()}

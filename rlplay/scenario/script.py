@@ -13,7 +13,7 @@ script:
   - prefer: [a, b, skip]                        # labels of the next pairs, with labeller=user, after `phase: 1`
   - undo:                                       # the same as rewinding by one update
   - rewind: 0                                   # to the state after that update
-  - probe: {prompt: "What is 2+2?", then: value}   # ask the model: also samples, greedy; or completion and token
+  - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token
   - lens: credit                                # the look: lens, focus: {completion: 0, token: 2}, older, live …
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
 ```
@@ -225,7 +225,7 @@ def _check_probe(argument: Any) -> None:
             raise ValueError(f"probe takes no {name!r}{closest(str(name), list(_ASKED_OF_A_PROBE))}")
         if type(value) is not _ASKED_OF_A_PROBE[name]:
             raise ValueError(f"{name} of probe must be of type {_ASKED_OF_A_PROBE[name].__name__}, and got {value!r}")
-    if argument.get("then", "value") not in (known := ("samples", "value", "greedy")):
+    if argument.get("then", "value") not in (known := ("samples", "value", "greedy", "course")):
         raise ValueError(f"then of probe is one of {', '.join(known)}, and got {argument['then']!r}")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from rlplay.link.messages import (
     AnyProbed,
     Continue,
@@ -14,6 +16,8 @@ from rlplay.link.messages import (
     Peek,
     Peeked,
     Prefix,
+    Recall,
+    Recalled,
     Tail,
     Writer,
 )
@@ -22,6 +26,8 @@ from rlplay.trace.records import Sampled
 TAILS = 6
 SAMPLES = 256
 """Answers sampled for a value."""
+RECALLED = 6
+"""Candidates whose course is asked for."""
 
 Key = tuple[tuple[int, ...], Writer]
 """A beginning, by its tokens, and who goes on from it."""
@@ -47,7 +53,8 @@ class Probing:
         self.peeked: Peeked | None = None  # perhaps of an earlier place
         self.tails: dict[Key, list[Tail]] = {}
         self.values: dict[Key, Estimated] = {}
-        self.asked: Continue | Estimate | None = None
+        self.courses: dict[tuple[int, ...], Recalled] = {}
+        self.asked: Continue | Estimate | Recall | None = None
         self.refused = ""
         self.changed = True
         self._draws = 0
@@ -102,7 +109,7 @@ class Probing:
     def _begin(self, prompt: str, columns: dict[str, Any] | None) -> None:
         self.prompt, self.columns = prompt, columns
         self.answer, self.texts, self.place = [], [], 0
-        self.tails, self.values = {}, {}
+        self.tails, self.values, self.courses = {}, {}, {}
         self.peeked = None
 
     def give(self, columns: dict[str, Any] | None) -> Peek:
@@ -178,7 +185,24 @@ class Probing:
         self._ask(question)
         return question
 
-    def _ask(self, question: Continue | Estimate) -> None:
+    def recall(self) -> Recall | None:
+        """Ask how likely the candidates were in the course of the run; None where none are known."""
+        if self.peeked is None or self.chosen is None:
+            return None
+        question = Recall(self.prefix, list(dict.fromkeys([*self.peeked.top_ids[:RECALLED], self.chosen])))
+        self._ask(question)
+        return question
+
+    def recall_on(self, update: int) -> Recall | None:
+        """After `update`: ask for what a course shown lacks, or anew where the run has gone back; else None."""
+        if any(course.updates and course.updates[-1] > update for course in self.courses.values()):
+            self.courses, self.changed = {}, True
+        known = self.courses.get(self.begun)
+        if known is None or self.asked is not None or not known.updates or known.updates[-1] == update:
+            return None
+        return Recall(self.prefix, known.token_ids, known.updates[-1] + 1)
+
+    def _ask(self, question: Continue | Estimate | Recall) -> None:
         self.asked, self.refused, self.changed = question, "", True
 
     def _next_draw(self) -> int:
@@ -205,9 +229,25 @@ class Probing:
                     self.values[tuple(answer.prefix.answer), answer.writer] = answer
                 if answer.done or answer.refused:
                     self._answered(answer)
+            case Recalled():
+                self._recalled(answer)
             case _:
                 return
         self.changed = True
+
+    def _recalled(self, answer: Recalled) -> None:
+        if answer.done or answer.refused:
+            self._answered(answer)
+        if not answer.updates or answer.prefix.prompt != self.prompt:
+            return
+        place = tuple(answer.prefix.answer)
+        before = self.courses.get(place)
+        if before is not None and before.token_ids == answer.token_ids:
+            kept = sum(update < answer.updates[0] for update in before.updates)
+            updates = [*before.updates[:kept], *answer.updates]
+            rows = [*before.probabilities[:kept], *answer.probabilities]
+            answer = msgspec.structs.replace(answer, updates=updates, probabilities=rows)
+        self.courses[place] = answer
 
     def _choose(self, token: int | None) -> None:
         """Put the cursor on a candidate; at first, on the token that stands at the place."""
@@ -230,7 +270,8 @@ class Probing:
                 self._choose(None)
         self.tails[tuple(answer.prefix.answer), answer.writer] = answer.tails
 
-    def _answered(self, answer: Continued | Estimated) -> None:
-        kind = Continue if isinstance(answer, Continued) else Estimate
-        if isinstance(self.asked, kind) and self.asked.prefix == answer.prefix:
+    def _answered(self, answer: Continued | Estimated | Recalled) -> None:
+        asked = type(self.asked), type(answer)
+        matches = asked in ((Continue, Continued), (Estimate, Estimated), (Recall, Recalled))
+        if self.asked is not None and matches and self.asked.prefix == answer.prefix:
             self.asked = None

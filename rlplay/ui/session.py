@@ -21,6 +21,7 @@ from rlplay.link.messages import (
     LogLine,
     Look,
     Peeked,
+    Recalled,
     Recorded,
     Status,
 )
@@ -214,7 +215,7 @@ class Session:
                 self.changed |= {"status", "log"}
             case Judged():
                 self.judged = event
-            case Peeked() | Continued() | Estimated():
+            case Peeked() | Continued() | Estimated() | Recalled():
                 self.probing.take(event)
             case LogLine():
                 self._note(event)

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from rlplay.link.messages import AnyProbe, EndProbe, Estimate
+from rlplay.link.messages import AnyProbe, EndProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.session import Session
 from rlplay.ui.text import literal
@@ -22,10 +22,10 @@ from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 
 FRAMES = 15
 KEYS = (
-    "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `w` who writes · "
-    "`tab` prompt · `=` columns · `p` plain · `?` help · `esc` back"
+    "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `o` over the run · "
+    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc`"
 )
-FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `tab` prompt · `?` keys · `esc`"
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `o` run · `tab` prompt · `?` · `esc`"
 PROMPT = "a prompt of your own: tab comes here, enter asks"
 COLUMNS = "columns for the reward, as in answer: 4"
 TYPING = "what you type goes to the line above · `enter` ask · `tab` back to the tokens"
@@ -55,6 +55,10 @@ or the reference; both get the same random numbers.
 are all 0 or 1 have Wilson's score interval, others Student's t; equal ones that are neither have none. It grows while
 it samples; `v` again, or anything else that is asked, ends it, and what is there stays. Answers are cut at the run's
 longest length.
+
+**Over the run** (`o`): how likely the candidates were, at this place, after each update whose weights are kept, at
+the present temperature. A cell is as full as the token is likely; blue where it has become likelier since the first of
+them, orange where less so. It grows while the run goes on.
 
 A prompt of the run comes with its columns, such as the right answer. To give one of your own a reward, write its
 columns: `=`, then for instance `answer: 4`.
@@ -95,6 +99,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         Binding("g", "greedy", "write the rest with the likeliest token each time"),
         Binding("s", "samples", "sample six tails"),
         Binding("v", "value", "estimate the value, or stop"),
+        Binding("o", "course", "how likely the candidates were over the run"),
         Binding("w", "writer", "policy or reference goes on"),
         Binding("e", "type", "type a prompt"),
         Binding("equals_sign", "columns", "columns for the reward, as in answer: 4"),
@@ -106,7 +111,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
     ]
 
     def __init__(self, session: Session, then: str = "") -> None:
-        """`then` is what to ask for first: "samples", "value" or "greedy"."""
+        """`then` is what to ask for first: "samples", "value", "greedy" or "course"."""
         super().__init__()
         self.session = session
         self.probing = session.probing
@@ -141,7 +146,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         self._label()
 
     def _label(self) -> None:
-        keys = KEYS if self.size.width > len(KEYS) - 8 else FEW_KEYS
+        keys = KEYS if self.size.width > len(KEYS.replace("`", "")) + 6 else FEW_KEYS
         typing = isinstance(self.focused, Input)
         self.query_one(Vertical).border_subtitle = keyed(TYPING if typing else keys)
         hint = " · `tab` comes back here" if typing else " · `tab` types a prompt"
@@ -165,7 +170,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         if status is not None and status.update != self._update:
             again = self._update is not None and self.probing.asked is None and not self.probing.vacant
             self._update = status.update
-            await self._ask(self.probing.peek() if again else None)
+            await self._ask(self.probing.peek() if again else None, self.probing.recall_on(status.update))
         if self.probing.changed or self._words() != self.query_one(ProbeBars).words:
             self._stray = False
             self._draw()
@@ -211,9 +216,14 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
 
     def _busy(self) -> str:
         asked = self.probing.asked
-        if asked is None:
-            return ""
-        return " · sampling for the value, v stops" if isinstance(asked, Estimate) else " · sampling"
+        match asked:
+            case None:
+                return ""
+            case Recall():
+                return " · recalling"
+            case Estimate():
+                return " · sampling for the value, v stops"
+        return " · sampling"
 
     # Keys
 
@@ -248,6 +258,11 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         """The value, or the end of its estimation."""
         if self._can_ask():
             await self._ask(self.probing.estimate())
+
+    async def action_course(self) -> None:
+        """The candidates over the run."""
+        if self._can_ask():
+            await self._ask(self.probing.recall())
 
     def _can_ask(self) -> bool:
         return self.live and not self.probing.vacant

@@ -43,7 +43,8 @@ class Inspector(Lines):
 # Token
 
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy that
-sampled (old) and the policy after the update (new); the sampled one is marked.
+sampled (old) and the policy after the update (new); the sampled one is marked. `i` asks the model about this place,
+and `o` there shows how likely the candidates were over the whole run.
 
 **Loss** is the objective's formula for the settings of this run, then the same with this token's numbers, in one
 optimizer step: the last that saw the token. **Credit** below is the sum over all steps that saw it. In min(…, …) the

@@ -14,6 +14,7 @@ from textual.message import Message
 
 from rlplay.link.messages import Estimate, Estimated, Peeked, Tail, Writer
 from rlplay.trace.text import visible
+from rlplay.ui.course import course, share_text
 from rlplay.ui.numbers import plain
 from rlplay.ui.probing import Probing
 from rlplay.ui.text import is_special, quoted, token_text
@@ -186,7 +187,7 @@ class ProbeBars(ProbePanel):
         return probing.answer[probing.place] if probing.place < len(probing.answer) else None
 
     def _bar(self, value: float, cells: int, ink: Style, number: Style) -> Iterable[Segment]:
-        return [Segment(horizontal(value, cells), ink), Segment(f" {_share(value)} ", number)]
+        return [Segment(horizontal(value, cells), ink), Segment(f" {share_text(value)} ", number)]
 
     def _moved(self, policy: float, reference: float) -> Style:
         if not self.probing.fresh or abs(policy - reference) < 0.005:
@@ -225,13 +226,17 @@ class ProbeBars(ProbePanel):
 
 
 class ProbeTails(ProbePanel):
-    """The value of the beginning, and ways in which it goes on."""
+    """The course of the candidates over the run, the value of the beginning, and ways in which it goes on."""
 
-    EMPTY = "Press `s` to go on several times, `v` to estimate what this beginning is worth."
+    EMPTY = "`s` goes on several times, `v` estimates what this is worth, `o` shows the candidates over the run."
 
     def made(self) -> Iterator[list[Segment]]:
-        """Values, then tails, the policy's first."""
+        """The candidates' course, values, then tails, the policy's first."""
         probing = self.probing
+        recalled = probing.courses.get(probing.begun)
+        if recalled is not None:
+            pieces = probing.pieces | (probing.peeked.pieces if probing.peeked is not None else {})
+            yield from course(recalled, pieces, probing.chosen, self.width, self.palette)
         values = [(writer, probing.values.get((probing.begun, writer))) for writer in WRITERS]
         for writer, value in values:
             if value is not None:
@@ -286,13 +291,6 @@ def horizontal(value: float, cells: int) -> str:
     eighths = max(round(max(0.0, min(value, 1.0)) * cells * 8), 1 if value >= 0.005 else 0)
     full, part = divmod(eighths, 8)
     return ("█" * full + (EIGHTHS[part] if part else "")).ljust(cells)
-
-
-def _share(value: float) -> str:
-    """A probability in four cells."""
-    if 0 < value < 0.005:
-        return "<.01"
-    return "1.00" if value >= 0.995 else f" {value:.2f}".replace("0.", ".", 1)
 
 
 def described(probing: Probing) -> Content:
