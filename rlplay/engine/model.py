@@ -115,6 +115,7 @@ def load_model(name: str, device: torch.device, told: Callable[[str], object] = 
     `told` hears what is being done. Raises ValueError, one line, if there is no such model or it is not a causal
     language model.
     """
+    from huggingface_hub import try_to_load_from_cache
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
@@ -125,28 +126,24 @@ def load_model(name: str, device: torch.device, told: Callable[[str], object] = 
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
     if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
         raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
+    problem = ""
     try:
-        kept = not Path(path).is_dir() and _only_kept(name, told)
+        if not Path(path).is_dir():
+            told(f"asking {hub.address()} for {name}")
+            problem = hub.out_of_reach()
+            if problem and not isinstance(try_to_load_from_cache(name, "config.json"), str):
+                raise OSError("it was not downloaded before")
         told(f"loading model {name}")
-        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", local_files_only=kept)
-        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=kept)
+        only_kept = bool(problem)
+        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", local_files_only=only_kept)
+        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=only_kept)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+        reason = str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
+        reason += f", and {problem}" if problem else ""
         raise ValueError(
             f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"
         ) from error
     return wrap(policy, tokenizer, device)
-
-
-def _only_kept(name: str, told: Callable[[str], object]) -> bool:
-    """Whether Hugging Face's cache must do, since its hub does not answer. Raises OSError if the model is not there."""
-    from huggingface_hub import try_to_load_from_cache
-
-    told(f"asking {hub.address()} for {name}")
-    problem = hub.out_of_reach()
-    if problem and not isinstance(try_to_load_from_cache(name, "config.json"), str):
-        raise OSError(f"it was not downloaded before, and {problem}")
-    return bool(problem)
 
 
 def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:

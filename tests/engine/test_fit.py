@@ -88,6 +88,9 @@ def test_a_model_downloaded_before_needs_no_network(
     (kept / "refs" / "main").write_text("0" * 40)
     assert load_model("me/micro", CPU, said.append).vocabulary > 0
     assert said[1:] == [f"asking {hub.address()} for me/micro", "loading model me/micro"]
+    (kept / "snapshots" / ("0" * 40) / "model.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"could not be loaded: .+, and the hub cannot be reached: no route"):
+        load_model("me/micro", CPU)
 
 
 @pytest.mark.parametrize("damage", ["weights", "shapes"])
