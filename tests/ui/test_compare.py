@@ -96,6 +96,17 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
         assert isinstance(app.screen, CompareScreen)
 
 
+@pytest.mark.parametrize(("keys", "shown"), [(["w"], "┅ B Tokens"), (["escape", "g", "w"], "■ the replay stands at")])
+async def test_the_comparison_and_the_timeline_are_saved_as_views(tmp_path, keys, shown):
+    app = compared(tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        await opened(pilot)
+        for key in keys:
+            await pilot.press(key)
+            await settled(pilot)
+        assert shown in (tmp_path / "a.view-1.txt").read_text(encoding="utf-8")
+
+
 async def test_one_cursor_moves_in_both_and_the_frame_says_what_can_be_compared(tmp_path):
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:

@@ -68,6 +68,7 @@ ended, and where a branch did from what it shares with the other.
         Binding("O", "other(-1)", "the run before"),
         Binding("x", "most", "largest value"),
         Binding("y", "perform('copy')", "copy"),
+        Binding("w", "perform('shot')", "save the view"),
         Binding("a", "label", "label the pairs that wait"),
         Binding("p", "panels", "panels"),
         Binding("question_mark,f1", "help", "help"),

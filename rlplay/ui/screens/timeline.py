@@ -61,6 +61,7 @@ it, with settings you change, and leaves this one as it is.
         Binding("b", "branch", "branch from it"),
         Binding("v", "live", "back to live"),
         Binding("y", "copy", "copy the table"),
+        Binding("w", "save", "save the view"),
         Binding("question_mark,f1", "help", "help"),
         Binding("escape,g,q", "dismiss", "close"),
     ]
@@ -122,7 +123,7 @@ it, with settings you change, and leaves this one as it is.
     def _told(self) -> Content:
         row = self.query_one(Updates).row
         if row is None:
-            live = "What the engine is doing now. `↑` goes back in time; the engine goes on meanwhile."
+            live = "What goes on now. `↑` goes back in time; the engine goes on meanwhile."
             return keyed(live if self._session.source.live else "What the replay shows. `↑` goes back in time.")
         if self._asked == row.number:
             question = f"Go back to {_called(row.number)}? {_lost(row.number, self._session.finished)}"
@@ -177,6 +178,10 @@ it, with settings you change, and leaves this one as it is.
         from rlplay.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self))
+
+    def action_save(self) -> None:
+        """Keep what the screen shows as files."""
+        self.post_message(Perform("shot"))
 
     def action_copy(self) -> None:
         """Copy the table."""
