@@ -126,14 +126,15 @@ def load_model(name: str, device: torch.device, told: Callable[[str], object] = 
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
     if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
         raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
-    problem = ""
+    here, problem = Path(path).is_dir(), ""
     try:
-        if not Path(path).is_dir():
+        if not here:
             told(f"asking {hub.address()} for {name}")
             problem = hub.out_of_reach()
-            if problem and not isinstance(try_to_load_from_cache(name, "config.json"), str):
+            here = isinstance(try_to_load_from_cache(name, "config.json"), str)
+            if problem and not here:
                 raise OSError("it was not downloaded before")
-        told(f"loading model {name}")
+        told(f"loading model {name}" if here else f"downloading model {name}, which may take minutes")
         only_kept = bool(problem)
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", local_files_only=only_kept)
         policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=only_kept)
