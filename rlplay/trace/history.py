@@ -115,11 +115,12 @@ class History:
     def extent(self, branches: int = 0) -> tuple[int, int]:
         """The first and the last update with any number, the last `branches` abandoned ones included; (0, 0) if none.
 
-        A run that was evaluated before its first update begins at 0.
+        A run that was evaluated before its first update, or that went back to before it, begins at 0.
         """
         given_up = self.abandoned("num_tokens")[-branches:] if branches else []
         ends = [(line.updates[0], line.updates[-1]) for line in self._lines.values() if line.updates]
         ends += [(updates[0], updates[-1]) for updates, _ in given_up]
+        ends += [(mark.update, mark.update) for mark in self.marks if mark.kind == "back"]
         return min((first for first, _ in ends), default=0), max((last for _, last in ends), default=0)
 
     def latest(self, name: str) -> float | None:

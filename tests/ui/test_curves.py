@@ -372,6 +372,17 @@ async def test_what_was_rewound_away_stays_in_sight():
         assert title(app.panels[0]) == f"Reward ━ {history.series('reward')[1][2]:.3g}"
 
 
+async def test_what_was_done_stays_in_sight_at_the_start_too():
+    history, _ = recorded(8)
+    history.add(Rewound(update=0, abandoned=8))
+    app = Host(history)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        content = app.panels[0].render()
+        assert GHOST in {str(span.style) for span in content.spans if span.end < content.plain.index("\n")}
+        assert content.plain.split("\n")[-1].split() == ["↶", "8"], "where it went back to stands at the beginning"
+
+
 async def test_a_run_with_numbers_that_are_none_is_still_drawn():
     history, live = recorded(3)
     broken = next(record for record in synthetic_update(4) if isinstance(record, Finished))

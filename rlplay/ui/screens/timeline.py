@@ -76,7 +76,10 @@ it, with settings you change, and leaves this one as it is.
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Timeline"
-            panel.border_subtitle = keyed("`enter` look · `z` go back · `b` branch · `v` live · `?` help · `esc` close")
+            back = "live" if self._session.source.live else "back"
+            panel.border_subtitle = keyed(
+                f"`enter` look · `z` go back · `b` branch · `v` {back} · `?` help · `esc` close"
+            )
             yield Said(id="state")
             yield Said(id="columns")
             yield Updates()
