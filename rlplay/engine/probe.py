@@ -130,6 +130,7 @@ def peek(prefix: Prefix, beginning: Beginning, state: State) -> Peeked:
     return Peeked(
         prefix=prefix,
         update=state.update,
+        steps=0 if state.batch is None or state.batch.update == state.update else len(state.batch.step_metrics),
         unrewarded=beginning.unrewarded,
         temperature=state.settings.temperature,
         prompt_texts=lm.texts(beginning.prompt_ids),

@@ -205,6 +205,7 @@ class Peeked(Event, frozen=True):
 
     prefix: Prefix
     update: int = 0
+    steps: int = 0  # optimizer steps of the next update that have been made already
     refused: str = ""  # why there is no answer, in one line; then the rest is empty
     unrewarded: str = ""  # why an answer to this prompt earns no reward; empty if it does
     temperature: float = 1.0

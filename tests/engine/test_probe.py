@@ -86,6 +86,16 @@ def test_after_training_policy_and_reference_part(start: Start, micro_model: Pat
     assert peeked.unrewarded == "", "a prompt of the run comes with its columns"
 
 
+def test_steps_of_an_update_that_has_not_ended_are_counted(start: Start) -> None:
+    driver, _ = start(num_minibatches=2, learning_rate=2e-2)
+    driver.advance("update", 1, never)
+    before = ask(driver, Peek(Prefix(ASKED)))
+    driver.advance("step", 1, never)
+    peeked = ask(driver, Peek(Prefix(ASKED)))
+    assert [(each.update, each.steps) for each in (before, peeked)] == [(1, 0), (1, 1)]
+    assert peeked.kl != before.kl, "the weights have moved"
+
+
 def test_the_greedy_tail_is_the_one_that_transformers_generates(start: Start, micro_model: Path) -> None:
     driver, _ = start()
     answer = [70, 71]

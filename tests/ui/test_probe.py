@@ -22,7 +22,7 @@ from rlplay.link.messages import (
 )
 from rlplay.ui.probing import SAMPLES, TAILS, Probing
 from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
-from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, horizontal
+from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described, horizontal
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of
 
@@ -156,6 +156,20 @@ def test_columns_that_cannot_be_read_say_how(text: str) -> None:
 )
 def test_bars_are_as_long_as_the_probability(value: float, bar: str) -> None:
     assert horizontal(value, 4) == bar
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (0, "after update 3 · "),
+        (1, "after update 3 and 1 step of the next · "),
+        (2, "after update 3 and 2 steps of the"),
+    ],
+)
+def test_the_weights_asked_are_named(steps: int, words: str) -> None:
+    probing = begun()
+    probing.take(peeked(probing.prefix, steps=steps))
+    assert described(probing).plain.startswith(words)
 
 
 async def opened(pilot: Any, source: Any) -> tuple[ProbeScreen, list[Any]]:

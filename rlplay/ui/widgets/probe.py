@@ -303,4 +303,5 @@ def described(probing: Probing) -> Content:
     reward = f"no reward: {visible(peeked.unrewarded)}" if peeked.unrewarded else "answers earn a reward"
     template = " · plain text" if probing.plain else ""
     aside = f" · temperature {peeked.temperature:g}{template} · {reward}"
-    return Content.assemble((f"after update {peeked.update}", "$foreground"), (aside, "$text-muted"))
+    further = f" and {peeked.steps} step{'s' * (peeked.steps > 1)} of the next" * (peeked.steps > 0)
+    return Content.assemble((f"after update {peeked.update}{further}", "$foreground"), (aside, "$text-muted"))
