@@ -115,6 +115,7 @@ async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
         await settled(pilot)
         said = app.narrator.render().plain
         assert said.startswith("Look at them.\nupdate 1: Largest credit")
+        assert said.endswith("then the lesson goes on by itself")
         await pilot.press("m")
         assert app.narrator.render().plain.startswith("Look at them.\nthe engine runs: update 1 of 9")
 

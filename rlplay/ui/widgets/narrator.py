@@ -204,7 +204,7 @@ press a choice's number or click it; the answer follows once it can be seen.
         """A lesson's words or the narration, with what was remarked."""
         told, remark = self._narration, self._remarked()
         if self.teaching:
-            self._set(Content("\n").join([self._words, *(remark or [self._below])]), "-lesson")
+            self._set(Content("\n").join([self._words, *remark, self._below]), "-lesson")
         elif told is not None:
             lines = [*remark, keyed(told.happened)] if told.happened else remark
             if told.warning:
