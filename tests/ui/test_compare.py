@@ -427,7 +427,7 @@ async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
         await pilot.press("a")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)
-        assert "for run B, nowhere" in app.screen.query_one("Vertical").border_title
+        assert "Which is better? · run B, nowhere" in app.screen.query_one("Vertical").border_title
         await pilot.press("b", "enter", "escape")
         await settled(pilot)
         assert isinstance(app.screen, CompareScreen)

@@ -92,13 +92,14 @@ update.
     def __init__(self, session: Session, labelling: Labelling, letter: str = "") -> None:
         """For a session; where two are compared, `letter` is what it is called."""
         super().__init__()
-        self._run = f" · for run {letter}, {session.source.path.stem}" if letter else ""
+        run = f"Which is better? · run {letter}, {session.source.path.stem}"
+        self._title = run if letter else "Which answer is better?"
         self.session, self.labelling = session, labelling
         self._drawn: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = Content(visible(f"Which answer is better?{self._run}"))
+            panel.border_title = Content(visible(self._title))
             yield Static(id="progress")
             yield Answer(id="prompt")
             with Horizontal():
