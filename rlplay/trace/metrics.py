@@ -80,7 +80,7 @@ _ROWS = (
            "Clipping bounds the surrogate's gradient, not the ratio."),
     Metric("dynamic_sampling/dropped_groups", "Groups dropped", "groups without signal that were replaced", "groups",
            "What dynamic sampling costs: each was sampled and scored for nothing."),
-    Metric("num_tokens", "Tokens", "completion tokens sampled so far in the run", "tokens", ""),
+    Metric("num_tokens", "Sampled so far", "completion tokens sampled so far in the run", "tokens", ""),
     Metric("vine_tokens", "Vine tokens", "tokens sampled to estimate the values of reasoning steps", "tokens",
            "What Monte-Carlo values cost, beside the answers that are trained on."),
     Metric("rewards/chosen", "Implicit reward, chosen", "mean of β·Σ(ℓ − ℓʳ) over the chosen answers", "",

@@ -86,10 +86,15 @@ def joined(cells: Iterable[Cell]) -> Content:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5; "≈0" for rounding noise."""
+    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5; "≈0" for rounding noise.
+
+    From a thousand on, whole, as long as that is no longer: 12,864.
+    """
     if value == 0:
         return "0"
     if abs(value) < NOISE:
         return "≈0"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:,.0f}".replace("-", "−")
     short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.{digits}g}")
     return "−" + short[1:] if short.startswith("-") else short

@@ -135,7 +135,7 @@ def test_a_pair_that_a_script_labels_is_not_asked_about() -> None:
     labelling.update.add(Labelled(update=1, pair=0, choice="a"))
     labelling.heard([1, 2])
     assert labelling.pair == 1
-    assert "2 of 3   ● ◆ ○" in str(progress(labelling, 80))
+    assert "2 of 3   ● ◉ ○" in str(progress(labelling, 80))
 
 
 @pytest.mark.parametrize(("pairs", "width"), [(3, 74), (32, 106), (32, 74), (64, 106), (200, 74)])
@@ -148,7 +148,7 @@ def test_how_far_it_is_fits_into_its_line(pairs: int, width: int) -> None:
     assert line.cell_length <= width
     assert line.plain.startswith(f"1 of {pairs}   ")
     assert line.plain.endswith(f"   update 11 waits for {pairs} labels")
-    assert ("◆" in line.plain) == (pairs <= 32 or width - pairs > 40)
+    assert ("◉" in line.plain) == (pairs <= 32 or width - pairs > 40)
 
 
 def waiting(script: list[dict[str, Any]] | None = None) -> tuple[Any, Fed]:

@@ -17,6 +17,7 @@ from rlplay.trace.records import Choice
 from rlplay.trace.text import visible
 from rlplay.ui.actions import send
 from rlplay.ui.labelling import SIDES, Labelling
+from rlplay.ui.legend import LOOKED_AT
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.session import Session
 from rlplay.ui.widgets.answer import Answer
@@ -238,7 +239,7 @@ def progress(labelling: Labelling, width: int) -> Content:
     dots = []
     for pair in range(pairs):
         if pair == labelling.pair:
-            dots.append(Content.styled("◆", "$accent"))
+            dots.append(Content.styled(LOOKED_AT, "$accent"))
         elif pair in waiting:
             dots.append(Content.styled("○", "$text-muted"))
         else:

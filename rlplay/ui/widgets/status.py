@@ -155,7 +155,7 @@ def _loading(what: str, fraction: float) -> Content:
     filled = round(fraction * 20)
     return Content.assemble(
         (" " + "━" * filled, "$primary"),
-        ("━" * (20 - filled), "$border"),
+        ("─" * (20 - filled), "$border"),
         (f"  {visible(what)} …", "$text-muted"),
     )
 
