@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import datetime
 import os
@@ -46,14 +47,35 @@ def runs_folder() -> Path:
 
 
 def new_run(scenario_name: str) -> Path:
-    """A path that no run has yet, such as `…/runs/2026-11-21_16-05-09_learn-to-think.rlplay`; nothing is created."""
+    """A path that no run has yet, such as `…/runs/2026-11-21_16-05-09_learn-to-think.rlplay`.
+
+    It is held by the folder for its snapshots, since several may start in the same second: whoever makes that has it.
+    When the program ends an empty one goes. Where no folder can be made, whoever writes the run says why.
+    """
     plain = re.sub(r"[^a-z0-9]+", "-", scenario_name.lower()).strip("-")[:60] or "run"
     stem = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
     path, count = runs_folder() / (stem + SUFFIX), 1
-    while path.exists() or path.with_suffix(".snapshots").exists():
+    while path.exists() or not _held(path.with_suffix(".snapshots")):
         count += 1
         path = runs_folder() / f"{stem}_{count}{SUFFIX}"
     return path
+
+
+def _held(folder: Path) -> bool:
+    """Whether it is ours now, or nobody's because it cannot be made."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    atexit.register(_leave, folder)
+    return True
+
+
+def _leave(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def list_runs() -> list[Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,19 @@ def test_a_new_path_is_readable_safe_and_free(home: Path) -> None:
     assert "learn-to-think" in first.stem
     assert first != second
     assert "_run" in paths.new_run("東").stem
+
+
+def test_two_that_begin_in_the_same_second_get_paths_of_their_own(home: Path) -> None:
+    first, second = paths.new_run("seed"), paths.new_run("seed")
+    assert first != second, "although neither has been written yet"
+    script = "from rlplay import paths; print(paths.new_run('other'))"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert not Path(told.strip()).with_suffix(".snapshots").exists(), "nothing stays of a run that never began"
+
+
+def test_where_no_folder_can_be_made_there_is_a_path_still(home: Path) -> None:
+    (home / "runs").write_text("a file")
+    assert paths.new_run("seed").parent == home / "runs"
 
 
 def test_runs_are_listed_newest_first() -> None:

@@ -181,6 +181,9 @@ class RlplayApp(App[int]):
             self._show_preview()
         else:
             self._greet(event)
+            if self.knobs is not None and not event.running:
+                await self.preview.paused()
+                self._show_preview()
             waited, self._waited = self._waited, event.waits
             if event.waits and not waited and self.screen is self.main:
                 dialogues.label(self)

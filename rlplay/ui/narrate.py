@@ -108,6 +108,16 @@ def narrate_problem(problem: str, place: Place) -> Narration:
     return Narration("", past.get(place, END_NEXT), literal(problem))
 
 
+def narrate_undone(update: int, last: int) -> Narration:
+    """The run went back to the end of `update`, and those up to `last` are undone."""
+    where = f"the end of update {update}" if update else "the start"
+    undone = f"update {last} is" if last == update + 1 else f"updates {update + 1} to {last} are"
+    return Narration(
+        f"Back at {where}: {undone} undone, and grey in the curves.",
+        f"`u` plays update {update + 1} again: the same one, unless you change a setting.",
+    )
+
+
 def narrate_run(history: History) -> Narration:
     """What a run that goes on by itself has come to; its single phases pass too fast to be told."""
     updates = history.series("num_tokens")[0]

@@ -16,6 +16,7 @@ from rlplay.ui.narrate import (
     narrate_run,
     narrate_start,
     narrate_stopped,
+    narrate_undone,
 )
 from rlplay.ui.order import order
 from rlplay.ui.pairs import needs_advantages
@@ -119,15 +120,24 @@ def _narration(session: Session) -> Narration:
         return narrate_start(session.source.question, session.source.live)
     if session.problem:
         return narrate_problem(session.problem, session.place)
-    if session.stopped and session.place == "live":
-        return narrate_stopped(session.stopped)
-    if session.asks and session.place == "live":
-        return narrate_asking(len(session.asks))
-    if session.runs_on and session.place == "live":
-        return narrate_run(session.history)
+    if session.place == "live" and (live := _live(session)) is not None:
+        return live
     # A limit changed while answers are sampled waits for the next update's.
     phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
     return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
+
+
+def _live(session: Session) -> Narration | None:
+    """What is to be said of the engine before what is to be said of the update."""
+    if session.stopped:
+        return narrate_stopped(session.stopped)
+    if session.asks:
+        return narrate_asking(len(session.asks))
+    if session.runs_on:
+        return narrate_run(session.history)
+    if session.undone:
+        return narrate_undone(0 if session.shown is None else session.shown.number, session.undone)
+    return None
 
 
 def _curves_are_due(session: Session, changes: set[str]) -> bool:

@@ -41,9 +41,15 @@ class Preview:
             return
         if reason := self._unavailable():
             self.clear()
-            self.words = [reason]
+            self._changes, self.words = changes, [reason]
             return
         await self._ask()
+
+    async def paused(self) -> None:
+        """Ask what could not be asked while the run went on."""
+        if self.words == [NEEDS_PAUSE]:
+            self.words = []
+            await self.draft(self._changes)
 
     async def heard(self, imagined: Imagined) -> None:
         """The engine's answer; asks on if the draft has gone on since."""
@@ -51,7 +57,7 @@ class Preview:
         if not self._changes:
             return
         if imagined.changes != self._changes:
-            await self._ask()
+            await self.draft(self._changes)
             return
         shown = self._session.shown
         if imagined.refused or shown is None or shown.number != imagined.update or shown.credited is None:

@@ -116,6 +116,7 @@ class Session:
         self.asked: str = ""
         self.stopped = ""  # the error that the engine stopped at, until it goes on
         self.going_back_to: int | None = None  # the update that the engine was asked to go back to, and is not yet at
+        self.undone = 0  # the last update of those that were undone, until another is sampled
         self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
         self.last_finished = 0
@@ -257,6 +258,7 @@ class Session:
             case Rewound():
                 self.stopped = ""
                 self._arrived(record.update)
+                self.undone = max(self.undone, record.abandoned if record.abandoned > record.update else 0)
                 self._changes = changes_until(self._changes, record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
@@ -283,7 +285,7 @@ class Session:
                 self._updates.popitem(last=False)
         update.add(record)
         if isinstance(record, Sampled):
-            self._newest = update
+            self._newest, self.undone = update, 0
         if update is self.shown:
             self.changed.add("update")
 

@@ -117,6 +117,29 @@ async def test_a_rewind_shows_the_update_gone_back_to():
         assert app.session.history.series("reward")[0] == [1]
 
 
+async def test_after_going_back_it_says_so_until_it_goes_on():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        for number in range(1, 4):
+            source.update(number)
+        source.records([Rewound(update=2, abandoned=3)])
+        source.status(2)
+        await settled(pilot)
+        assert "Back at the end of update 2: update 3 is undone" in shown(app.narrator)
+        source.records([Rewound(update=0, abandoned=2)])
+        source.status(0)
+        await settled(pilot)
+        assert "Back at the start: updates 1 to 3 are undone" in shown(app.narrator)
+        assert "u plays update 1 again" in shown(app.narrator)
+        source.update(1)
+        await settled(pilot)
+        assert "Update 1: reward" in shown(app.narrator)
+        source.records([*synthetic_update(2)[:2], Rewound(update=1, abandoned=1)])
+        source.status(1)
+        await settled(pilot)
+        assert "undone" not in shown(app.narrator), "an update that had not ended was only given up"
+
+
 async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
     app, source = playground()
     source._queue = type(source._queue)()

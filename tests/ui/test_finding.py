@@ -120,6 +120,20 @@ async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
         assert app.narrator.render().plain.startswith("Look at them.\nthe engine runs: update 1 of 9")
 
 
+async def test_rounding_does_not_choose_among_values_that_are_the_same():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await app.perform("lens", "advantages")
+        tokens, values = app.tokens, app.tokens._values
+        places, best = tokens.largest()
+        first = int(np.flatnonzero(values == best)[0])
+        tokens._values = values.copy()
+        tokens._values[first + 1] = np.nextafter(best, np.inf, dtype=values.dtype)
+        assert tokens.largest()[0] == places
+
+
 async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
     app, source = playground()
     async with app.run_test(size=(160, 30)) as pilot:

@@ -134,6 +134,12 @@ async def test_a_running_engine_is_not_asked():
     await preview.draft({"epsilon": 0.3})
     assert asked.questions == []
     assert preview.words == [NEEDS_PAUSE]
+    await preview.paused()
+    assert preview.words == [NEEDS_PAUSE], "it goes on still"
+    asked.session.status = msgspec.structs.replace(asked.session.status, running=False)
+    await preview.paused()
+    assert preview.words == []
+    assert asked.questions == [WhatIf({"epsilon": 0.3})]
 
 
 def last_question(source: Fed) -> WhatIf:

@@ -166,7 +166,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         lens = self._lens
         none_above = lens.scale == "diverging" and np.nanmax(values) <= (lens.low + lens.high) / 2
         best = float(np.nanmin(values) if none_above else np.nanmax(values))
-        offsets, tokens = self._sampled.offsets, np.flatnonzero(values == best)
+        # Sums over steps and lengths leave rounding between values that are the same.
+        offsets, tokens = self._sampled.offsets, np.flatnonzero(np.isclose(values, best, rtol=1e-5, atol=0))
         owners = np.searchsorted(offsets, tokens, side="right") - 1
         places = [(int(owner), int(token - offsets[owner])) for owner, token in zip(owners, tokens, strict=True)]
         rank = {completion: place for place, completion in enumerate(self._order)}
