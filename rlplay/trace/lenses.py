@@ -120,7 +120,7 @@ LENSES: dict[str, Lens] = {
             _kl_ref,
         ),
         Lens(
-            "token_rewards", "Reward", "r", "the reward stream, a KL penalty included where it is in the reward",
+            "token_rewards", "Token reward", "r", "the reward stream, a KL penalty included where it is in the reward",
             "", "credit", "diverging", -1.0, 1.0,
             "Where reward arrives. An outcome reward sits on the last token; credit assignment spreads its effect.",
             _credited("token_rewards"),

@@ -12,7 +12,7 @@ import numpy as np
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.picture import number
-from rlplay.ui.rising import not_risen, risen
+from rlplay.ui.rising import WINDOW, not_risen, risen
 from rlplay.ui.text import BY_KNOB, literal
 
 NO_ADVANTAGE = 1e-6
@@ -181,6 +181,6 @@ _CHECKS = (
     ("Entropy", _collapse, _over_time("entropy", " nats")),
     ("Answers cut", _truncated, _cut),
     ("KL to the reference", _runaway, _distance),
-    ("Reward", not_risen, risen),
+    (f"Reward over {WINDOW} updates", not_risen, risen),
 )
 """Each check by its name: what it says is wrong, the gravest first, and the numbers that it goes by."""

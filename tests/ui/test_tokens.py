@@ -191,8 +191,8 @@ async def test_which_optimizer_steps_a_number_speaks_of_is_said():
         await settled(pilot)
         assert "credit, sum of 3 of 8 steps" in str(app.tokens.border_title)
         for completion, loss, credit in (
-            (int(steps[2].rows[0]), "in step 3 of 8", "Credit, sum of 2 steps"),
-            (int(steps[1].rows[0]), "in step 2 of 8", "Credit, step 2 of 8"),
+            (int(steps[2].rows[0]), "as step 3 of 8 found it", "Credit, sum of 2 steps"),
+            (int(steps[1].rows[0]), "as step 2 of 8 found it", "Credit, step 2 of 8"),
         ):
             app.point(completion, 0)
             lines = all_text(app.inspector)

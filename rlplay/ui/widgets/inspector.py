@@ -192,7 +192,7 @@ Below stand all statistics of this token, the ones the colours can show.
         lines = []
         if s.loss_type == "policy_gradient":
             lines += [[Segment("credit of this token", self.palette.muted)], *self._written(credit(s, numbers)), []]
-        which = "" if seen is None else f" in {_of(seen)}"
+        which = "" if seen is None else f" as {_of(seen)} found it"
         lines.append([Segment(f"loss of this token{which}", self.palette.muted)])
         return [*lines, *self._written(objective(s, numbers)), []]
 
