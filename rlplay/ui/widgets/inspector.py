@@ -192,8 +192,8 @@ Below stand all statistics of this token, the ones the colours can show.
         lines = []
         if s.loss_type == "policy_gradient":
             lines += [[Segment("credit of this token", self.palette.muted)], *self._written(credit(s, numbers)), []]
-        which = "" if seen is None else f" as {_of(seen)} found it"
-        lines.append([Segment(f"loss of this token{which}", self.palette.muted)])
+        head = "loss of this token" if seen is None else f"its loss before {_of(seen)}"
+        lines.append([Segment(head, self.palette.muted)])
         return [*lines, *self._written(objective(s, numbers)), []]
 
     def _written(self, formula: Iterable[Line]) -> list[list[Segment]]:
