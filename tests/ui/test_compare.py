@@ -407,7 +407,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
         assert "B is still starting" in head(screen)
         assert screen.pair.number == 2
         formulas = [inspector.clipping()[1] for inspector in screen.inspectors]
-        assert "loss of this token" in formulas[1]
+        assert "its loss before step" in formulas[1]
         assert formulas[0] == formulas[1]
 
 

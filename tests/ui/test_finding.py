@@ -193,7 +193,7 @@ async def test_y_copies_what_has_the_focus():
         assert app.clipboard
         app.inspector.focus()
         await pilot.press("y")
-        assert "loss of this token" in app.clipboard
+        assert "its loss before step" in app.clipboard
         app.curves.panels[3].focus()
         await pilot.press("y")
         head, row = app.clipboard.splitlines()

@@ -198,7 +198,7 @@ async def test_which_optimizer_steps_a_number_speaks_of_is_said():
             lines = all_text(app.inspector)
             assert loss in lines
             assert credit in lines
-            assert f"Ratio, {loss.removeprefix('in ')}" in lines
+            assert f"Ratio, {loss.removeprefix('its loss before ')}" in lines
         source.records(steps[3:])
         await settled(pilot)
         assert "credit, sum of 8 steps" in str(app.tokens.border_title)
