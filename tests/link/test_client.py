@@ -115,7 +115,7 @@ async def test_the_screen_comes_first_where_processor_time_is_short(screen: Scre
 
 async def test_pause_stops_a_free_run_and_a_rewind_goes_back(screen: Screen) -> None:
     await screen.engine.send(Advance("forever"))
-    await screen.until(lambda event: running(event) and event.update >= 1)
+    await screen.until(lambda event: running(event) and event.update >= 2)
     await screen.engine.send(Pause())
     stopped = await screen.until(idle)
     await screen.engine.send(Rewind(1))
