@@ -29,7 +29,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.press("n")
     terminal.wait_for("SCORE")
     terminal.press("u")
-    terminal.wait_for("update 1 ·")
+    terminal.wait_for(r"update 1 +[·●]")
     terminal.press("i")
     terminal.wait_for("policy now")
     terminal.press("v")
@@ -37,9 +37,9 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.press("escape")
     terminal.wait_for("Rollouts")
     terminal.press("u")
-    terminal.wait_for("update 2 ·")
+    terminal.wait_for(r"update 2 +[·●]")
     terminal.press("z")
-    terminal.wait_for("update 1 ·")
+    terminal.wait_for(r"update 1 +[·●]")
 
     engine = child_of(terminal.pid, "rlplay.engine.main")
     assert engine is not None
@@ -49,7 +49,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.press("r")
     terminal.wait_for("paused", timeout=40)
     terminal.press("u")
-    terminal.wait_for("update 2 ·")
+    terminal.wait_for(r"update 2 +[·●]")
 
     resumed = child_of(terminal.pid, "rlplay.engine.main")
     terminal.press("q")
@@ -65,7 +65,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
 def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
     terminal.wait_for("paused")
     terminal.press("space")
-    terminal.wait_for("update 1 ·")
+    terminal.wait_for(r"update 1 +[·●]")
     engine = child_of(terminal.pid, "rlplay.engine.main")
     terminal.kill()
     began = time.monotonic()
