@@ -96,6 +96,7 @@ class Driver:
             self._go_to(max(self._store.nearest(reached), min(branched, reached)))
             self._knobs.forget_after(self._state.update)
             self._emit(Rewound(update=self._state.update, abandoned=reached))
+        self._remark()
         self._cross()
         self._moments: Iterator[Moment] = train(self._state, self._plan)
         progress("ready", 1.0)
@@ -232,6 +233,7 @@ class Driver:
 
     def _tell(self, moment: Moment, closely: bool) -> None:
         """Keep count of the phases, and let the run file and the sink know what happened."""
+        self._remark()
         if isinstance(moment, (Evaluating, Unlabelled)):
             return
         self._begun = self._begun or not isinstance(moment, Evaluated)
@@ -257,6 +259,12 @@ class Driver:
         if isinstance(moment, Finished):
             self._cross()
             self._keep()
+
+    def _remark(self) -> None:
+        """Tell what came up about the model itself."""
+        remarks = self._state.lm.remarks
+        while remarks:
+            self.note("info", remarks.pop(0))
 
     def _cross(self) -> None:
         """Between two updates: hand the policy on if the next one begins a stage, say so once, and keep its start."""

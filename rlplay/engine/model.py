@@ -6,8 +6,9 @@ import copy
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +18,17 @@ from rlplay.pocket import POCKET_PATH
 from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example
 
+Kind = Literal["shared", "padded", "by_length"]
+"""How a forward pass lays prompts and completions out, see `passes.py`."""
+
 
 @dataclass
 class LanguageModel:
     """The policy that is trained and the reference it started as, with what both need.
 
     Both stay in eval mode: dropout would make two passes over the same tokens disagree, and the ratio would not
-    start at 1 (`numerics.md`, pitfall 5). `shared_prompts` says that a prompt's cache can serve all its completions.
+    start at 1 (`numerics.md`, pitfall 5). `passes` and `cached` say how the model is run: which kind of forward pass
+    scores given tokens, and whether sampling keeps a cache (`passes.py`, `decode.py`; `agreement.py` decides).
     """
 
     policy: Any
@@ -31,13 +36,22 @@ class LanguageModel:
     tokenizer: Any
     device: torch.device
     end_ids: frozenset[int]
-    shared_prompts: bool = True
+    passes: Kind = "shared"
+    cached: bool = True
+    agreed: int = 0
+    """Positions, prompt included, up to which sampling and scoring were seen to agree."""
+    remarks: list[str] = field(default_factory=list)
+    """What the user should know of how the model is run, until it is told."""
     pieces: dict[int, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def hidden_size(self) -> int:
-        """Width of the last hidden state, which the value head reads."""
-        return int(self.policy.config.get_text_config().hidden_size)
+        """Width of the last hidden state, which the value head reads; OPT-350m's is narrower than its config says."""
+        with torch.no_grad():
+            out = self.policy(
+                input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.device), output_hidden_states=True
+            )
+        return int(out.hidden_states[-1].shape[-1])
 
     @property
     def vocabulary(self) -> int:

@@ -1,8 +1,12 @@
-"""Forward passes over prompts and completions, each prompt computed once for all its completions.
+"""Forward passes over prompts and completions, each prompt computed once for all its completions where that works.
 
-A prompt's key-value cache is expanded to its completions (`reorder_cache`, which every cache of transformers has) and
-completions are sorted by length into chunks, so that little padding is computed. Models whose cache cannot be shared
-that way (`can_share_prompts`) take the plain padded pass: same numbers, slower.
+There are three kinds, the fastest first; `agreement.py` finds out which of them a model computes rightly:
+
+- "shared": a prompt's cache is expanded to its completions, which are sorted by length into chunks, so that little
+  padding is computed;
+- "padded": prompts and completions in one pass, prompts padded on the left;
+- "by_length": as "padded", prompts of one length at a time, so that nothing stands before them. What comes after a
+  token cannot reach it, so this is what the model computes for each sequence alone, whatever it makes of padding.
 """
 
 from __future__ import annotations
@@ -43,19 +47,38 @@ def positions_of(mask: Tensor) -> Tensor:
 def expanded(cache: Any, rows: Tensor) -> Any:
     """A copy of a prompt cache with batch row `rows[i]` at i; the original stays as it is, gradients flow to it."""
     fresh = copy.copy(cache)
-    fresh.layers = [copy.copy(layer) for layer in cache.layers]
+    fresh.layers = [_copied(layer) for layer in cache.layers]
     fresh.reorder_cache(rows)
     return fresh
 
 
-def forward(lm: LanguageModel, model: Any, tokens: Tokens, hidden: bool = False) -> Iterator[Chunk]:
+def _copied(layer: Any) -> Any:
+    """A cache layer whose states can be replaced without a trace; convolution and state-space layers hold dicts."""
+    fresh = copy.copy(layer)
+    vars(fresh).update({name: dict(value) for name, value in vars(layer).items() if isinstance(value, dict)})
+    return fresh
+
+
+def forward(
+    lm: LanguageModel, model: Any, tokens: Tokens, hidden: bool = False, worth_chunking: int = _WORTH_CHUNKING
+) -> Iterator[Chunk]:
     """Logits before every token of the completions, and the last hidden states if `hidden`.
 
-    The chunks cover all completions once, in no particular order, each as wide as its own longest completion.
+    The chunks cover all completions once, in no particular order, each as wide as its own longest completion. A shared
+    pass has several from `worth_chunking` completions on.
     """
-    if not lm.shared_prompts:
-        yield _plain(model, tokens, hidden)
+    fitting = max(1, LOGITS_AT_ONCE // (int(tokens.lengths.max()) * lm.vocabulary))
+    if lm.passes == "shared":
+        yield from _shared(model, tokens, hidden, fitting, worth_chunking)
         return
+    lengths = tokens.prompts.mask.sum(-1)[tokens.group]
+    kinds = lengths if lm.passes == "by_length" else torch.zeros_like(lengths)
+    for kind in torch.unique(kinds):
+        for rows in torch.split((kinds == kind).nonzero().squeeze(-1), fitting):
+            yield _plain(model, tokens, rows, int(lengths[rows].max()), hidden)
+
+
+def _shared(model: Any, tokens: Tokens, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:
     used, group = torch.unique(tokens.group, return_inverse=True)
     prompts = Prompts([], tokens.prompts.ids[used], tokens.prompts.mask[used])
     out = model(
@@ -68,8 +91,7 @@ def forward(lm: LanguageModel, model: Any, tokens: Tokens, hidden: bool = False)
     )
     lengths = tokens.lengths
     order = torch.argsort(lengths, descending=True, stable=True)
-    pieces = _CHUNKS if len(order) >= _WORTH_CHUNKING and int(lengths.min()) < int(lengths.max()) else 1
-    fitting = max(1, LOGITS_AT_ONCE // (int(lengths.max()) * lm.vocabulary))
+    pieces = _CHUNKS if len(order) >= worth_chunking and int(lengths.min()) < int(lengths.max()) else 1
     for rows in torch.split(order, min(fitting, -(-len(order) // pieces))):
         width = int(lengths[rows].max())
         yield _completions(model, out, Tokens(prompts, group[rows], tokens.ids[rows, :width], lengths[rows]), rows)
@@ -97,20 +119,21 @@ def _completions(model: Any, prompt: Any, tokens: Tokens, rows: Tensor) -> Chunk
     return Chunk(rows, logits, states)
 
 
-def _plain(model: Any, tokens: Tokens, hidden: bool) -> Chunk:
-    prompts, group = tokens.prompts, tokens.group
-    width, start = int(tokens.lengths.max()), prompts.ids.shape[1]
-    ids = tokens.ids[:, :width]
-    mask = torch.cat([prompts.mask[group], torch.ones_like(ids)], dim=1)
+def _plain(model: Any, tokens: Tokens, rows: Tensor, longest: int, hidden: bool) -> Chunk:
+    """The completions `rows` after their prompts, the `longest` of which decides how far the others are padded."""
+    group, width = tokens.group[rows], int(tokens.lengths[rows].max())
+    ids, start = tokens.ids[rows, :width], tokens.prompts.ids.shape[1] - longest
+    mask = torch.cat([tokens.prompts.mask[group, start:], torch.ones_like(ids)], dim=1)
     out = model(
-        input_ids=torch.cat([prompts.ids[group], ids], dim=1),
+        input_ids=torch.cat([tokens.prompts.ids[group, start:], ids], dim=1),
         attention_mask=mask,
         position_ids=positions_of(mask),
         use_cache=False,
+        logits_to_keep=width + 1,
         output_hidden_states=hidden,
     )
-    states = out.hidden_states[-1][:, start - 1 : -1] if hidden else None
-    return Chunk(torch.arange(len(ids), device=ids.device), out.logits[:, start - 1 : -1], states)
+    before = slice(-width - 1, -1)
+    return Chunk(rows, out.logits[:, before], out.hidden_states[-1][:, before] if hidden else None)
 
 
 def logprobs_of(logits: Tensor, ids: Tensor, temperature: float) -> Tensor:
@@ -131,10 +154,12 @@ def laid_out(chunks: list[tuple[Tensor, Tensor]], width: int) -> Tensor:
     return torch.cat(padded)[back]
 
 
-def token_logprobs(lm: LanguageModel, model: Any, tokens: Tokens, temperature: float) -> Tensor:
+def token_logprobs(
+    lm: LanguageModel, model: Any, tokens: Tokens, temperature: float, worth_chunking: int = _WORTH_CHUNKING
+) -> Tensor:
     """Log-probabilities of the tokens under `model`, [R, L], gradients included; padding is 0."""
     parts = []
-    for chunk in forward(lm, model, tokens):
+    for chunk in forward(lm, model, tokens, worth_chunking=worth_chunking):
         here = tokens.ids[chunk.rows, : chunk.logits.shape[1]]
         parts.append((chunk.rows, logprobs_of(chunk.logits, here, temperature)))
     return laid_out(parts, tokens.ids.shape[1])
@@ -169,32 +194,3 @@ def distributions(lm: LanguageModel, model: Any, tokens: Tokens, temperature: fl
         )
     parts = [(chunk.rows, (chunk.logits.float() / temperature).log_softmax(-1)) for chunk in forward(lm, model, tokens)]
     return laid_out(parts, width)
-
-
-def can_share_prompts(lm: LanguageModel) -> bool:
-    """Whether the shared pass gives this model the plain pass's log-probabilities and gradients, on a forced batch."""
-    generator = torch.Generator().manual_seed(0)
-    prompt_ids = torch.randint(0, lm.vocabulary, (2, 5), generator=generator)
-    mask = torch.ones_like(prompt_ids)
-    mask[1, :2] = 0
-    ids = torch.randint(0, lm.vocabulary, (4, 4), generator=generator).to(lm.device)
-    tokens = Tokens(
-        Prompts([], prompt_ids.to(lm.device), mask.to(lm.device)),
-        torch.tensor([0, 0, 1, 1], device=lm.device),
-        ids,
-        torch.tensor([4, 2, 3, 4], device=lm.device),
-    )
-    weight = next(p for p in lm.policy.parameters() if p.dim() == 2)
-    results = []
-    for shared in (True, False):
-        lm.shared_prompts = shared
-        try:
-            inside = torch.arange(4, device=lm.device) < tokens.lengths[:, None]
-            logprobs = token_logprobs(lm, lm.policy, tokens, 1.0) * inside
-            (gradient,) = torch.autograd.grad(logprobs.sum(), weight)
-        except (AttributeError, TypeError, RuntimeError, ValueError, NotImplementedError, IndexError):
-            return False
-        results.append((logprobs.detach(), gradient))
-    (a, ga), (b, gb) = results
-    close = torch.allclose(a, b, atol=1e-4) and torch.allclose(ga, gb, rtol=1e-3, atol=1e-4 * float(gb.abs().max()))
-    return bool(close)

@@ -11,10 +11,10 @@ import msgspec
 import torch
 
 from rlplay import __version__
+from rlplay.engine.agreement import settle
 from rlplay.engine.fit import check_fit
 from rlplay.engine.knobs import as_dict
 from rlplay.engine.model import choose_device, load_model, set_threads
-from rlplay.engine.passes import can_share_prompts
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
 from rlplay.scenario.schema import Job
@@ -35,8 +35,8 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     lm = load_model(scenario.model, device, lambda what: progress(what, 0.5))
     progress("checking that model and prompts fit", 0.7)
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
-    progress("checking how prompts can be shared", 0.8)
-    lm.shared_prompts = can_share_prompts(lm)
+    progress("checking the model's numbers", 0.8)
+    settle(lm)
     state = State.fresh(lm, task, settings)
     plan = Plan(
         task=task,

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.engine.agreement import agree
 from rlplay.engine.batch import Batch, Prompts, sampled_record
+from rlplay.engine.decode import decoder
 from rlplay.engine.episodes import Episodes
 from rlplay.engine.model import LanguageModel
-from rlplay.engine.passes import positions_of
 from rlplay.tasks.task import Environment, Example
 from rlplay.trace.records import Sampled
 
@@ -82,11 +83,11 @@ def sample(
     draws = uniforms(seed, update, len(group), length, again, stream).to(lm.device)
     batch = _empty(prompts, group, length, keep, temperature, update, lm.device)
     ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
-    decoder = _Decoder(lm, prompts, group)
+    growing = decoder(lm, prompts, group)
     episodes = None if environment is None else Episodes(lm, environment, batch)
     active = torch.arange(len(group), device=lm.device)  # rows whose caches are kept
     for position in range(length):
-        logprobs = (decoder.logits.float() / temperature).log_softmax(-1)
+        logprobs = (growing.logits.float() / temperature).log_softmax(-1)
         tokens = logprobs.argmax(-1) if greedy else _choose(logprobs, draws[active, position])
         going = batch.truncated[active]  # a finished row may still be computed until it is dropped
         if episodes is not None:
@@ -103,45 +104,16 @@ def sample(
             break
         if finished * _DROP_SHARE >= len(active):
             kept = going.nonzero().squeeze(-1)
-            decoder.keep(kept)
+            growing.keep(kept)
             active, tokens = active[kept], tokens[kept]
-        decoder.step(tokens)
-    return _trimmed(batch)
-
-
-class _Decoder:
-    """The model with its cache: `logits` [rows, V] for the next token of every row still kept."""
-
-    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor) -> None:
-        self._model = lm.policy
-        out = self._model(
-            input_ids=prompts.ids,
-            attention_mask=prompts.mask,
-            position_ids=positions_of(prompts.mask),
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        self._cache: Any = out.past_key_values
-        self._mask = prompts.mask[group]
-        self._cache.reorder_cache(group)
-        self.logits: Tensor = out.logits[group, -1]
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with these rows only."""
-        self._cache.reorder_cache(rows)
-        self._mask = self._mask[rows]
-
-    def step(self, tokens: Tensor) -> None:
-        """Append one token [rows] to every row."""
-        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
-        out = self._model(
-            input_ids=tokens[:, None],
-            attention_mask=self._mask,
-            position_ids=positions_of(self._mask)[:, -1:],
-            past_key_values=self._cache,
-            use_cache=True,
-        )
-        self.logits = out.logits[:, -1]
+        growing.step(tokens)
+    batch = _trimmed(batch)
+    if agree(lm, batch):
+        return batch
+    return (yield from sample(
+        lm, prompts, generations=generations, length=length, temperature=temperature, keep=keep, seed=seed,
+        update=update, again=again, stream=stream, greedy=greedy, environment=environment,
+    ))  # fmt: skip
 
 
 def _choose(logprobs: Tensor, draws: Tensor) -> Tensor:

@@ -8,22 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import (
-    AutoTokenizer,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)  # fmt: skip
+from transformers import AutoTokenizer
 
 from rlplay.engine.driver import Driver
 from rlplay.pocket import POCKET_PATH
 from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord
+from tests.engine import architectures
 
 FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] == "policy_gradient"]
 """The presets that learn from rewards, and not from answers that are given or compared."""
@@ -31,14 +23,8 @@ FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_ty
 SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}
 
 
-_SIZES = {"initializer_range": 0.2, "tie_word_embeddings": True}
-_LLAMA = _SIZES | {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-                   "intermediate_size": 64, "max_position_embeddings": 128}  # fmt: skip
-ARCHITECTURES: dict[str, Any] = {
-    "llama": (LlamaForCausalLM, LlamaConfig, _LLAMA),
-    "gpt2": (GPT2LMHeadModel, GPT2Config, _SIZES | {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 128}),
-    "qwen2": (Qwen2ForCausalLM, Qwen2Config, _LLAMA),
-}
+ARCHITECTURES = ("llama", "gpt2", "qwen2")
+"""Those that tests try which hold for any model; `test_architectures.py` has many more."""
 
 
 @pytest.fixture(scope="session")
@@ -49,10 +35,8 @@ def micro_models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
     def folder_of(architecture: str) -> Path:
         folder = tmp_path_factory.mktemp(architecture)
         tokenizer = AutoTokenizer.from_pretrained(POCKET_PATH)
-        torch.manual_seed(0)
         ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("eos", "pad", "bos")}
-        kind, config, sizes = ARCHITECTURES[architecture]
-        model = kind(config(vocab_size=len(tokenizer), **sizes, **ids))
+        model = architectures.make(architecture, len(tokenizer), **ids)
         # An untrained model seldom ends its answer; with more ways to end, lengths differ and not all answers are cut.
         model.generation_config.eos_token_id = [tokenizer.eos_token_id, *range(5, len(tokenizer), 9)]
         model.save_pretrained(folder)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from rlplay.engine.agreement import settle
 from rlplay.engine.batch import Prompts, Tokens
-from rlplay.engine.model import LanguageModel
-from rlplay.engine.passes import can_share_prompts, forward, laid_out, logprobs_of
+from rlplay.engine.model import Kind, LanguageModel
+from rlplay.engine.passes import forward, laid_out, logprobs_of
 from rlplay.engine.sample import sample
 
 VOCABULARY, TEMPERATURE = 61, 0.8
@@ -69,9 +70,9 @@ def _together(lm: LanguageModel, tokens: Tokens) -> Tensor:
     return laid_out(parts, tokens.ids.shape[1])
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_batched_pass_gives_each_sequence_its_own_numbers(lm: LanguageModel, shared: bool) -> None:
-    lm.shared_prompts, tokens = shared, _tokens()
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_a_batched_pass_gives_each_sequence_its_own_numbers(lm: LanguageModel, kind: Kind) -> None:
+    lm.passes, tokens = kind, _tokens()
     logprobs = _together(lm, tokens)
     inside = torch.arange(6) < tokens.lengths[:, None]
     weight = next(p for p in lm.policy.parameters() if p.dim() == 2)
@@ -87,9 +88,9 @@ def test_a_batched_pass_gives_each_sequence_its_own_numbers(lm: LanguageModel, s
     torch.testing.assert_close(gradient.double(), wanted, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("shared", [True, False])
-def test_more_padding_before_the_prompts_changes_nothing(lm: LanguageModel, shared: bool) -> None:
-    lm.shared_prompts, tokens = shared, _tokens()
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_more_padding_before_the_prompts_changes_nothing(lm: LanguageModel, kind: Kind) -> None:
+    lm.passes, tokens = kind, _tokens()
     inside = torch.arange(6) < tokens.lengths[:, None]
     found = [_together(lm, tokens)[inside]]
     for extra in (1, 5):
@@ -102,7 +103,8 @@ def test_more_padding_before_the_prompts_changes_nothing(lm: LanguageModel, shar
 
 
 def test_sharing_is_found_to_work_and_a_model_that_cannot_is_found_out(lm: LanguageModel) -> None:
-    assert can_share_prompts(lm)
+    settle(lm)
+    assert (lm.passes, lm.cached) == ("shared", True)
 
     class Forgetful:
         """Answers as its model does, but loses the cache it is handed."""
@@ -114,11 +116,13 @@ def test_sharing_is_found_to_work_and_a_model_that_cannot_is_found_out(lm: Langu
             return getattr(self.model, name)
 
         def __call__(self, past_key_values: Any = None, attention_mask: Any = None, **inputs: Any) -> Any:
-            width = inputs["input_ids"].shape[1]
-            return self.model(attention_mask=attention_mask[:, -width:], **inputs)
+            if past_key_values is not None:
+                attention_mask = attention_mask[:, -inputs["input_ids"].shape[1] :]
+            return self.model(attention_mask=attention_mask, **inputs)
 
     lm.policy = Forgetful(lm.policy)
-    assert not can_share_prompts(lm)
+    settle(lm)
+    assert (lm.passes, lm.cached) == ("padded", False)
 
 
 def _sampled(lm: LanguageModel, **changes: Any) -> Any:

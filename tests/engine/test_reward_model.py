@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 
 from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.model import Kind
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Scored, Stepped
@@ -70,8 +71,8 @@ def test_scores_of_beginnings_are_those_of_one_sequence_at_a_time(start: Start) 
     ids = torch.randint(5, 200, (6, 5), generator=torch.Generator().manual_seed(1))
     tokens = Tokens(prompts, torch.tensor([0, 0, 1, 1, 2, 2]), ids, torch.tensor([5, 3, 1, 4, 2, 5]))
     with torch.no_grad():
-        for shared in (True, False):
-            lm.shared_prompts = shared
+        for kind in get_args(Kind):
+            lm.passes = kind
             found = prefix_scores(lm, model, tokens)
             for i, n in enumerate(tokens.lengths.tolist()):
                 g = int(tokens.group[i])

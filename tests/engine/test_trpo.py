@@ -17,7 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 from rlplay.engine import trpo
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.driver import Driver
-from rlplay.engine.model import LanguageModel
+from rlplay.engine.model import Kind, LanguageModel
 from rlplay.engine.sample import sample
 from rlplay.engine.state import Halt
 from rlplay.tasks.task import Example
@@ -72,12 +72,12 @@ def _log_probabilities(model: Any, batch: Batch) -> list[Tensor]:
     return result
 
 
-@pytest.mark.parametrize(("shared", "at_once"), [(True, 10**6), (False, 30)])
+@pytest.mark.parametrize(("kind", "at_once"), [("shared", 10**6), ("padded", 30), ("by_length", 10**6)])
 def test_the_fisher_product_is_the_second_derivative_of_the_kl_and_the_mean_square_of_the_scores(
-    lm: LanguageModel, shared: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
+    lm: LanguageModel, kind: Kind, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trpo, "_GRAPH_LOGITS", at_once)
-    batch, lm.shared_prompts = _answers(lm), shared
+    batch, lm.passes = _answers(lm), kind
     assert len(set(batch.lengths.tolist())) > 1
     parameters = [p for p in lm.policy.parameters() if p.requires_grad]
     vector = torch.randn(sum(p.numel() for p in parameters), dtype=torch.double)

@@ -1,0 +1,189 @@
+"""How a model can be run so that every sequence gets the numbers it has alone: found out, never assumed.
+
+Padding, shared caches and caches that grow are where implementations of models differ. `settle` compares the fast ways
+with each sequence alone when a model is loaded; `agree` compares sampling with scoring as soon as answers are longer
+than any that were compared before, such as those that leave a sliding window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar, get_args
+
+import torch
+from torch import Tensor
+
+from rlplay.engine.batch import Batch, Prompts, Tokens
+from rlplay.engine.decode import Cached
+from rlplay.engine.model import Kind, LanguageModel
+from rlplay.engine.passes import logprobs_of, token_logprobs
+
+Found = TypeVar("Found")
+
+_ROUNDING = 1e-4
+"""Nats, and share of the largest gradient, by which two right ways may differ on a small batch."""
+
+_NOISE = 10
+"""A model whose own rounding is larger may differ by this many times that."""
+
+_MISTAKE = 1e-2
+"""Nats by which sampling and scoring differ if one of them is wrong; rounding is two orders of magnitude smaller."""
+
+_GROWTH = 1.25
+"""Answers longer than this many times those compared before are compared again."""
+
+_UNSUITED = (AttributeError, TypeError, RuntimeError, ValueError, NotImplementedError, IndexError, KeyError)
+"""What a model raises in a way of being run that it does not know."""
+
+
+def settle(lm: LanguageModel) -> None:
+    """Choose `lm.passes` and `lm.cached`: the fastest that give a small batch the numbers of each sequence alone.
+
+    The batch has several chunks, prompts of different lengths, completions of different lengths in mixed order, and
+    gradients are compared, too. Raises ValueError, one line, if the model cannot be run or is not causal.
+    """
+    tokens, name = _small_batch(lm), type(lm.policy).__name__
+    try:
+        alone = _alone(lm, tokens)
+        with _run_as(lm, "by_length"):
+            exact = _with_gradient(lm, tokens)
+    except _UNSUITED as error:
+        what = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise ValueError(f"{name} cannot be run ({what}); choose a causal language model of transformers") from error
+    noise = _apart(exact[0][:: len(tokens.group) // 3], alone)
+    if noise > _MISTAKE:
+        raise ValueError(
+            f"{name} is not causal: what follows a token changes its probability; choose a causal language model, "
+            "which reads from left to right"
+        )
+    tolerance = max(_ROUNDING, _NOISE * noise)
+    working = (kind for kind in get_args(Kind) if _works(lm, kind, tokens, exact, tolerance))
+    lm.passes = next(working, "by_length")
+    lm.cached = _caches(lm, tokens, exact[0], tolerance)
+    if not lm.cached:
+        lm.remarks.append(_slow(name))
+
+
+def agree(lm: LanguageModel, batch: Batch) -> bool:
+    """Whether sampling gave these completions the log-probabilities that scoring gives them; compared when needed.
+
+    Where they differ, the wrong one of them is replaced by a slower way. False if that was sampling, whose completions
+    are then not the policy's.
+    """
+    reach = int(batch.prompts.mask.sum(-1).max()) + batch.ids.shape[1]
+    if reach <= _GROWTH * lm.agreed or (lm.passes == "by_length" and not lm.cached):
+        return True
+    lm.agreed = reach
+    mask, sampled = batch.mask, batch.old_logprobs
+
+    @torch.no_grad()
+    def scored(kind: Kind) -> Tensor:
+        with _run_as(lm, kind):
+            return torch.where(mask, token_logprobs(lm, lm.policy, batch.tokens(), batch.temperature), sampled)
+
+    if _apart(scored(lm.passes), sampled) <= _MISTAKE:
+        return True
+    exact = scored("by_length")
+    kinds = get_args(Kind)[get_args(Kind).index(lm.passes) :]
+    lm.passes = next(kind for kind in kinds if _apart(scored(kind), exact) <= _MISTAKE)
+    lm.cached = _apart(sampled, exact) <= _MISTAKE
+    name = type(lm.policy).__name__
+    shared = f"{name} gives sequences of {reach} tokens other numbers where they share a cache; they get passes without"
+    lm.remarks.append(shared if lm.cached else _slow(name))
+    return lm.cached
+
+
+def _slow(name: str) -> str:
+    return f"{name} has no cache that sampling can rely on; reading the whole text again for every token takes longer"
+
+
+@contextmanager
+def _run_as(lm: LanguageModel, kind: Kind) -> Iterator[None]:
+    before, lm.passes = lm.passes, kind
+    try:
+        yield
+    finally:
+        lm.passes = before
+
+
+def _small_batch(lm: LanguageModel) -> Tokens:
+    """Three prompts of 1, 5 and 3 random tokens with three completions of 1 to 6 tokens each, in mixed order."""
+    generator = torch.Generator().manual_seed(0)
+    known = min(lm.vocabulary, int(lm.policy.get_input_embeddings().weight.shape[0]))
+    prompts, ids = (torch.randint(0, known, shape, generator=generator).to(lm.device) for shape in ((3, 5), (9, 6)))
+    mask = (torch.arange(5) >= torch.tensor([[4], [0], [2]])).long().to(lm.device)
+    lengths = torch.tensor([4, 6, 1, 6, 2, 5, 3, 6, 2], device=lm.device)
+    return Tokens(Prompts([], prompts, mask), torch.arange(9, device=lm.device) // 3, ids, lengths)
+
+
+@torch.no_grad()
+def _alone(lm: LanguageModel, tokens: Tokens) -> Tensor:
+    """The log-probabilities [3, L] of each prompt's first completion, one sequence at a time, nothing padded."""
+    found = torch.zeros(3, tokens.ids.shape[1], device=lm.device)
+    for prompt in range(3):
+        row = int((tokens.group == prompt).nonzero()[0])
+        before = tokens.prompts.ids[prompt][tokens.prompts.mask[prompt].bool()]
+        ids = tokens.ids[row, : tokens.lengths[row]]
+        logits = lm.policy(input_ids=torch.cat([before, ids])[None], use_cache=False).logits[0]
+        found[prompt, : len(ids)] = logprobs_of(logits[len(before) - 1 : -1], ids, 1.0)
+    return found
+
+
+def _with_gradient(lm: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
+    """Log-probabilities [R, L], 0 on padding, and the gradient of their sum by the first matrix of the policy."""
+    weight = next(p for p in lm.policy.parameters() if p.dim() == 2)
+    logprobs = token_logprobs(lm, lm.policy, tokens, 1.0, worth_chunking=1) * _inside(tokens)
+    (gradient,) = torch.autograd.grad(logprobs.sum(), weight)
+    return logprobs.detach(), gradient
+
+
+def _works(lm: LanguageModel, kind: Kind, tokens: Tokens, exact: tuple[Tensor, Tensor], tolerance: float) -> bool:
+    """Whether passes of this kind give the log-probabilities and the gradient that are `exact`."""
+
+    def found() -> tuple[Tensor, Tensor]:
+        with _run_as(lm, kind):
+            return _with_gradient(lm, tokens)
+
+    result = _tried(found)
+    if result is None:
+        return False
+    scale = float(exact[1].abs().max())
+    return _apart(result[0], exact[0]) <= tolerance and _apart(result[1], exact[1]) <= 10 * tolerance * scale
+
+
+def _caches(lm: LanguageModel, tokens: Tokens, exact: Tensor, tolerance: float) -> bool:
+    """Whether a cache that grows, and loses and reorders rows meanwhile, gives the log-probabilities `exact`."""
+    found = _tried(lambda: _decoded(lm, tokens))
+    return found is not None and _apart(found, exact) <= tolerance
+
+
+@torch.no_grad()
+def _decoded(lm: LanguageModel, tokens: Tokens) -> Tensor:
+    growing, active = Cached(lm, tokens.prompts, tokens.group), torch.arange(len(tokens.group), device=lm.device)
+    found = torch.zeros(tokens.ids.shape, device=lm.device)
+    for position in range(tokens.ids.shape[1]):
+        found[active, position] = logprobs_of(growing.logits, tokens.ids[active, position], 1.0)
+        kept = (tokens.lengths[active] > position + 1).nonzero().squeeze(-1).flip(0)
+        if not len(kept):
+            break
+        growing.keep(kept)
+        active = active[kept]
+        growing.step(tokens.ids[active, position])
+    return found
+
+
+def _inside(tokens: Tokens) -> Tensor:
+    return torch.arange(tokens.ids.shape[1], device=tokens.ids.device) < tokens.lengths[:, None]
+
+
+def _tried(way: Callable[[], Found]) -> Found | None:
+    try:
+        return way()
+    except _UNSUITED:
+        return None
+
+
+def _apart(a: Tensor, b: Tensor) -> float:
+    """The largest difference; infinite if anything is not a number."""
+    return float((a - b).abs().nan_to_num(nan=float("inf")).max())

@@ -1,0 +1,101 @@
+"""What the model says next while completions are sampled: from a cache that grows, or from the whole text anew."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from rlplay.engine.batch import Prompts
+from rlplay.engine.model import LanguageModel
+from rlplay.engine.passes import positions_of
+
+
+class Decoder(Protocol):
+    """Completions that grow together, one token each at a time."""
+
+    logits: Tensor
+    """[rows, V], those of the next token of every row still kept."""
+
+    def keep(self, rows: Tensor) -> None:
+        """Continue with these rows only, in this order."""
+
+    def step(self, tokens: Tensor) -> None:
+        """Append one token [rows] to every row."""
+
+
+def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor) -> Decoder:
+    """A decoder of completions of the prompts `group` [rows], in the way that suits the model."""
+    return Cached(lm, prompts, group) if lm.cached else Recomputing(lm, prompts, group)
+
+
+class Cached:
+    """Keeps the model's cache: a step costs one token a row."""
+
+    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor) -> None:
+        self._model = lm.policy
+        out = self._model(
+            input_ids=prompts.ids,
+            attention_mask=prompts.mask,
+            position_ids=positions_of(prompts.mask),
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        self._cache: Any = out.past_key_values
+        self._mask = prompts.mask[group]
+        self._cache.reorder_cache(group)
+        self.logits: Tensor = out.logits[group, -1]
+
+    def keep(self, rows: Tensor) -> None:
+        """Continue with these rows only, in this order."""
+        self._cache.reorder_cache(rows)
+        self._mask = self._mask[rows]
+
+    def step(self, tokens: Tensor) -> None:
+        """Append one token [rows] to every row."""
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
+        out = self._model(
+            input_ids=tokens[:, None],
+            attention_mask=self._mask,
+            position_ids=positions_of(self._mask)[:, -1:],
+            past_key_values=self._cache,
+            use_cache=True,
+        )
+        self.logits = out.logits[:, -1]
+
+
+class Recomputing:
+    """Reads the whole text again for every token, prompts of one length at a time: for models without such a cache."""
+
+    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor) -> None:
+        self._model = lm.policy
+        self._ids, self._mask = prompts.ids[group], prompts.mask[group]
+        self.logits: Tensor = self._read()
+
+    def keep(self, rows: Tensor) -> None:
+        """Continue with these rows only, in this order."""
+        self._ids, self._mask = self._ids[rows], self._mask[rows]
+
+    def step(self, tokens: Tensor) -> None:
+        """Append one token [rows] to every row."""
+        self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
+        self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
+        self.logits = self._read()
+
+    def _read(self) -> Tensor:
+        lengths = self._mask.sum(-1)
+        rows, found = [], []
+        for length in torch.unique(lengths).tolist():
+            mine = (lengths == length).nonzero().squeeze(-1)
+            mask = self._mask[mine, -length:]
+            out = self._model(
+                input_ids=self._ids[mine, -length:],
+                attention_mask=mask,
+                position_ids=positions_of(mask),
+                use_cache=False,
+                logits_to_keep=1,
+            )
+            rows.append(mine)
+            found.append(out.logits[:, -1])
+        return torch.cat(found)[torch.argsort(torch.cat(rows))]
