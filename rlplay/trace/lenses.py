@@ -74,83 +74,99 @@ LENSES: dict[str, Lens] = {
         Lens(
             "credit", "Credit", "−∂L/∂ℓ", "Σ over optimizer steps of −∂loss/∂logp × tokens in the step",
             "advantage units", "update", "diverging", -2.0, 2.0,
-            "What the update really does: + pulls this token's probability up, − pushes it down, 0 leaves it alone.",
+            "The direct pull of the loss on this token's log-probability: + up, − down, 0 none. All tokens share the "
+            "weights, and the probabilities at a position add up to 1, so a token can still move the other way. An "
+            "exact KL and an entropy bonus act on all candidates; they are not in this number.",
             lambda u: u.pull(),
         ),
         Lens(
             "probability", "Probability", "p", "exp(old_logprobs)",
             "", "sample", "sequential", 0.0, 1.0,
-            "How sure the policy was of the token it sampled. Tokens without colour were a gamble: there it explores.",
+            "How likely the policy found this token before the update, whoever wrote it. The paler a token, the less "
+            "likely it was: at a pale one the policy could easily have written something else.",
             _probability,
         ),
         Lens(
             "prob_delta", "Change in probability", "Δp", "exp(new logprob) − exp(old logprob)",
             "", "after", "diverging", -0.5, 0.5,
-            "The same token before and after the update: did the credit really move probability?",
+            "How far the update really moved this token's probability. Compare Credit, the pull on it.",
             _change,
         ),
         Lens(
             "entropy", "Entropy", "H", "−Σ over the vocabulary of p·log p",
             "nats", "sample", "sequential", 0.0, 3.0,
-            "How undecided the policy was here. Near 0 there is nothing left to explore.",
+            "How undecided the policy was about this token. Near 0 it almost always writes the same one here.",
             _sampled("entropy"),
         ),
         Lens(
-            "advantages", "Advantage", "A", "(return − baseline) / scale",
+            "advantages", "Advantage", "A",
+            "(return − baseline) / scale; of pairs and examples −∂L/∂ℓ × tokens in the batch",
             "", "credit", "diverging", -2.0, 2.0,
-            "How much better (+) or worse (−) this turned out than expected. Only its sign decides up or down.",
+            "Learning from rewards: how much better (+) or worse (−) things turned out than expected. Unless a "
+            "token is clipped or left out, the policy loss pulls it up for A > 0 and pushes it down for A < 0. "
+            "Learning from pairs or examples: the pull of the loss before the first step, in the same units. While a "
+            "reward model is trained: 0, because the policy is not.",
             _credited("advantages"),
         ),
         Lens(
-            "importance_ratio", "Ratio", "w", "exp(logprob now − old_logprobs), last optimizer step",
+            "importance_ratio", "Ratio", "w",
+            "exp(logprob − old_logprobs) at the last optimizer step; one for the answer where the settings say so",
             "", "update", "diverging", 0.5, 1.5,
-            "How far the policy has moved from the one that sampled. Always positive; 1 at the first optimizer step.",
+            "How many times as likely as at the start of the update the token, or its answer, was at this step. Always "
+            "above 0; 1 at the first step of an update.",
             _stepped("importance_ratio"),
         ),
         Lens(
-            "clip_state", "Clipping", "clip", "+1 high (A>0, w>1+ε), −1 low (A<0, w<1−ε), +2 dual (A<0, w>δ), else 0",
+            "clip_state", "Clipping", "clip",
+            "+1 high (A>0, w>1+ε), −1 low (A<0, w<1−ε), +2 dual (A<0, w>δ), else 0; GMPO: ℓ − ℓ_old beyond ±ε",
             "", "update", "diverging", -1.0, 1.0,
-            "Clipped: the surrogate's gradient is exactly zero in this step; only a KL term in the loss still pulls.",
+            "Clipped: the surrogate's gradient is exactly zero in this step. Only a KL term or an entropy bonus in the "
+            "loss still acts on the token.",
             _stepped("clip_state"),
         ),
         Lens(
             "ref_kl", "KL to reference", "k3", "exp(ref − old) − (ref − old) − 1, k3 estimate when sampled",
             "nats", "credit", "sequential", 0.0, 1.0,
-            "How far the policy has drifted from the frozen reference at this token. Not the KL to the old policy.",
+            "How far the policy was from the frozen reference at this token, before the update. On tokens that the "
+            "policy sampled its mean estimates the KL. It is not the KL to the old policy.",
             _kl_ref,
         ),
         Lens(
             "token_rewards", "Token reward", "r", "the reward stream, a KL penalty included where it is in the reward",
             "", "credit", "diverging", -1.0, 1.0,
-            "Where reward arrives. An outcome reward sits on the last token; credit assignment spreads its effect.",
+            "Where reward arrives. An outcome reward sits on the last token; credit assignment decides which tokens "
+            "gain from it.",
             _credited("token_rewards"),
         ),
         Lens(
             "values", "Value", "V",
             "the value head before the token; returns=vine: sampled where its step began; a reward model: after it",
             "reward", "credit", "sequential", 0.0, 1.0,
-            "The reward expected from here on, by the value head or by sampling; from a reward model, the score of the "
-            "answer up to here. Other algorithms have none.",
+            "With a value head, or sampled by VinePPO: the reward to expect from here on. While a reward model is "
+            "trained: its score of the answer up to here. Other algorithms have no values.",
             _credited("values"),
         ),
         Lens(
-            "returns", "Return", "G", "Σ of γ^k · r from this token on, or as the algorithm estimates it",
+            "returns", "Return", "G",
+            "Σ r over the answer (broadcast), Σ of γ^k · r from this token on (to_go), or estimated with values",
             "reward", "credit", "diverging", -1.0, 1.0,
-            "What came after this token.",
+            "The reward that this token is judged by: all of the answer's, or what follows the token, as the setting "
+            "Return says.",
             _credited("returns"),
         ),
         Lens(
             "log_ratio", "Log-ratio", "ℓ − ℓʳ", "old logprob − ref logprob, before the update",
             "nats", "credit", "diverging", -2.0, 2.0,
-            "How much likelier (+) or less likely (−) than for the reference this token has become.",
+            "How much likelier (+) or less likely (−) the policy found this token than the reference does, before the "
+            "update.",
             _log_ratio,
         ),
         Lens(
             "implicit_reward", "Implicit reward", "β(ℓ − ℓʳ)",
             "β·(old logprob − ref logprob); without a reference β·old logprob, in SimPO and ORPO over the length",
             "reward", "credit", "diverging", -0.5, 0.5,
-            "What a preference loss takes for this token's reward: it learns no other, and compares the sums of two "
-            "answers.",
+            "This token's share of its answer's implicit reward, before the update. DPO and hinge compare the sums of "
+            "the two answers, IPO their means per token; KTO compares each sum with a common baseline.",
             _credited("implicit_rewards"),
         ),
     )

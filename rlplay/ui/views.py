@@ -18,8 +18,9 @@ from rlplay.ui.plot import Curve, Margins, curves
 from rlplay.ui.smooth import smoothed, told
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
-NOTHING_YET = "comes with the first update · `u`"
-NO_UPDATE = "no finished update is on record"
+NOTHING_YET = "No data yet: press `u` for the first update."
+NO_UPDATE = "This recording holds no finished update."
+NOT_MEASURED = "No update so far has measured this."
 VALUE = "bold $foreground"
 GHOSTS = 2
 """Abandoned branches drawn beside the live one."""
@@ -126,7 +127,7 @@ class Lines:
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = self.series(source)
         if not series:
-            return "not computed in this run" if source.history.series("num_tokens")[0] else source.coming(NOTHING_YET)
+            return NOT_MEASURED if source.history.series("num_tokens")[0] else source.coming(NOTHING_YET)
         series = [each for curve in series for each in with_average(curve, smoothing)]
         return curves(series, signs(source.history.marks), size, log, told(smoothing), source.span, source.room)
 

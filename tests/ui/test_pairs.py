@@ -97,7 +97,7 @@ async def test_the_curves_are_those_of_pairs_and_a_chosen_one_stays():
         curves.show(history, None, settings("grpo"))
         assert [panel.view for panel in curves.panels[:3]] == list(OVERVIEW[:3])
         assert curves.panels[0].view == REWARD
-        assert str(curves.panels[0].render()) == "not computed in this run"
+        assert str(curves.panels[0].render()) == "No update so far has measured this."
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,12 @@ from rlplay.ui.widgets.tokens import Tokens
 GENERAL = """\
 # rlplay
 
-A model answers prompts (**sample**), the answers are rewarded (**score**), each token is given its share of the outcome
-(**credit**), and the weights are moved so that good tokens get likelier (**update**). Then it starts again.
+A model answers prompts (**sample**), and each answer gets a reward (**score**). Every token then gets an advantage,
+above 0 if things turned out better than expected and below 0 if worse (**credit**). The weights move to make tokens
+with an advantage above 0 likelier (**update**). Then it starts again.
+
+Other algorithms learn from examples, or from a label that says which of two answers is better. They go through the same
+phases, without a reward.
 
 Move between panels with **tab** or the mouse, and open this help on any of them.
 """
