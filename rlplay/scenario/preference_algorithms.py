@@ -17,7 +17,7 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "reward-model", "Reward model", "Bradley and Terry 1952, doi:10.1093/biomet/39.3-4.324", None,
-        "Trains a copy of the model to score the preferred answer higher; the policy itself stays as it is.",
+        "Trains a copy of the model to score the preferred answer higher; the policy itself is not trained.",
         {"loss_type": "reward"},
     ),
     (

@@ -100,7 +100,7 @@ VERBS: dict[str, Verb] = {
              "All updates: look at one while the engine goes on, go back to it, or branch from it.", "", True,
              words="history past"),
         Verb("branch", "branch", (), "engine", "screen",
-             "Begin a second run as this one was after an update, with settings changed; this one stays as it is.",
+             "Start a second run from the state after an update, with other settings; this run does not change.",
              words="what if fork experiment"),
         Verb("compare", "compare", ("b",), "panels", "screen",
              "This run beside its branch; until there is one, branch off from the update looked at, else the last.",

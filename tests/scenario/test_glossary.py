@@ -24,7 +24,9 @@ old policy, beta, reference, RLHF, SFT, reward model, Bradley-Terry, preference 
 RLVR, process reward, outcome reward, hierarchical reward, credit assignment, credit, reward hacking, Monte Carlo
 estimate, LLM judge, Constitutional AI, RLOO, Dr. GRPO, DAPO, GSPO, CISPO, REINFORCE++, VinePPO, IPO, KTO, ORPO, SimPO,
 supervised learning, unsupervised learning, RL loop, MDP, value-based, Q-learning, SARSA, epsilon-greedy, reasoning,
-epoch, minibatch, loss mask, truncation, sparse reward, implicit reward, trust region, greedy, log-probability
+epoch, minibatch, loss mask, truncation, sparse reward, implicit reward, trust region, greedy, log-probability,
+proxy, curse of dimensionality, environment specification, online learning, offline learning, batch learning, tool use,
+self-supervised, turn
 """
 
 

@@ -94,7 +94,7 @@ async def test_every_key_is_listed():
 
 async def test_kl_is_explained_in_words_where_it_is_drawn():
     text = (await shown(CurvePanel(KL)))[0]
-    for said in ("How far apart two policies are", "From the frozen model", "that sampled these answers"):
+    for said in ("How far one policy is from another", "from its frozen copy", "How far one update"):
         assert said in text
     for estimator in ("* k1 = −log r", "* k2 = ½·(log r)²", "* k3 = r − 1 − log r"):
         assert estimator in text
