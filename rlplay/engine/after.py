@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from rlplay.engine.axes import kl
+from rlplay.engine.axes.baselines import group_statistics
 from rlplay.engine.batch import Batch
 from rlplay.engine.credit import drift
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.state import State
-from rlplay.trace.records import Finished, Scored
+from rlplay.trace.records import Array, Finished, Scored
 
 
 def after(batch: Batch, scored: Scored, state: State) -> Finished:
@@ -50,20 +52,26 @@ def step_means(batch: Batch) -> dict[str, float]:
 def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float]:
     """Rewards and gold scores of a batch; `prefix` is "eval_" for held-out prompts."""
     rewards = scored.rewards
-    metrics = {f"{prefix}reward": float(np.nanmean(rewards))}
+    mean, std = _mean_and_std(rewards)
+    metrics = {f"{prefix}reward": mean}
     for name, values in scored.parts.items():
-        known = values[~np.isnan(values)]
-        if len(known):
-            metrics[f"{prefix}rewards/{name}/mean"] = float(known.mean())
-            metrics[f"{prefix}rewards/{name}/std"] = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+        if not np.isnan(values).all():
+            metrics[f"{prefix}rewards/{name}/mean"], metrics[f"{prefix}rewards/{name}/std"] = _mean_and_std(values)
     for name, values in scored.gold.items():
         metrics[f"{prefix}gold/{name}/mean"] = float(np.nanmean(values))
     if not prefix:
-        metrics["reward_std"] = float(np.nanstd(rewards, ddof=1)) if (~np.isnan(rewards)).sum() > 1 else 0.0
+        metrics["reward_std"] = std
         group = batch.group.cpu().numpy()
         flat = [len(set(rewards[(group == g) & ~np.isnan(rewards)])) < 2 for g in np.unique(group)]
         metrics["frac_reward_zero_std"] = float(np.mean(flat))
     return metrics
+
+
+def _mean_and_std(scores: Array) -> tuple[float, float]:
+    """Of the known ones [N], with ddof = 1; as exact where they are equal as the baselines are."""
+    values = torch.from_numpy(scores)
+    mean, std = group_statistics(values, torch.zeros(len(values), dtype=torch.long), 1)
+    return mean.item(), std.item()
 
 
 def length_metrics(batch: Batch, prefix: str) -> dict[str, float]:

@@ -84,7 +84,9 @@ class Batch:
     temperature: float
     completions: list[str] = field(default_factory=list)  # decoded, as the reward functions see them
     replies: dict[int, list[str]] = field(default_factory=dict)  # what an environment said, by completion
+    # Rewards are float64 on the CPU whatever the device; see `score.py`.
     rewards: Tensor | None = None  # [N], NaN where no function answered
+    outcomes: Tensor | None = None  # [N], what of them is for whole answers; NaN where no function scored the whole
     parts: dict[str, Array] = field(default_factory=dict)  # [N] each, NaN where a function did not answer
     weights: dict[str, float] = field(default_factory=dict)  # of the parts
     step_scores: Tensor | None = None  # [N, L], weighted, where `step_ends`
@@ -93,7 +95,7 @@ class Batch:
     advantages: Tensor | None = None  # [N, L]
     returns: Tensor | None = None  # [N, L]
     values: Tensor | None = None  # [N, L] at rollout
-    vine_values: Tensor | None = None  # [N, L] sampled: of the state in which a token's reasoning step begins
+    vine_values: Tensor | None = None  # as rewards, [N, L]: of the state in which a token's reasoning step begins
     vine_ends: Tensor | None = None  # bool [N, L], True on the last token of each reasoning step
     vine_tokens: int = 0  # sampled for those values
     ref_logprobs: Tensor | None = None  # [N, L]

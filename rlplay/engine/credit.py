@@ -29,7 +29,7 @@ def credit(batch: Batch, state: State) -> Credited:
 def credited(batch: Batch, given: Assigned, ref_top: Array | None = None) -> Credited:
     """The record of what credit assignment made of a batch; `ref_top` is the reference's view of the candidates."""
     assert batch.rewards is not None
-    mean, std = baselines.group_statistics(batch.rewards, batch.group, len(batch.prompts.ids))
+    mean, std = baselines.group_statistics(batch.rewards, batch.group.cpu(), len(batch.prompts.ids))
     return Credited(
         update=batch.update,
         token_rewards=batch.flat(given.stream),
@@ -39,8 +39,8 @@ def credited(batch: Batch, given: Assigned, ref_top: Array | None = None) -> Cre
         values=None if given.values is None else batch.flat(given.values),
         ref_logprobs=None if batch.ref_logprobs is None else batch.flat(batch.ref_logprobs),
         ref_top_logprobs=ref_top,
-        group_mean=mean.cpu().numpy(),
-        group_std=std.cpu().numpy(),
+        group_mean=mean.numpy(),
+        group_std=std.numpy(),
     )
 
 
@@ -58,50 +58,57 @@ class Assigned:
 def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
     """Stream, returns, baseline and advantages as the settings' axes combine them.
 
-    Completions that no reward function scored are left out of every statistic; their tokens get 0 everywhere.
+    All of it is computed in float64, and on the CPU, which has it on every machine; only what comes of it is rounded
+    to the precision of the loss. Completions that no reward function scored are left out of every statistic; their
+    tokens get 0 everywhere.
     """
     assert batch.rewards is not None
     known = (~batch.rewards.isnan()).nonzero().squeeze(-1)
-    stream = token_rewards(batch, settings, beta)
+    stream, group = token_rewards(batch, settings, beta), batch.group.cpu()[known]
     values = batch.vine_values if settings.returns == "vine" else batch.values
-    greedy = None if batch.greedy_rewards is None else batch.greedy_rewards[batch.group[known]]
-    mask = batch.mask
     found = advantages(
         stream[known],
-        None if values is None else values[known],
-        greedy,
-        batch.group[known],
-        mask[known],
+        None if values is None else _exact(values)[known],
+        None if batch.greedy_rewards is None else batch.greedy_rewards[group],
+        group,
+        batch.mask.cpu()[known],
         settings,
-        None if batch.vine_ends is None else batch.vine_ends[known],
+        None if batch.vine_ends is None else batch.vine_ends.cpu()[known],
     )
-    placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in found]
-    return Assigned(values, stream, *placed)
+    placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in (stream[known], *found)]
+    rounded = [part.to(batch.old_logprobs) for part in placed]
+    return Assigned(None if values is None else values.to(batch.old_logprobs), *rounded)
 
 
 def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
-    """The reward stream r_t [N, L]: rewards where they arrive, minus β·KL at every token if β is in the reward."""
-    mask, width = batch.mask, batch.ids.shape[1]
-    stream = streams.outcome(_outcomes(batch, settings), batch.last, width)
+    """The reward stream r_t, float64 [N, L]: rewards where they arrive, minus β·KL at every token if β is in it."""
+    mask, last, width = batch.mask.cpu(), batch.last.cpu(), batch.ids.shape[1]
+    outcomes = _outcomes(batch, settings)
+    stream = streams.outcome(outcomes.nan_to_num(), last, width)
     if settings.reward_stream != "outcome":
         assert batch.step_scores is not None
         assert batch.step_ends is not None
-        at_end = torch.arange(width, device=mask.device) == batch.last[:, None]
         match settings.reward_stream:
             case "process":
                 stream = stream + batch.step_scores
             case "process_normalized":
-                every = stream + batch.step_scores
-                stream = streams.normalized(every, batch.step_ends | at_end, batch.group, scales.STD_EPSILON)
+                # The end is a step only where a score arrives there: what nobody judged is no step of score 0.
+                judged = (torch.arange(width) == last[:, None]) & ~outcomes.isnan()[:, None]
+                every, ends = stream + batch.step_scores, batch.step_ends | judged
+                stream = streams.normalized(every, ends, batch.group.cpu(), scales.STD_EPSILON)
             case _:
-                stream = stream + streams.shaped(batch.step_scores, mask, batch.last, settings.gamma)
+                stream = stream + streams.shaped(batch.step_scores, mask, last, settings.gamma)
     if settings.overlong_buffer:
         limit = settings.max_completion_length
-        penalty = streams.overlong(batch.lengths, limit, min(settings.overlong_buffer, limit))
-        stream = stream + streams.outcome(penalty.to(stream.dtype), batch.last, width)
+        penalty = streams.overlong(batch.lengths.cpu(), limit, min(settings.overlong_buffer, limit))
+        stream = stream + streams.outcome(penalty.double(), last, width)
     if settings.kl_placement == "reward" and beta:
-        stream = stream - beta * drift(batch, settings)
-    return stream.nan_to_num() * mask
+        stream = stream - beta * _exact(drift(batch, settings))
+    return stream.where(mask, 0.0)
+
+
+def _exact(values: Tensor) -> Tensor:
+    return values.detach().cpu().double()
 
 
 def drift(batch: Batch, settings: Settings) -> Tensor:
@@ -114,23 +121,24 @@ def drift(batch: Batch, settings: Settings) -> Tensor:
 
 
 def _outcomes(batch: Batch, settings: Settings) -> Tensor:
-    """What arrives on the last token [N]: the reward, less the steps where they arrive on their own."""
+    """What arrives on the last token [N], NaN where nothing does: the reward, or its part that no step earned."""
     assert batch.rewards is not None
     if settings.multi_objective_aggregation == "normalize_then_sum":
         return _normalized_parts(batch)
-    if settings.reward_stream == "outcome" or batch.step_scores is None:
+    if settings.reward_stream == "outcome":
         return batch.rewards
-    return batch.rewards - batch.step_scores.sum(-1)
+    assert batch.outcomes is not None
+    return batch.outcomes
 
 
 def _normalized_parts(batch: Batch) -> Tensor:
     """Σ_k weight_k · (r_k − group mean) / (group std + ε) over the rewards that answered (GDPO, arXiv:2601.05242)."""
     assert batch.rewards is not None
-    total = torch.zeros_like(batch.rewards)
+    total, group = torch.zeros_like(batch.rewards), batch.group.cpu()
     for name, part in batch.parts.items():
-        values = torch.from_numpy(part).to(total)
-        mean, std = baselines.group_statistics(values, batch.group, len(batch.prompts.ids))
-        scaled = (values - mean[batch.group]) / (std[batch.group] + scales.STD_EPSILON)
+        values = torch.from_numpy(part).double()
+        mean, std = baselines.group_statistics(values, group, len(batch.prompts.ids))
+        scaled = (values - mean[group]) / (std[group] + scales.STD_EPSILON)
         total = total + batch.weights[name] * scaled.nan_to_num()
     return torch.where(batch.rewards.isnan(), batch.rewards, total)
 

@@ -14,7 +14,7 @@ from rlplay.engine.batch import Batch, Prompts
 from rlplay.trace.records import Array, Scored
 
 _PER_TOKEN = ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "step_scores", "step_ends", "environment")
-_PER_COMPLETION = ("lengths", "truncated", "rewards")
+_PER_COMPLETION = ("lengths", "truncated", "rewards", "outcomes")
 
 
 def selected(batch: Batch, groups: Tensor) -> Batch:
@@ -24,7 +24,8 @@ def selected(batch: Batch, groups: Tensor) -> Batch:
     prompts = Prompts(
         [batch.prompts.examples[g] for g in chosen], batch.prompts.ids[groups], batch.prompts.mask[groups]
     )
-    fields = {name: getattr(batch, name)[rows] for name in (*_PER_TOKEN, *_PER_COMPLETION)}
+    values = {name: getattr(batch, name) for name in (*_PER_TOKEN, *_PER_COMPLETION)}
+    fields = {name: value[rows.to(value.device)] for name, value in values.items()}
     group = torch.searchsorted(groups.to(batch.group.device), batch.group[rows])
     keep = rows.tolist()
     completions = [batch.completions[i] for i in keep]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from rlplay.engine.axes.baselines import group_statistics
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.reasoning import step_ends
 from rlplay.engine.sample import VINES, sample, unseen
@@ -53,7 +54,7 @@ def vine(batch: Batch, state: State, seed: int) -> Iterator[Vining]:
     ]
     values = yield from _values(batch, {each for row in states for each in row}, state, seed)
     batch.vine_ends = torch.zeros_like(batch.mask)
-    batch.vine_values = torch.zeros_like(batch.old_logprobs)
+    batch.vine_values = torch.zeros(batch.mask.shape, dtype=torch.double)
     for n in range(len(rows)):
         batch.vine_ends[n, ends[n]] = True
         for each, begin, end in zip(states[n], begins[n], ends[n], strict=True):
@@ -103,7 +104,7 @@ def _sampled_on(
     batch.vine_tokens += sum(lengths)
     texts = [lm.decode(row) for row in answers]
     given, weights = graded(Completions([examples[g] for g in more.group.tolist()], answers, texts), state)
-    discounted = weighted(totals(given), weights) * np.power(settings.gamma, np.array(lengths) - 1.0)
-    known = ~np.isnan(discounted).reshape(len(states), -1)
-    with np.errstate(invalid="ignore"):  # no score at all is no value
-        return np.asarray(np.nansum(discounted.reshape(known.shape), axis=1) / known.sum(axis=1))
+    discounted = torch.from_numpy(weighted(totals(given), weights) * np.power(settings.gamma, np.array(lengths) - 1.0))
+    unknown = discounted.isnan().reshape(len(states), -1).all(-1)
+    mean, _ = group_statistics(discounted, more.group.cpu(), len(states))
+    return mean.masked_fill(unknown, torch.nan).numpy()

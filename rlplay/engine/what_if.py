@@ -90,8 +90,8 @@ def _reweighted(batch: Batch, state: State) -> Batch:
     if batch.step_ends is not None and bool(batch.step_ends.any()):
         raise ValueError("scores of steps were weighted when they were given; other weights show with the next update")
     parts = {name: batch.parts[name] for name in weights}
-    rewards = torch.from_numpy(weighted(parts, weights)).to(batch.ids.device)
-    return dataclasses.replace(batch, rewards=rewards, parts=parts, weights=weights)
+    rewards = torch.from_numpy(weighted(parts, weights))
+    return dataclasses.replace(batch, rewards=rewards, outcomes=rewards, parts=parts, weights=weights)
 
 
 def _steps(

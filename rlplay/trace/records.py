@@ -71,8 +71,8 @@ class Sampled(Record, frozen=True, kw_only=True):
 class Scored(Record, frozen=True, kw_only=True):
     """Phase 2: rewards. `rewards` is what is trained on: the weighted sum of `parts`."""
 
-    rewards: Array  # float32 [N]
-    parts: dict[str, Array]  # float32 [N] each; NaN where the function answered None
+    rewards: Array  # float64 [N], float32 in older runs
+    parts: dict[str, Array]  # float64 [N] each, float32 in older runs; NaN where the function answered None
     weights: dict[str, float]
     gold: dict[str, Array]  # scores tracked beside the reward, never trained on
     roles: list[str] = []  # [N] "chosen", "rejected" or "" (left out), where answers are compared instead of rewarded
@@ -88,8 +88,8 @@ class Credited(Record, frozen=True, kw_only=True):
     values: Array | None  # float32 [T] the value head's before each token; sampled, its step's; a reward model's after
     ref_logprobs: Array | None  # float32 [T] under the frozen reference
     ref_top_logprobs: Array | None  # float32 [T, K] the reference's log-probability of the same candidates
-    group_mean: Array  # float32 [G] reward
-    group_std: Array  # float32 [G], ddof = 1
+    group_mean: Array  # float64 [G] reward, float32 in older runs
+    group_std: Array  # float64 [G], ddof = 1; float32 in older runs
     implicit_rewards: Array | None = None  # float32 [T] each token's share of what a preference loss takes for reward
 
 
@@ -149,7 +149,7 @@ class Evaluated(Record, frozen=True, kw_only=True):
     metrics: dict[str, float]
     prompts: list[str]
     completions: list[str]
-    rewards: Array  # float32 [N]
+    rewards: Array  # float64 [N], float32 in older runs
     seconds: float
 
 

@@ -63,10 +63,13 @@ def halves(completions, completion_ids, **columns):
 def seldom(completion_ids, **columns):
     return [float(sum(ids) % 4 == 0) for ids in completion_ids]
 
+def same(completions, **columns):
+    return [0.97] * len(completions)
+
 def choosy(completion_ids, **columns):
     return [None if sum(ids) % 3 == 0 else sum(ids) % 7 / 7 for ids in completion_ids]
 """
-"""Rewards that an untrained model earns unevenly: for the whole, for each half, seldom, and not for every answer."""
+"""Rewards that an untrained model earns unevenly, for the whole, for each half and seldom; always; not every time."""
 
 
 @pytest.fixture

@@ -37,40 +37,55 @@ def combined(rewards: Any, parts: dict[str, Any], weights: dict[str, float], gro
     return total
 
 
-def token_rewards(rewards: Any, steps: Rows, ends: Rows, old: Rows, ref: Rows, group: Any, s: dict[str, Any]) -> Rows:
+def token_rewards(outcomes: Any, steps: Rows, ends: Rows, old: Rows, ref: Rows, group: Any, s: dict[str, Any]) -> Rows:
     """Rewards where they arrive, minus beta times KL at each token if the penalty is in the reward.
 
-    `rewards` are whole; `steps` is what of them was given to single steps, which end where `ends` is 1.
+    `outcomes` are what whole completions earned, NaN for none; `steps` is what single steps earned, which end where
+    `ends` is 1.
     """
     stream = []
-    for reward, step, end, o in zip(rewards, steps, ends, old, strict=True):
-        n = len(o)
-        row = np.zeros(n)
-        if s["reward_stream"] == "outcome":
-            row[-1] = reward
-        else:
-            row[-1] = reward - step.sum()
-        if s["reward_stream"] in ("process", "process_normalized"):
+    for outcome, step, o in zip(outcomes, steps, old, strict=True):
+        row = np.zeros(len(o))
+        row[-1] = 0.0 if math.isnan(outcome) else outcome
+        if s["reward_stream"] == "process":
             row = row + step
         if s["reward_stream"] == "shaping":
-            for t in range(n):
-                after = 0.0 if t == n - 1 else step[: t + 1].sum()
+            for t in range(len(o)):
+                after = 0.0 if t == len(o) - 1 else step[: t + 1].sum()
                 row[t] += s["gamma"] * after - step[:t].sum()
-        end[-1] = 1
         stream.append(row)
     if s["reward_stream"] == "process_normalized":
-        for g in np.unique(group):
-            rows = np.flatnonzero(group == g)
-            scores = np.concatenate([stream[i][ends[i] == 1] for i in rows])
-            for i in rows:
-                normal = (stream[i] - scores.mean()) / (scores.std(ddof=1) + 1e-4)
-                stream[i] = np.where(ends[i] == 1, normal, 0.0)
+        stream = normalized_steps(outcomes, steps, ends, group)
     limit, buffer = s["max_completion_length"], s["overlong_buffer"]
     for i, (row, o, r) in enumerate(zip(stream, old, ref, strict=True)):
         if buffer and len(o) > limit - buffer:
             row[-1] += ((limit - buffer) - len(o)) / buffer
         if s["kl_placement"] == "reward":
             stream[i] = row - s["beta"] * kl(s["kl_estimator"], r, o)
+    return stream
+
+
+def normalized_steps(outcomes: Any, steps: Rows, ends: Rows, group: Any) -> Rows:
+    """Process supervision (arXiv:2402.03300, section 4.1.3): (r - mean(R)) / std(R) where a step ends.
+
+    R is the set of all steps' scores of a group. What a completion earned as a whole is the score of one more step,
+    which ends on its last token; a completion that nobody judged as a whole has no such step.
+    """
+    scores: list[dict[int, float]] = []
+    for outcome, step, end in zip(outcomes, steps, ends, strict=True):
+        mine = {t: float(step[t]) for t in range(len(step)) if end[t]}
+        if not math.isnan(outcome):
+            mine[len(step) - 1] = mine.get(len(step) - 1, 0.0) + float(outcome)
+        scores.append(mine)
+    stream = []
+    for i, mine in enumerate(scores):
+        every = [r for j, other in enumerate(scores) if group[j] == group[i] for r in other.values()]
+        mean = sum(every) / max(len(every), 1)
+        std = math.sqrt(sum((r - mean) ** 2 for r in every) / max(len(every) - 1, 1))
+        row = np.zeros(len(steps[i]))
+        for t, r in mine.items():
+            row[t] = (r - mean) / (std + 1e-4)
+        stream.append(row)
     return stream
 
 

@@ -47,15 +47,16 @@ def as_batch(given: Fixed) -> Batch:
     ids = torch.zeros(given.mask.shape, dtype=torch.long)
     prompts = Prompts([], torch.zeros(PROMPTS, 1), torch.ones(PROMPTS, 1))
     last = torch.arange(given.mask.shape[1]) == given.lengths[:, None] - 1
-    unscored = given.rewards.isnan().all(-1)
+    steps, unscored = (given.stream * given.ends).double(), given.rewards.isnan().all(-1)
+    rewards = given.rewards.double().nansum(-1).masked_fill(unscored, torch.nan)
     return Batch(
         update=1, prompts=prompts, group=given.group, ids=ids, lengths=given.lengths, truncated=given.truncated,
         old_logprobs=given.old, ref_logprobs=given.ref, entropy=given.entropy, temperature=1.0,
         top_ids=nothing.long(), top_logprobs=nothing,
-        rewards=given.rewards.nansum(-1).masked_fill(unscored, torch.nan),
+        rewards=rewards, outcomes=rewards - steps.sum(-1),
         parts={f"reward{i}": part.numpy() for i, part in enumerate(given.rewards.T)},
         weights={f"reward{i}": 1.0 for i in range(given.rewards.shape[1])},
-        environment=given.environment, greedy_rewards=given.greedy[::GENERATIONS], values=given.values,
-        step_scores=given.stream * given.ends, step_ends=given.ends,
+        environment=given.environment, greedy_rewards=given.greedy[::GENERATIONS].double(), values=given.values,
+        step_scores=steps, step_ends=given.ends,
         vine_values=given.values, vine_ends=given.ends | last,
     )  # fmt: skip

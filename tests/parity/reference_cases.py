@@ -32,9 +32,10 @@ def compare(mine: dict[str, Any], dtype: torch.dtype, seed: int) -> Pairs:
     parts = {f"reward{i}": part.double().numpy() for i, part in enumerate(batch.rewards.T)}
     rewards = reference.combined(sum(parts.values()), parts, dict.fromkeys(parts, 1.0), group, s)
     steps, ends = rows(batch.stream * batch.ends), rows(batch.ends.to(dtype))
-    stream = reference.token_rewards(rewards, steps, ends, old, ref, group, s)
+    outcomes = rewards if s["reward_stream"] == "outcome" else rewards - [row.sum() for row in steps]
+    stream = reference.token_rewards(outcomes, steps, ends, old, ref, group, s)
     given = values if s["returns"] in ("gae", "vine") or s["baseline"] == "value" else None
-    last = [np.flatnonzero(row).tolist() for row in ends]  # `token_rewards` marks the last token of each answer too
+    last = [sorted({*np.flatnonzero(row), len(row) - 1}) for row in ends]
     greedy = batch.greedy[::GENERATIONS].double().numpy()
     advantages = reference.advantages(stream, given, greedy, group, s, last)
     loss, pulls, _, states = reference.loss_and_pull(now, old, ref, advantages, s)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
-from rlplay.engine.axes.baselines import group_statistics
+from rlplay.engine.axes.baselines import group_statistics, moments
 
 STD_EPSILON = 1e-4
 """Added to a standard deviation of rewards before dividing, as TRL does; it decides nearly equal rewards."""
@@ -21,12 +22,11 @@ def group_std(outcomes: Tensor, group: Tensor) -> Tensor:
 
 def batch_std(outcomes: Tensor) -> Tensor:
     """Standard deviation (ddof = 1) of the outcomes [N] over the batch, plus epsilon: [N]."""
-    spread = outcomes.std() if len(outcomes) > 1 else outcomes.new_zeros(())
-    return (spread + STD_EPSILON).expand_as(outcomes)
+    return group_std(outcomes, torch.zeros_like(outcomes, dtype=torch.long))
 
 
 def whiten(advantages: Tensor, mask: Tensor) -> Tensor:
     """Advantages [N, L] shifted and scaled to mean 0 and variance 1 over all sampled tokens (ddof = 1)."""
     chosen = advantages[mask]
-    variance = chosen.var() if len(chosen) > 1 else chosen.new_zeros(())
-    return (advantages - chosen.mean()) * (variance + WHITEN_EPSILON).rsqrt() * mask
+    mean, variance = moments(chosen, torch.zeros_like(chosen, dtype=torch.long), 1)
+    return (advantages - mean) * (variance + WHITEN_EPSILON).rsqrt() * mask

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from rlplay.engine.axes.baselines import group_statistics
+
 
 def outcome(rewards: Tensor, last: Tensor, width: int) -> Tensor:
     """Rewards [N] on the `last` sampled token [N] of each completion: [N, width], 0 elsewhere."""
@@ -19,17 +21,9 @@ def normalized(steps: Tensor, ends: Tensor, group: Tensor, epsilon: float) -> Te
     `steps` [N, L] holds a score where `ends` (bool) marks the end of a step; the result is 0 elsewhere. ddof = 1
     (Shao et al. 2024, arXiv:2402.03300, section 4.1.3).
     """
-    groups = int(group.max()) + 1
-    marks = ends.to(steps.dtype)
-
-    def total(values: Tensor) -> Tensor:
-        return values.new_zeros(groups).index_add(0, group, values.sum(-1))
-
-    count = total(marks)
-    mean = (total(steps * marks) / count.clamp(min=1))[group, None]
-    squares = total(((steps - mean) * marks) ** 2)
-    std = (squares / (count - 1).clamp(min=1)).sqrt()[group, None]
-    return (steps - mean) / (std + epsilon) * marks
+    place = group[:, None].expand_as(steps)
+    mean, std = group_statistics(steps[ends], place[ends], int(group.max()) + 1)
+    return ((steps - mean[place]) / (std[place] + epsilon)).where(ends, 0.0)
 
 
 def shaped(steps: Tensor, mask: Tensor, last: Tensor, gamma: float) -> Tensor:

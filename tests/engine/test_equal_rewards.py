@@ -1,0 +1,125 @@
+"""Answers that earned the same teach nothing: not nearly, and whatever the reward, the group and the algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlplay.engine.axes import baselines, scales
+from rlplay.engine.credit import assigned
+from rlplay.engine.score import weighted
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.presets import resolve
+from rlplay.trace.history import History
+from rlplay.trace.records import Credited, Finished
+from rlplay.trace.update import Update
+from rlplay.ui.diagnose import examine
+from tests.engine.conftest import FROM_REWARDS
+from tests.engine.test_more_axes import records_of
+from tests.engine.test_process import batch_of
+
+CONSTANTS = [k / 100 for k in range(1, 100)]
+COMPARING = [
+    name
+    for name in FROM_REWARDS
+    if PRESETS[name].axes["baseline"] != "value"
+    and (PRESETS[name].axes["baseline"] != "none" or name in ("grpo-process", "reinforce++"))
+]
+"""The presets whose signal is a difference between sampled answers; VinePPO's has its own baseline, tested below."""
+
+ALONE = {"beta": 0.0, "overlong_buffer": 0}
+"""Without what pulls on answers of equal reward: a KL term and a price on length."""
+
+
+def test_nearly_all_presets_compare() -> None:
+    assert set(FROM_REWARDS) - set(COMPARING) == {
+        "reinforce", "a2c", "trpo", "ppo-penalty", "ppo", "rlhf-ppo", "vineppo",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("generations", [4, 8, 16])
+@pytest.mark.parametrize("algorithm", COMPARING)
+def test_equal_rewards_give_advantages_of_exactly_0(algorithm: str, generations: int) -> None:
+    settings = resolve({"algorithm": algorithm, "num_generations": generations, "kl_ctrl": "fixed"} | ALONE)
+    lengths = torch.randint(1, 9, (3 * generations,), generator=torch.Generator().manual_seed(generations)).tolist()
+    for constant in CONSTANTS:
+        batch = batch_of([(n, {}, constant) for n in lengths], generations)
+        batch.parts = {"c": np.full(len(lengths), constant), "d": np.full(len(lengths), constant / 3)}
+        batch.weights = {"c": 0.7, "d": 0.1}
+        batch.greedy_rewards = torch.full((3,), constant, dtype=torch.double)
+        assert not assigned(batch, settings, 0.0).advantages.any(), constant
+
+
+@pytest.mark.parametrize("algorithm", COMPARING)
+def test_a_group_of_equal_rewards_among_others_is_without_signal(algorithm: str) -> None:
+    axes = PRESETS[algorithm].axes
+    if axes["baseline"] in ("batch_mean", "greedy") or axes["scale_rewards"] == "whiten":
+        pytest.skip("it compares over the batch, or with another answer")
+    settings = resolve({"algorithm": algorithm} | ALONE)
+    batch = batch_of([(3, {}, 0.97)] * 8 + [(4, {}, i / 7) for i in range(8)], 8)
+    found = assigned(batch, settings, 0.0).advantages
+    assert not found[:8].any()
+    assert bool(found[8:].any())
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=12), st.floats(-1e12, 1e12))
+def test_means_and_spreads_are_numpys_and_exact_where_values_are_equal(values: list[float], constant: float) -> None:
+    given = torch.tensor([*values, *[constant] * 7], dtype=torch.double)
+    group = torch.tensor([0] * len(values) + [1] * 7)
+    mean, std = baselines.group_statistics(given, group, 2)
+    np.testing.assert_allclose(mean[0], np.mean(values), atol=1e-9)
+    np.testing.assert_allclose(std[0], np.std(values, ddof=1), atol=1e-9)
+    assert (float(mean[1]), float(std[1])) == (constant, 0.0)
+    lengths = torch.arange(1, len(given) + 1)
+    for baseline in (baselines.group_mean(given, group), baselines.leave_one_out(given, group),
+                     baselines.length_weighted(given, lengths, group)):  # fmt: skip
+        assert bool((baseline[group == 1] == constant).all())
+    whole = baselines.leave_one_out(given, group)[: len(values)]
+    alone = [np.mean(values[:i] + values[i + 1 :]) for i in range(len(values))]
+    np.testing.assert_allclose(whole, alone, atol=1e-8)
+    assert not scales.whiten(torch.full((2, 3), constant, dtype=torch.double), torch.ones(2, 3).bool()).any()
+
+
+def test_sums_that_are_equal_on_paper_are_equal() -> None:
+    parts = {"a": np.array([0.1, 0.3, 0.0, np.nan]), "b": np.array([0.2, 0.0, 0.3, 0.3])}
+    assert weighted(parts, {"a": 1.0, "b": 1.0}).tolist() == [0.3] * 4
+    thirds = {"a": np.array([1 / 3, 1.0, 0.0]), "b": np.array([1.0, 0.0, 1.0]), "c": np.array([-1.0, 0.0, 0.0])}
+    assert len(set(weighted(thirds, {"a": 3.0, "b": 0.7, "c": 0.7}).tolist()[:1])) == 1
+    cancelled = {"a": np.array([1.0]), "b": np.array([-0.9]), "c": np.array([-0.1])}
+    assert weighted(cancelled, {"a": 1.0, "b": 1.0, "c": 1.0}).tolist() == [0.0]
+
+
+def test_rewards_that_differ_far_behind_the_point_are_told_apart() -> None:
+    """float32 knows every sixteenth at a million: of rewards a hundredth apart it would see a few values only."""
+    steps = np.arange(8)
+    batch = batch_of([(2, {}, 1e6 + 0.01 * k) for k in steps], 8)
+    found = assigned(batch, resolve({"algorithm": "grpo"}), 0.0).advantages[:, 0]
+    np.testing.assert_allclose(found, (steps - 3.5) / (steps.std(ddof=1) + 1e-2), rtol=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", [*COMPARING, "vineppo"])
+def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algorithm: str) -> None:
+    driver, records = start(reward="same", algorithm=algorithm, learning_rate=0.1, num_generations=8, **ALONE)
+    before = {name: p.detach().clone() for name, p in driver._state.lm.policy.named_parameters()}
+    driver.advance("update", 2, lambda: False)
+    driver.close()
+    after = dict(driver._state.lm.policy.named_parameters())
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+    finished, credited = records_of(Finished, records)[-1], records_of(Credited, records)[-1]
+    assert finished.metrics["frac_reward_zero_std"] == 1
+    assert finished.metrics["reward_std"] == 0
+    assert finished.metrics["reward"] == 0.97
+    assert not credited.group_std.any()
+    assert not credited.advantages.any()
+    update = Update(2)
+    for record in records:
+        if record.update == 2:
+            update.add(record)
+    said = {finding.name: finding.wrong for finding in examine(update, History(), {"algorithm": algorithm})}
+    assert said["Signal"].startswith("Every advantage is 0")
