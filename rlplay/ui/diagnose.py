@@ -15,9 +15,6 @@ from rlplay.ui.picture import number
 from rlplay.ui.rising import WINDOW, not_risen, risen
 from rlplay.ui.text import BY_KNOB, literal
 
-NO_ADVANTAGE = 1e-6
-"""An advantage no larger is rounding noise."""
-
 
 def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
     """The gravest diagnosis that holds, in one or two sentences; empty if none does."""
@@ -72,7 +69,7 @@ def _stale_ratio(update: Update, _history: History, _settings: dict[str, Any]) -
 
 
 def _no_signal(update: Update, _history: History, settings: dict[str, Any]) -> str:
-    if update.credited is None or np.abs(update.credited.advantages).max(initial=0.0) > NO_ADVANTAGE:
+    if update.credited is None or update.credited.advantages.any():
         return ""
     if settings.get("loss_type", "policy_gradient") != "policy_gradient":  # a reward model leaves the policy alone
         return ""
@@ -142,7 +139,7 @@ def _first_ratio(update: Update, _history: History) -> str:
 def _signal(update: Update, _history: History) -> str:
     if update.credited is None:
         return ""
-    has = int((np.abs(update.credited.advantages) > NO_ADVANTAGE).sum())
+    has = int(np.count_nonzero(update.credited.advantages))
     return f"{has:,} of {len(update.credited.advantages):,} tokens are pulled up or down" if has else ""
 
 

@@ -191,7 +191,8 @@ def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple
     if len(kinds) and len(known) < len(rewards):
         happened += f" {_count(len(rewards) - len(known), 'answer')} more got no score."
     if settings.get("baseline") in GROUP_BASELINES:
-        flat = sum(np.ptp(rewards[sampled.group == group]) == 0 for group in range(len(sampled.prompts)))
+        of_group = [rewards[(sampled.group == group) & ~np.isnan(rewards)] for group in range(len(sampled.prompts))]
+        flat = sum(len(np.unique(mine)) < 2 for mine in of_group)
         if flat:
             happened += (
                 f" {flat} of {_count(len(sampled.prompts), 'group')} without signal: "

@@ -41,6 +41,21 @@ def test_every_check_is_told_and_what_is_wrong_comes_first():
     assert fine["Gold score"] == "", "there is none"
 
 
+def test_an_update_is_without_signal_only_where_every_advantage_is_exactly_0():
+    sampled, _, credited = (record for record in synthetic_update(1)[:3])
+    said = []
+    for advantage in (0.0, 1e-9):
+        update = Update(1)
+        update.add(sampled)
+        flat = np.zeros_like(credited.advantages)
+        flat[0] = advantage  # however small: Adam divides a gradient by its size
+        update.add(msgspec.structs.replace(credited, advantages=flat))
+        said.append({finding.name: finding for finding in examine(update, History(), CHOSEN)}["Signal"])
+    assert said[0].wrong.startswith("Every advantage is 0")
+    assert said[1].wrong == ""
+    assert said[1].evidence.startswith("1 of ")
+
+
 async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_knobs():
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:

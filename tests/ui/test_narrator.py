@@ -73,6 +73,11 @@ def test_groups_without_signal_matter_only_to_a_group_baseline():
     assert "signal" not in told(Sampled, Scored, settings={**CHOSEN, "baseline": "none"}).happened
 
 
+def test_an_answer_without_a_score_does_not_hide_that_the_others_of_its_group_are_equal():
+    rewards = np.array([0.0, 1.0, np.nan, 1.0] + [0.97] * 3 + [np.nan] + [np.nan] * 4 + [0.0, 1e-9, 0.0, 0.0])
+    assert "2 of 4 groups without signal" in told(Sampled, Scored, rewards=rewards).happened
+
+
 def test_credit_says_who_is_favoured_and_how_long_they_are():
     sampled, credited = record(Sampled), record(Credited)
     first = credited.advantages[sampled.offsets[:-1]]

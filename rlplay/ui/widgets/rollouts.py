@@ -16,7 +16,6 @@ from rlplay.trace.answers import advantages
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
-from rlplay.ui.diagnose import NO_ADVANTAGE
 from rlplay.ui.layout import Row
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.numbers import plain, signed
@@ -208,6 +207,6 @@ def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:
     """The groups in which every advantage is 0."""
     if credited is None:
         return set()
-    pulled = (np.abs(credited.advantages) > NO_ADVANTAGE) & (sampled.mask == 1)
+    pulled = (credited.advantages != 0) & (sampled.mask == 1)
     group = np.repeat(sampled.group, np.diff(sampled.offsets))
     return set(range(len(sampled.prompts))) - set(group[pulled].tolist())
