@@ -54,6 +54,31 @@ def test_conjugate_gradient_stops_at_its_iterations_and_at_once_where_there_is_n
     assert length_to(0.1, 0.0) == 0.0
 
 
+def test_in_float32_the_residual_is_that_of_a_search_in_float64() -> None:
+    """300,000 parameters: a dot product of so many float32 numbers is off in the fifth digit, and the errors add up."""
+    size, rank, damping = 300_000, 12, 0.1
+    generator = torch.Generator().manual_seed(0)
+    root = torch.randn(size, rank, generator=generator, dtype=torch.double)
+    root = root * torch.rand(size, 1, generator=generator, dtype=torch.double) ** 4
+    root = root / root.norm(dim=0) * torch.logspace(0.5, -0.5, rank, dtype=torch.double)
+    gradient = (root / root.norm(dim=0)).sum(1).float()
+
+    def fisher(v: Tensor) -> Tensor:
+        return (root @ (root.T @ v.double())).to(v.dtype)
+
+    own, exact = (list(conjugate_gradient(fisher, g, 8, damping)) for g in (gradient, gradient.double()))
+    x, residual, towards = torch.zeros(size, dtype=torch.double), gradient.double(), gradient.double()
+    for mine, same in zip(own, exact, strict=True):  # Hestenes and Stiefel, once more
+        pushed, square = fisher(towards) + damping * towards, residual @ residual
+        x = x + square / (towards @ pushed) * towards
+        residual = residual - square / (towards @ pushed) * pushed
+        towards = residual + residual @ residual / square * towards
+        wanted = float(residual.norm() / gradient.double().norm())
+        assert same.residual == pytest.approx(wanted, rel=1e-9)
+        assert mine.residual == pytest.approx(wanted, rel=2e-5)
+        assert mine.curvature == pytest.approx(float(x @ fisher(x)), rel=2e-5)
+
+
 MEASURES = st.floats(allow_nan=True, allow_infinity=True)
 
 

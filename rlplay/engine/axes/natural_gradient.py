@@ -6,9 +6,11 @@ together (Schulman et al. 2015, arXiv:1502.05477, appendix C).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 TOLERANCE = 1e-5
@@ -16,6 +18,10 @@ TOLERANCE = 1e-5
 
 SHRINK = 0.8
 """What the line search leaves of a step that was too long."""
+
+
+_AT_ONCE = 2**24
+"""Entries of a vector that are held in float64 at a time."""
 
 
 @dataclass(frozen=True)
@@ -45,24 +51,33 @@ def conjugate_gradient(
 ) -> Iterator[Direction]:
     """Solve (F + λ) x = g for x [P] (Hestenes and Stiefel 1952): `product(v)` is F v, `gradient` g, `damping` λ.
 
-    F must be positive semi-definite. Ends after `iterations`, or sooner if solved; at once if g is 0.
+    F must be positive semi-definite. Ends after `iterations`, or sooner if solved; at once if g is 0. Dot products are
+    float64 whatever the vectors are: each step trusts that the ones before it are orthogonal to it.
     """
     x, residual, towards = gradient * 0, gradient, gradient
-    start = square = float(gradient.dot(gradient))
+    start = square = _dot(gradient, gradient)
     for iteration in range(1, iterations + 1):
         if square <= start * TOLERANCE**2:
             return
         pushed = product(towards) + damping * towards
-        bend = float(towards.dot(pushed))
+        bend = _dot(towards, pushed)
         if not bend > 0:  # rounding is all that is left; or not a number, which the caller shows
             return
         x = x + square / bend * towards
         residual = residual - square / bend * pushed
-        before, square = square, float(residual.dot(residual))
+        before, square = square, _dot(residual, residual)
         towards = residual + square / before * towards
-        slope = float(x.dot(gradient))
-        curvature = slope - float(x.dot(residual)) - damping * float(x.dot(x))
+        slope = _dot(x, gradient)
+        curvature = slope - _dot(x, residual) - damping * _dot(x, x)
         yield Direction(iteration, x, (square / start) ** 0.5, curvature, slope)
+
+
+def _dot(a: Tensor, b: Tensor) -> float:
+    """a·b of two [P] in float64, piece by piece, so that a large model's vectors are not copied whole."""
+    if a.device.type == "mps":  # which has no float64
+        a, b = a.cpu(), b.cpu()
+    pieces = zip(torch.split(a, _AT_ONCE), torch.split(b, _AT_ONCE), strict=True)
+    return math.fsum(float(x.double().dot(y.double())) for x, y in pieces)
 
 
 def length_to(limit: float, curvature: float) -> float:
