@@ -66,7 +66,7 @@ PRESETS: dict[str, Preset] = {
     for preset in (
         Preset(
             "reinforce", "REINFORCE", "Williams 1992, doi:10.1007/BF00992696", None,
-            "Raises the log-probability of every token in proportion to the reward that follows it.",
+            "Moves the log-probability of every token in proportion to the reward that follows it.",
             _PLAIN,
         ),
         Preset(
@@ -76,39 +76,39 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "remax", "ReMax", "Li et al. 2023, arXiv:2310.10505", "reinforce-baseline",
-            "Compares each answer with the likeliest answer to the same prompt, not with the batch.",
+            "Compares each answer with the greedy answer to the same prompt, not with the batch.",
             _PLAIN | {"returns": "broadcast", "baseline": "greedy"},
         ),
         Preset(
             "opo", "OPO", "Hao et al. 2025, arXiv:2505.23585", "reinforce-baseline",
-            "Takes the baseline of least variance within a group: its mean reward weighted by length.",
+            "Compares an answer with its group's mean reward weighted by length, which aims at the least variance.",
             _PLAIN | {"returns": "broadcast", "baseline": "length_weighted"},
         ),
         Preset(
             "a2c", "A2C", "Mnih et al. 2016, arXiv:1602.01783", "reinforce-baseline",
-            "Learns what to expect: a value head judges every token, so credit need not wait for the outcome.",
+            "Learns what to expect: a value head judges every token, so credit does not wait for the outcome.",
             _CRITIC | {"surrogate": "logp"},
         ),
         Preset(
             "trpo", "TRPO", "Schulman et al. 2015, arXiv:1502.05477", "a2c",
-            "Takes one long step along the natural gradient, within a limit on how far the policy may move.",
+            "Takes one long step along the natural gradient, as far as a limit on the KL to the old policy allows.",
             _CRITIC | {"surrogate": "trpo", "kl_placement": "constraint", "kl_anchor": "old"},
         ),
         Preset(
             "ppo-penalty", "PPO with KL penalty", "Schulman et al. 2017, arXiv:1707.06347, section 4", "a2c",
-            "Reuses each batch, held to the policy that sampled it by a KL penalty whose weight adapts.",
+            "Takes several steps on each batch, with a KL penalty to the old policy whose weight adapts.",
             _CLIPPED | {"surrogate": "ratio", "kl_placement": "loss", "kl_anchor": "old", "beta": 1.0,
                         "kl_ctrl": "ppo"},
         ),
         Preset(
             "ppo", "PPO-clip", "Schulman et al. 2017, arXiv:1707.06347", "ppo-penalty",
-            "Reuses each batch for several steps; once its ratio has left 1 ± ε in the direction that the advantage "
-            "pushes, a token stops pulling.",
+            "Takes several steps on each batch. A token stops pulling once its ratio has left 1 ± ε in the direction "
+            "that its advantage pushes.",
             _CLIPPED,
         ),
         Preset(
             "vineppo", "VinePPO", "Kazemnejad et al. 2024, arXiv:2410.01679", "ppo",
-            "Needs no value head: what a reasoning step is worth shows in answers sampled on from both its ends.",
+            "Needs no value head: answers sampled from before and after a reasoning step show what it is worth.",
             _CLIPPED | {"returns": "vine", "baseline": "none", "scale_rewards": "none"},
         ),
         Preset(
@@ -124,30 +124,30 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "reinforce++", "REINFORCE++", "Hu et al. 2025, arXiv:2501.03262", "rlhf-ppo",
-            "PPO without its critic: returns less the KL, whitened over the whole batch.",
+            "PPO without a critic: the KL is subtracted from the reward, and returns are whitened over the batch.",
             _NEUTRAL | _TWO_STEPS | {"returns": "to_go", "scale_rewards": "whiten", "kl_placement": "reward",
                                      "kl_estimator": "k1", "beta": 0.01},
         ),
         Preset(
             "grpo", "GRPO", "Shao et al. 2024, arXiv:2402.03300", "ppo",
-            "Needs no value head: completions of one prompt are compared with each other.",
+            "Needs no value head: the answers to one prompt are compared with each other.",
             _GROUP | _BY_ANSWER | {"kl_placement": "loss"},
         ),
         Preset(
             "grpo-process", "GRPO with process rewards", "Shao et al. 2024, arXiv:2402.03300, section 4.1.3", "grpo",
-            "Rewards each step of reasoning: a token's advantage is the sum of the normalised scores from there on.",
+            "Rewards each reasoning step: a token's advantage is the sum of the normalised scores from its step on.",
             _NEUTRAL | _BY_ANSWER | {"reward_stream": "process_normalized", "returns": "to_go",
                                      "kl_placement": "loss"},
         ),
         Preset(
             "dr-grpo", "Dr. GRPO", "Liu et al. 2025, arXiv:2503.20783", "grpo",
-            "GRPO without its two biases: no division by the group's spread, none by the completion's length.",
+            "GRPO without its two biases: it divides neither by the group's std nor by the answer's length.",
             _GROUP | {"scale_rewards": "none", "aggregation": "constant"},
         ),
         Preset(
             "dapo", "DAPO", "Yu et al. 2025, arXiv:2503.14476", "grpo",
-            "A higher upper clip, groups without signal sampled again, every token counted alike, and a price on "
-            "overlong answers.",
+            "Raises the upper clip, replaces groups without signal, counts every token alike and penalises overlong "
+            "answers.",
             _GROUP | _TWO_STEPS | {"epsilon_high": 0.28, "dynamic_sampling": True, "overlong_buffer": 8},
         ),
         Preset(
@@ -158,7 +158,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "luspo", "LUSPO", "arXiv:2602.05261", "gspo",
-            "GSPO in which an answer counts with all its tokens, so that length is no disadvantage.",
+            "GSPO with an answer's token losses summed instead of averaged, so that long answers count in full.",
             _GROUP | _TWO_STEPS | {"importance_sampling_level": "sequence", "epsilon": 2e-3, "epsilon_high": 2.5e-3,
                                    "aggregation": "seq_mean_token_sum"},
         ),
@@ -170,22 +170,22 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "cispo", "CISPO", "MiniMax 2025, arXiv:2506.13585", "grpo",
-            "Caps the weight of a token instead of clipping it away: every token keeps some gradient.",
+            "Caps a token's weight instead of clipping it: every token with an advantage keeps some gradient.",
             _GROUP | _TWO_STEPS | {"surrogate": "cispo", "epsilon_high": 5.0},
         ),
         Preset(
             "sapo", "SAPO", "Gao et al. 2025, arXiv:2511.20347", "grpo",
-            "A soft clip: the pull of a token fades smoothly as its ratio leaves 1.",
+            "A soft clip: instead of a bound, a token's pull is damped more, the further its ratio is from 1.",
             _GROUP | _BY_ANSWER | _TWO_STEPS | {"surrogate": "sapo"},
         ),
         Preset(
             "vespo", "VESPO", "arXiv:2602.10693", "cispo",
-            "Weights an answer by a smooth function of its whole ratio, largest where the policy has not moved.",
+            "Weights an answer by a smooth function of its whole ratio W, which falls to 0 for small and large W.",
             _GROUP | _TWO_STEPS | {"surrogate": "vespo"},
         ),
         Preset(
             "lite-ppo", "Lite PPO", "Liu et al. 2025, arXiv:2508.08221", "grpo",
-            "Two changes: the spread is taken over the batch, and every token counts alike.",
+            "Two changes: the std is taken over the batch, and every token counts alike.",
             _GROUP | {"scale_rewards": "batch"},
         ),
         Preset(

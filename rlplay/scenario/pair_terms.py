@@ -31,9 +31,9 @@ def pair_equations(s: Settings) -> Iterator[tuple[str, str]]:
 
 def _labels(s: Settings) -> str:
     if s.labeller == "user":
-        return "yours, unless a file has them"
+        return "yours"
     if s.label_noise == 0:
-        return "by the hidden gold score, unless a file has them"
+        return "by the gold score, unless a file has them"
     return f"the first answer with probability σ((gold₁ − gold₂)/{s.label_noise:g}), unless a file has them"
 
 

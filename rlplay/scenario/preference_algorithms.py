@@ -22,22 +22,22 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "dpo", "DPO", "Rafailov et al. 2023, arXiv:2305.18290", "reward-model",
-        "Needs no reward model: the policy is its own, and the log-ratio to the reference is the reward.",
+        "Needs no reward model: β times the policy's log-ratio to the reference serves as the reward.",
         {"loss_type": "sigmoid", "beta": 0.1},
     ),
     (
         "cdpo", "Conservative DPO", "Mitchell 2023, A note on DPO with noisy preferences", "dpo",
-        "Takes a tenth of the labels to be wrong, so that no pair is ever told apart too surely.",
+        "Assumes that a tenth of the labels are wrong, and therefore aims at a finite gap.",
         {"loss_type": "sigmoid", "beta": 0.1, "label_smoothing": 0.1},
     ),
     (
         "robust-dpo", "Robust DPO", "Chowdhury et al. 2024, arXiv:2403.00409", "cdpo",
-        "Takes the expected effect of a tenth of flipped labels out of the loss instead of hedging against it.",
+        "Also assumes a tenth of wrong labels, but subtracts their expected effect instead of hedging against it.",
         {"loss_type": "robust", "beta": 0.1, "label_smoothing": 0.1},
     ),
     (
         "ipo", "IPO", "Azar et al. 2023, arXiv:2310.12036", "dpo",
-        "Aims for a finite gap of 1/(2β) per token, so that pairs always labelled alike are not pushed apart for ever.",
+        "Aims at a finite gap of 1/(2β) per token, so pairs whose label is certain are not pushed apart for ever.",
         {"loss_type": "ipo", "beta": 0.1},
     ),
     (
@@ -52,12 +52,12 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "simpo", "SimPO", "Meng et al. 2024, arXiv:2405.14734", "dpo",
-        "No reference: the mean log-probability of a token is the reward, and a gap of γ is the aim.",
+        "No reference: the reward is β times an answer's mean log-probability, and the aim is a gap of γ.",
         {"loss_type": "simpo", "beta": 0.1, "cpo_alpha": 0.0},
     ),
     (
         "cpo", "CPO", "Xu et al. 2024, arXiv:2401.08417", "dpo",
-        "No reference: imitating the chosen answers holds the policy in place.",
+        "No reference: imitating the chosen answers takes its place.",
         {"loss_type": "cpo", "beta": 0.1},
     ),
     (

@@ -13,7 +13,7 @@ from rlplay.scenario.pair_terms import pair_equations
 from rlplay.scenario.settings import Settings
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
-"""Entries of `terms` that are told in words rather than as an equation."""
+"""Entries of `terms` that are words rather than an equation."""
 
 _BASELINES = {
     "none": "0",
@@ -93,7 +93,7 @@ def _stream(s: Settings) -> str:
         "outcome": f"{reward} on the last token",
         "process": "each step's score at its end, the rest on the last token",
         "process_normalized": "each step's (score − group mean)/group std at its end",
-        "shaping": f"R on the last token + {factor(s.gamma, 'γ·')}Φ′ − Φ, Φ the scores so far",
+        "shaping": f"R less its step scores on the last token + {factor(s.gamma, 'γ·')}Φ′ − Φ, Φ the scores so far",
     }[s.reward_stream]
     if s.overlong_buffer:
         text += f" − (share used of the last {s.overlong_buffer} tokens)"
@@ -116,7 +116,7 @@ def _return(s: Settings) -> str:
 
 def _baseline(s: Settings) -> str:
     if s.returns == "vine":
-        return f"V, mean reward of {s.vine_samples} answers sampled on from where the step begins"
+        return f"V, mean reward of {s.vine_samples} answers continued from where the step begins"
     return _BASELINES[s.baseline]
 
 
@@ -231,7 +231,7 @@ def _kept(s: Settings) -> str:
     """Which tokens' surrogate counts, where not all do."""
     rules = []
     if s.mask_truncated_completions:
-        rules.append("answers that came to an end")
+        rules.append("answers that were not cut")
     if s.top_entropy_quantile < 1:
         rules.append(f"the {100 * s.top_entropy_quantile:g} % of tokens of highest entropy")
     if s.off_policy_mask_threshold is not None:
@@ -243,7 +243,7 @@ def _steps(s: Settings) -> str:
     if s.surrogate == "trpo":
         return (
             f"1 per batch along (F + {s.cg_damping:g})⁻¹∇L, by {s.cg_iterations} iterations of conjugate gradient; the "
-            f"longest of {s.line_search_steps} tries that keeps the limit and gains"
+            f"longest of {s.line_search_steps} tries that keeps the limit and improves the surrogate"
         )
     passes, parts = s.num_iterations, s.num_minibatches
     if passes == parts == 1:

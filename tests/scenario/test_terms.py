@@ -151,3 +151,14 @@ def test_the_name_that_trl_gives_it(given, name):
 )
 def test_the_trainer_that_trl_has_for_it(given, name):
     assert trainer(resolve(given)) == name
+
+
+def test_who_labels_is_said_as_the_engine_decides_it():
+    """The user's labels come before a file's, a file's before the gold score's."""
+    assert terms(resolve({"algorithm": "dpo", "labeller": "user"}))["labels"] == "yours"
+    assert terms(resolve({"algorithm": "dpo"}))["labels"] == "by the gold score, unless a file has them"
+
+
+def test_shaping_says_that_step_scores_count_as_potential_only():
+    stream = terms(resolve({"reward_stream": "shaping", "returns": "to_go"}))["r"]
+    assert stream.startswith("R less its step scores on the last token")

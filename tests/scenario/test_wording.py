@@ -33,6 +33,11 @@ FALSE = {
     "is trained to make both sides agree": "at λ = 0 only",
     "with probability ε any other": "the best action is among those drawn from",
     "From the second on, the policy": "from the second minibatch on",
+    "largest where the policy has not moved": "VESPO's weight is largest at W = k/λ: 2/3 for A ≥ 0, 3/2 for A < 0",
+    "fades smoothly as its ratio leaves 1": "SAPO's pull on ℓ grows up to a ratio of 2, though less than without it",
+    "none: only the reward's sign decides": "whitening subtracts a mean, too",
+    "Every group teaches something": "after four rounds dynamic sampling makes do with fewer",
+    "stale answers count less": "a larger k makes answers that have become likelier count more",
 }
 
 TRANSLATED = "|".join(

@@ -240,7 +240,7 @@ def under_cursor(app) -> tuple[str, list[str]]:
         ("/al", "algorithm"),
         ("learning", "learning_rate"),
         ("tau", None),
-        ("cheat", "beta"),
+        ("drift", "beta"),
         ("vf", "vf_coef"),
     ],
 )
