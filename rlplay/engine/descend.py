@@ -60,8 +60,18 @@ def descend(
 ) -> Iterator[Stepped | Notice]:
     """`num_iterations` x `num_minibatches` optimizer steps; `learn` puts the gradients of some pairs in place.
 
+    Where no pair has a label there is nothing to learn from: no step is taken, and a notice says so.
+
     Raises Halt, before the weights are touched, if a loss or gradient is not finite.
     """
+    if not pairs:
+        yield Notice(
+            update=batch.update,
+            level="warning",
+            text=f"No pair of update {batch.update} has a better answer: no step was taken. For answers that differ, "
+            "raise temperature; for more pairs, num_prompts.",
+        )
+        return
     settings, step = state.settings, 0
     for group in state.optimizer.param_groups:
         group["lr"] = settings.learning_rate

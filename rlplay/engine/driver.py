@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 from safetensors import SafetensorError
 
 from rlplay.engine.evaluate import Evaluating
@@ -35,6 +36,7 @@ from rlplay.scenario.presets import apply
 from rlplay.scenario.schema import Job
 from rlplay.scenario.settings import Settings, check
 from rlplay.tasks.own import check_reward_weights, check_sources
+from rlplay.trace.pairs import alike
 from rlplay.trace.records import (
     AnyRecord,
     Choice,
@@ -67,7 +69,7 @@ class Driver:
         self._sink = sink
         self._point: Point = (1, "sample")  # the phase under way, or about to begin
         self._begun = False  # whether that phase has begun
-        self._pairs = 0  # pairs of this update, once they are drawn
+        self._pairs: list[int] = []  # of this update, once they are drawn: those that can have a label
         self._timings: dict[str, float] = {}
         self._look_again = 0.0
 
@@ -146,7 +148,7 @@ class Driver:
 
     def prefer(self, pair: int, choice: Choice) -> None:
         """The user's label of a pair; it may change until all have one. Raises ValueError, one line, if none is due."""
-        if not (self._labelling and 0 <= pair < self._pairs):
+        if not (self._labelling and pair in self._pairs):
             raise ValueError(f"pair {pair} waits for no label; with labeller=user, pairs do once they are sampled")
         self._state.choices[self._point[0], pair] = choice
         self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
@@ -156,7 +158,7 @@ class Driver:
 
         Nothing changes. Raises ValueError, one line, if it does not.
         """
-        if self._state.batch is None or not (self._labelling and 0 <= pair < self._pairs):
+        if self._state.batch is None or not (self._labelling and pair in self._pairs):
             raise ValueError(f"pair {pair} waits for no label")
         return judge(self._state, pair)
 
@@ -252,9 +254,10 @@ class Driver:
         if isinstance(moment, Evaluated):
             moment = msgspec.structs.replace(moment, seconds=self._timings.pop("evaluate"))
         if isinstance(moment, Sampled):
-            self._pairs = len(moment.prompts) if len(moment.group) > len(moment.prompts) else 0
+            compared = len(moment.group) > len(moment.prompts)
+            self._pairs = np.flatnonzero(~alike(moment)).tolist() if compared else []
         if _ends_phase(moment):
-            self._enter(next_point(self._point))
+            self._enter(_beyond(self._point, moment))
         self._emit(moment)
         if isinstance(moment, Finished):
             self._cross()
@@ -325,10 +328,15 @@ class Driver:
             if isinstance(moment, Unlabelled):
                 raise ValueError(f"update {self._point[0]} cannot be repeated: its labels are not on record")
             if _ends_phase(moment):
-                self._enter(next_point(self._point))
+                self._enter(_beyond(self._point, moment))
             if isinstance(moment, Finished):
                 self._cross()
         self._timings = {}
+
+
+def _beyond(point: Point, moment: Moment) -> Point:
+    """What follows the phase that `moment` ends; an update without an optimizer step ends in phase "update"."""
+    return (moment.update + 1, "sample") if isinstance(moment, Finished) else next_point(point)
 
 
 def _ends_phase(moment: Moment) -> bool:

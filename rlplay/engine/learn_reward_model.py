@@ -24,8 +24,8 @@ def learn_reward_model(state: State, plan: Plan) -> Generator[Sampling | Unlabel
 
     What the records say of policy and loss is therefore exact: ratios of 1, and a derivative of 0 for every token.
     """
-    batch = yield from draw_pairs(state, plan)
-    scored, pairs = yield from label(batch, state, plan)
+    batch, same = yield from draw_pairs(state, plan)
+    scored, pairs = yield from label(batch, same, state, plan)
     model = reward_model_of(state)
     yield scored
     yield _credit(batch, scored, model, state)
@@ -83,12 +83,12 @@ def _margins(batch: Batch, chosen: Tensor) -> Tensor:
 
 
 def _metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
-    """TRL's names for the scores of the chosen and the rejected completions, [P] each."""
+    """TRL's names for the scores of the chosen and the rejected completions, [P] each; equal scores are half right."""
     both = torch.cat([won, lost])
     return {
         "min_reward": both.min().item(),
         "mean_reward": both.mean().item(),
         "max_reward": both.max().item(),
-        "accuracy": (won > lost).float().mean().item(),
+        "accuracy": ((won > lost).float() + 0.5 * (won == lost)).mean().item(),
         "margin": (won - lost).mean().item(),
     }

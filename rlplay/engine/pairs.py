@@ -1,13 +1,14 @@
 """Pairs of answers and who says which is better: phases 1 and 2 of an update that learns from preferences.
 
 Pairs come from the user's file, or the reference writes two answers to each prompt. Labels come from the file, from
-the user, or from a simulated labeller who sees the hidden gold score and errs as `label_noise` says. All of it is a
-function of (seed, update) and, where the user labels, of the choices made.
+the user, or from a simulated labeller who sees the hidden gold score and errs as `label_noise` says. Two answers that
+are the same text, or that the simulated labeller scores the same, tie: they carry no preference and get no label. All
+of it is a function of (seed, update) and, where the user labels, of the choices made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,10 +22,13 @@ from rlplay.engine.sample import Sampling, draw_prompts, sample
 from rlplay.engine.score import score
 from rlplay.engine.state import Halt, Plan, State
 from rlplay.tasks.task import Example
+from rlplay.trace.pairs import alike
 from rlplay.trace.records import Array, Sampled, Scored
 
 _SECOND = {"a": 0.0, "b": 1.0, "skip": np.nan}
 """Whether a choice is for the second answer of a pair; NaN for neither."""
+ROUNDING = 1e-6
+"""Scores nearer than this, as they are or relative to their size, are the same: they are sums of float32 numbers."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +48,11 @@ class Pairs:
         return torch.cat([self.chosen[which], self.rejected[which] if len(self.rejected) else self.rejected])
 
 
-def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, Batch]:
-    """Phase 1: `num_prompts` prompts with two answers each, or with one where it is only imitated."""
+def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, tuple[Batch, Array]]:
+    """Phase 1: `num_prompts` prompts with two answers each, or with one where it is only imitated.
+
+    Returns the batch, and of each prompt whether its two answers are alike: bool [P].
+    """
     settings, lm, update = state.settings, state.lm, state.update + 1
     examples = draw_prompts(plan.train, settings.num_prompts, plan.seed, update)
     prompts, keep = Prompts.of(lm, examples), candidates(lm, settings)
@@ -60,8 +67,8 @@ def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, 
             environment=state.task.environment,
         )  # fmt: skip
     batch = observed(lm, batch, keep)
-    yield sampled_record(lm, batch, True, batch.ids.shape[1])
-    return batch
+    yield (record := sampled_record(lm, batch, True, batch.ids.shape[1]))
+    return batch, alike(record)
 
 
 def given_answers(examples: list[Example], loss_type: str, swapped: Array) -> list[str]:
@@ -78,75 +85,101 @@ def given_answers(examples: list[Example], loss_type: str, swapped: Array) -> li
     return answers
 
 
-def label(batch: Batch, state: State, plan: Plan) -> Generator[Unlabelled, None, tuple[Scored, Pairs]]:
-    """Phase 2: which answer of each pair is better. Raises Halt if the user has left out every pair."""
+def label(batch: Batch, same: Array, state: State, plan: Plan) -> Generator[Unlabelled, None, tuple[Scored, Pairs]]:
+    """Phase 2: which answer of each pair is better; a pair of the `same` answers, bool [P], ties.
+
+    Raises Halt if the user has left out every pair.
+    """
     examples, update = batch.prompts.examples, batch.update
     count, swapped = len(examples), _swapped(plan, update, len(examples))
     is_given = bool(given_answers(examples, state.settings.loss_type, swapped))
     compared = len(batch.group) > count
     scored = score(batch, state) if state.task.gold or (rewards_of(state) and not is_given) else None
     state.batch = batch  # at hand for as long as the user is asked about it
-    while compared and state.settings.labeller == "user" and state.unlabelled(update, count):
+    asked = np.flatnonzero(~same).tolist()
+    while compared and state.settings.labeller == "user" and state.unlabelled(update, asked):
         yield Unlabelled()
     state.batch = None
     gold = {} if scored is None else scored.gold
+    ties = same
     if not compared:
         second = np.zeros(count)
     elif state.settings.labeller == "user":
-        second = np.array([_SECOND[state.choices[update, pair]] for pair in range(count)])
-        if np.isnan(second).all():
+        second = np.full(count, np.nan)
+        second[asked] = [_SECOND[state.choices[update, pair]] for pair in asked]
+        if asked and np.isnan(second).all():
             state.choices = {place: choice for place, choice in state.choices.items() if place[0] != update}
             raise Halt(f"every pair of update {update} was left out; label at least one of them")
     elif scored is None or is_given:
         second = swapped.astype(float)
     else:
-        judged = np.sum([np.nan_to_num(scores) for scores in gold.values() or [scored.rewards]], axis=0)
+        judged = _summed(gold.values() or [scored.rewards])
         second = simulated_labels(judged, state.settings.label_noise, plan.seed, update)
-    return _labelled(batch, second, gold)
+        ties = same | np.isnan(second)
+    return _labelled(batch, np.where(ties, np.nan, second), ties, gold)
 
 
 def label_metrics(scored: Scored) -> dict[str, float]:
-    """How often the labels agree with the gold score, of the pairs that it tells apart; empty if there are none."""
+    """The share of ties, and how often the labels agree with the gold score, of the pairs that it tells apart.
+
+    Empty where nothing is compared.
+    """
     roles = np.array(scored.roles)
-    chosen, rejected = roles == "chosen", roles == "rejected"
-    if not scored.gold or not rejected.any():
+    chosen, rejected, tied = (roles == role for role in ("chosen", "rejected", "tie"))
+    if not (rejected | tied).any():
         return {}
-    gold = np.sum([np.nan_to_num(scores) for scores in scored.gold.values()], axis=0)
-    lead = gold[chosen] - gold[rejected]
-    told = lead != 0
-    return {"label_accuracy": float((lead[told] > 0).mean())} if told.any() else {}
+    metrics = {"frac_pairs_tied": float(tied.mean())}
+    if scored.gold:
+        gold = _summed(scored.gold.values())
+        lead = _lead(gold[rejected], gold[chosen])
+        told = lead[lead != 0]
+        metrics |= {"label_accuracy": float((told > 0).mean())} if len(told) else {}
+    return metrics
 
 
 def simulated_labels(judged: Array, noise: float, seed: int, update: int) -> Array:
-    """For each pair of neighbours in `judged` [2P], 1.0 if the labeller prefers the second answer, else 0.0: [P].
+    """For each pair of neighbours in `judged` [2P], 1.0 if the labeller prefers the second answer, 0.0 if the first,
+    NaN where both have the same score: [P].
 
     The second wins with probability σ((s₂ − s₁)/noise), as Bradley and Terry (1952) model it; without noise the better
-    one wins, and a coin decides a tie.
+    one wins.
     """
-    lead = (judged[1::2] - judged[::2]).astype(np.float64)
+    lead = _lead(judged[::2], judged[1::2])
     draws = np.random.default_rng([seed, update, 5]).random(len(lead))
-    wins = np.where(lead > 0, 1.0, np.where(lead < 0, 0.0, 0.5)) if noise == 0 else _sigmoid(lead / noise)
-    return np.asarray(draws < wins, dtype=np.float64)
+    wins = (lead > 0).astype(np.float64) if noise == 0 else _sigmoid(lead / noise)
+    return np.where(lead == 0, np.nan, draws < wins)
+
+
+def _summed(scores: Iterable[Array]) -> Array:
+    """The sum of some scores of each answer, None counted as 0: float64 [N]."""
+    return np.asarray(np.sum([np.nan_to_num(each).astype(np.float64) for each in scores], axis=0))
+
+
+def _lead(first: Array, second: Array) -> Array:
+    """By how much the second score is higher, exactly 0 where they are the same but for rounding: float64 [P]."""
+    first, second = first.astype(np.float64), second.astype(np.float64)
+    return np.where(np.isclose(first, second, rtol=ROUNDING, atol=ROUNDING), 0.0, second - first)
 
 
 def _sigmoid(x: Array) -> Array:
     return np.asarray(0.5 * (1 + np.tanh(x / 2)))
 
 
-def _labelled(batch: Batch, second: Array, gold: dict[str, Array]) -> tuple[Scored, Pairs]:
+def _labelled(batch: Batch, second: Array, ties: Array, gold: dict[str, Array]) -> tuple[Scored, Pairs]:
     """The record and the pairs when the labeller prefers the first (0), the second (1) or neither (NaN): [P]."""
     answers = len(batch.group) // len(second)
     preferred = np.array([1 - second, second][:answers], dtype=np.float32).T.flatten()
     roles = {1.0: "chosen", 0.0: "rejected"}
+    unlabelled = ["tie" if tied else "" for tied in ties for _ in range(answers)]
     device = batch.ids.device
     chosen, rejected = (torch.from_numpy(np.flatnonzero(preferred == won)).to(device) for won in (1, 0))
     scored = Scored(
         update=batch.update,
-        rewards=np.nan_to_num(preferred),
+        rewards=preferred,
         parts={"preferred": preferred},
         weights={"preferred": 1.0},
         gold=gold,
-        roles=[roles.get(won, "") for won in preferred.tolist()],
+        roles=[roles.get(won, role) for won, role in zip(preferred.tolist(), unlabelled, strict=True)],
     )
     return scored, Pairs(chosen, rejected)
 

@@ -26,8 +26,8 @@ from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 def learn_from_answers(state: State, plan: Plan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
     """One update: draw pairs, label them, give credit, step, look again. Raises Halt as `descend` does."""
-    batch = yield from draw_pairs(state, plan)
-    scored, pairs = yield from label(batch, state, plan)
+    batch, same = yield from draw_pairs(state, plan)
+    scored, pairs = yield from label(batch, same, state, plan)
     yield scored
     yield _credit(batch, scored, pairs, state)
     yield from descend(batch, len(pairs.chosen), state, plan.seed, lambda part: _learn(batch, pairs, part, state))
@@ -42,9 +42,10 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
         batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
     every = torch.arange(len(pairs.chosen), device=lm.device)
     rows = pairs.rows(every)
-    pull, _ = _derivative(batch, pairs, every, batch.old_logprobs[rows].requires_grad_(), state)
     batch.advantages = torch.zeros_like(batch.old_logprobs)
-    batch.advantages[rows] = -pull * mask[rows].sum()
+    if len(every):
+        pull, _ = _derivative(batch, pairs, every, batch.old_logprobs[rows].requires_grad_(), state)
+        batch.advantages[rows] = -pull * mask[rows].sum()
     scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
     labels = torch.from_numpy(scored.rewards).to(lm.device)
     mean, std = baselines.group_statistics(labels, batch.group, len(batch.prompts.ids))
@@ -94,9 +95,9 @@ def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, stat
 
 
 def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Tensor:
-    """KTO's z: each answer of the pairs `part` read as an answer to the next pair's prompt."""
+    """KTO's z: each answer of the pairs `part` read as an answer to the batch's next prompt, labelled or not."""
     lm, rows = state.lm, pairs.rows(part)
-    others = torch.cat([batch.group[pairs.chosen[part]].roll(-1), batch.group[pairs.rejected[part]].roll(-1)])
+    others = (batch.group[rows] + 1) % len(batch.prompts.ids)
     mismatched = Tokens(batch.prompts, others, batch.ids[rows], batch.lengths[rows])
     nothing = batch.top_ids[rows][..., :0]
     own, ref = (
@@ -125,8 +126,8 @@ def _margin_metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
 
 def _reading(batch: Batch, pairs: Pairs) -> dict[str, float]:
     """How the policy read the answers before the update: its entropy, and how often its likeliest token was theirs."""
-    likeliest = (batch.top_ids[..., 0] == batch.ids)[pairs.chosen]
-    return {
-        "entropy": batch.entropy[batch.mask].mean().item(),
-        "mean_token_accuracy": likeliest[batch.mask[pairs.chosen]].float().mean().item(),
-    }
+    metrics = {"entropy": batch.entropy[batch.mask].mean().item()}
+    if len(pairs.chosen):
+        likeliest = (batch.top_ids[..., 0] == batch.ids)[pairs.chosen]
+        metrics["mean_token_accuracy"] = likeliest[batch.mask[pairs.chosen]].float().mean().item()
+    return metrics

@@ -81,9 +81,9 @@ class State:
         self.reward_model = None
         self.parameters = {name: p for name, p in self.parameters.items() if not name.startswith(REWARD)}
 
-    def unlabelled(self, update: int, pairs: int) -> list[int]:
-        """The pairs of `update` that the user has not labelled yet."""
-        return [pair for pair in range(pairs) if (update, pair) not in self.choices]
+    def unlabelled(self, update: int, pairs: list[int]) -> list[int]:
+        """Those of the `pairs` of `update` that the user has not labelled yet."""
+        return [pair for pair in pairs if (update, pair) not in self.choices]
 
     @property
     def kl_coef(self) -> float:

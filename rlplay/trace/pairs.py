@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+
+from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 
 
@@ -18,8 +21,19 @@ class Pair(NamedTuple):
     columns: dict[str, object]
 
 
+def alike(sampled: Sampled) -> Array:
+    """Whether both answers to a prompt have the same text, which nobody can choose between: bool [G].
+
+    False where a prompt has one answer. An end token counts: an answer that was cut is another one.
+    """
+    texts: list[list[str]] = [[] for _ in sampled.prompts]
+    for group, (start, end) in zip(sampled.group.tolist(), pairwise(sampled.offsets.tolist()), strict=True):
+        texts[group].append("".join(sampled.texts[start:end]))
+    return np.array([len(answers) == 2 and answers[0] == answers[1] for answers in texts], dtype=bool)
+
+
 def pairs(update: Update) -> Iterator[Pair]:
-    """The comparisons of an update that has been labelled, without those that were left out; texts have no end token.
+    """The comparisons of an update that has been labelled, without ties and what was left out; no end tokens in texts.
 
     An update that learned from rewards has none.
     """

@@ -75,7 +75,7 @@ class Scored(Record, frozen=True, kw_only=True):
     parts: dict[str, Array]  # float64 [N] each, float32 in older runs; NaN where the function answered None
     weights: dict[str, float]
     gold: dict[str, Array]  # scores tracked beside the reward, never trained on
-    roles: list[str] = []  # [N] "chosen", "rejected" or "" (left out), where answers are compared instead of rewarded
+    roles: list[str] = []  # [N] where answers are compared, not rewarded: "chosen", "rejected", "tie" or "" (left out)
 
 
 class Credited(Record, frozen=True, kw_only=True):

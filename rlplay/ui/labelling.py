@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from rlplay.link.messages import Judge, Judged, Prefer
+from rlplay.trace.pairs import alike
 from rlplay.trace.records import Choice, Sampled
 from rlplay.trace.update import Update
 
@@ -33,7 +34,8 @@ class Labelling:
         self.held: Choice | None = None
         self.judged: Judged | None = None
         self.refused = ""
-        self._said: dict[int, Choice] = {}  # handed in; the engine's word of it comes later
+        # Handed in, the engine's word of it comes later; twice the same text is never asked about.
+        self._said: dict[int, Choice] = dict.fromkeys(np.flatnonzero(alike(self.sampled)).tolist(), "skip")
         self._trail: list[int] = []  # the pairs that were gone on from, in order
 
     @property
@@ -55,13 +57,6 @@ class Labelling:
         """The completion that stands on that side."""
         first, second = (int(row) for row in np.flatnonzero(self.sampled.group == self.pair))
         return first if side == "a" else second
-
-    @property
-    def alike(self) -> bool:
-        """Whether both answers are the same, token by token."""
-        bounds, ids = self.sampled.offsets, self.sampled.token_ids
-        one, other = (ids[bounds[row] : bounds[row + 1]] for row in map(self.answer, SIDES))
-        return bool(np.array_equal(one, other))
 
     def choose(self, choice: Choice) -> Judge | None:
         """Hold a choice and ask what the models think; nothing if one is held already, or all would be left out."""

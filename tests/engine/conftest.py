@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,18 @@ def choosy(completion_ids, **columns):
     return [None if sum(ids) % 3 == 0 else sum(ids) % 7 / 7 for ids in completion_ids]
 """
 """Rewards that an untrained model earns unevenly, for the whole, for each half and seldom; always; not every time."""
+
+
+def opinion(completion_ids: list[list[int]], **_columns: Any) -> list[float]:
+    """A score by which almost any two answers differ, those of an untrained model too."""
+    return [sum(ids) % 997 / 997 for ids in completion_ids]
+
+
+@pytest.fixture
+def opinionated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulated labeller goes by `opinion`: the tasks' own gold score is 0 for whatever an untrained model says."""
+    for task, gold in (("arithmetic", "correct"), ("questions", "helpful")):
+        monkeypatch.setattr(import_module(f"rlplay.tasks.{task}"), gold, opinion)
 
 
 @pytest.fixture

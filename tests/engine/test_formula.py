@@ -72,6 +72,7 @@ def test_the_tokens_terms_add_up_to_the_recorded_loss_and_pull_as_recorded(start
 COMPARING = [name for name in PRESETS if resolve({"algorithm": name}).loss_type not in ("policy_gradient", "sft")]
 
 
+@pytest.mark.usefixtures("opinionated")
 @pytest.mark.parametrize("name", COMPARING)
 def test_the_pairs_terms_add_up_to_the_recorded_loss(start, name):
     given = {"algorithm": name, "num_iterations": 2, "learning_rate": 1e-2, "num_prompts": 4}

@@ -40,6 +40,7 @@ from tests.engine.conftest import SMALL
 
 Start = Callable[..., Any]
 GIVEN = {"algorithm": "dpo", "labeller": "user", "num_prompts": 3}
+pytestmark = pytest.mark.usefixtures("opinionated")
 
 
 def never() -> bool:

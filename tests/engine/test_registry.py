@@ -11,6 +11,7 @@ from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.records import Evaluated, Finished, Stepped
 
 
+@pytest.mark.usefixtures("opinionated")
 @pytest.mark.parametrize(
     ("given", "logs"),
     [
@@ -25,7 +26,7 @@ from rlplay.trace.records import Evaluated, Finished, Stepped
         ),
         ({"algorithm": "sft"}, {"loss", "logps/chosen", "mean_token_accuracy", "entropy"}),
         ({"algorithm": "dpo"}, {f"rewards/{name}" for name in ("chosen", "rejected", "margins", "accuracies")}),
-        ({"algorithm": "kto"}, {"kto/kl", "logps/rejected"}),
+        ({"algorithm": "kto"}, {"kto/kl", "logps/rejected", "frac_pairs_tied", "label_accuracy"}),
         ({"algorithm": "orpo"}, {"nll_loss", "log_odds_chosen", "log_odds_ratio"}),
         ({"algorithm": "reward-model"}, {"accuracy", "margin", "min_reward", "mean_reward", "max_reward"}),
     ],

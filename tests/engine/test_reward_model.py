@@ -19,6 +19,7 @@ from tests.engine import pair_reference, reference
 
 Start = Callable[..., Any]
 GIVEN = {"algorithm": "reward-model", "num_prompts": 4, "learning_rate": 3e-3}
+pytestmark = pytest.mark.usefixtures("opinionated")
 
 
 def never() -> bool:
@@ -52,6 +53,7 @@ def test_the_policy_stays_and_the_model_learns_to_tell_the_same_pairs_apart(star
     driver.close()
     steps = [r for r in records if isinstance(r, Stepped)]
     assert steps[0].metrics["loss"] == pytest.approx(np.log(2), abs=1e-6)
+    assert steps[0].metrics["accuracy"] == 0.5, "every score is 0: as good as guessing"
     assert all(later.metrics["loss"] < sooner.metrics["loss"] for sooner, later in pairwise(steps))
     assert steps[-1].metrics["accuracy"] == 1.0
     for old, new in zip(before, driver._state.lm.policy.parameters(), strict=True):

@@ -94,17 +94,19 @@ def test_what_the_models_think_comes_after_the_choice() -> None:
     assert "out of memory" in str(told(labelling))
 
 
-def test_two_equal_answers_are_pointed_out() -> None:
+def test_two_equal_answers_count_as_left_out() -> None:
     update, record = Update(1), sampled()
     start, end = (int(x) for x in record.offsets[:2])
-    ids = np.concatenate([record.token_ids[start:end]] * 2 + [record.token_ids[int(record.offsets[2]) :]])
     offsets = record.offsets + np.where(np.arange(7) >= 2, 2 * end - int(record.offsets[2]), 0)
-    update.add(msgspec.structs.replace(record, token_ids=ids, offsets=offsets))
-    labelling = Labelling(update, [0, 1])
-    assert "Both answers are the same" in str(told(labelling))
+    twice = record.texts[start:end] * 2 + record.texts[int(record.offsets[2]) :]
+    update.add(msgspec.structs.replace(record, texts=twice, offsets=offsets))
+    labelling = Labelling(update, [1, 2])
+    assert labelling.labels == {0: "skip"}
+    assert "2 of 3   – ◉ ○" in str(progress(labelling, 80))
     labelling.choose("skip")
     labelling.go_on()
-    assert "Read both" in str(told(labelling))
+    assert labelling.choose("skip") is None, "the last of two that can be compared"
+    assert labelling.refused == NONE_LEFT
 
 
 def test_at_least_one_pair_is_kept() -> None:

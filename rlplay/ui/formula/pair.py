@@ -24,7 +24,7 @@ def pair(s: Settings, numbers: Numbers) -> list[Line]:
         if left in told:
             lines.append([(equation(left, told[left]), "plain"), *_filled(s, left, of)])
     if of is None:
-        return [*lines, note("no label yet (phase ② score), or left out: nothing is learned from this answer")]
+        return [*lines, note("no label yet (phase ② score), left out, or a tie: nothing is learned from this answer")]
     return [*lines, note(f"this is the {'chosen' if of.chosen else 'rejected'} answer")]
 
 
@@ -35,8 +35,8 @@ def paired(update: Update, completion: int, loss_type: str) -> Pair | None:
         return None
     role, group = scored.roles[completion], int(sampled.group[completion])
     siblings = (int(i) for i in np.flatnonzero(sampled.group == group))
-    other = next((i for i in siblings if scored.roles[i] not in ("", role)), None)
-    if not role:
+    other = next((i for i in siblings if scored.roles[i] != role), None)
+    if role not in ("chosen", "rejected"):
         return None
     return Pair(
         role == "chosen",

@@ -29,7 +29,6 @@ KEYS_CHOSEN = "`enter` next · `z` take back · `e` skip the rest · `?` help ·
 CHOOSE = "Read both, then choose: `a` or `b`, or click on one. What the model thinks of them shows after that."
 NAME = 20
 """Cells for what a score is."""
-ALIKE = "Both answers are the same: there is nothing to compare. `s` leaves them out."
 SAME = 5e-4
 """Scores that are written alike make no difference."""
 
@@ -252,7 +251,7 @@ def told(labelling: Labelling) -> Content:
     """Before a choice how to make it; after it, each score of the two answers and which of them it favours."""
     if labelling.held is None:
         refused = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
-        return Content("\n").join([*refused, keyed(ALIKE if labelling.alike else CHOOSE, "$text-muted")])
+        return Content("\n").join([*refused, keyed(CHOOSE, "$text-muted")])
     said = {"a": "You choose A.", "b": "You choose B.", "skip": "You leave this pair out."}[labelling.held]
     left = len(labelling.left)
     on = keyed(f"   `enter` {f'goes on, {left} more wait' if left else 'hands in the last one'}", "$text-muted")
