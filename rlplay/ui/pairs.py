@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,9 +11,10 @@ from rlplay.ui.numbers import percent
 from rlplay.ui.picture import number
 
 COMPARED_NEXT = "`n` labels them: which of two is better?"
-IMITATED_NEXT = "`n` labels them: all are good, since fine-tuning imitates and compares nothing."
+IMITATED_NEXT = "`n` labels them: fine-tuning imitates every answer and compares none."
 COMPARED = "The loss compares the scores of a pair's two answers; it needs no advantages."
 LABELLED_NEXT = "`n` gives credit: how hard will each answer be pulled?"
+UNLEARNED = "no pair has a better answer, so no step was taken"
 
 
 def learns_from_answers(settings: Mapping[str, Any]) -> bool:
@@ -26,9 +28,10 @@ def needs_advantages(settings: Mapping[str, Any]) -> bool:
 
 
 def given(update: Update) -> str:
-    """What there is to learn from."""
+    """What there is to learn from, whoever wrote it."""
     assert update.sampled is not None
-    return f"{update.completions} answers to {len(update.sampled.prompts)} prompts are given; the policy has read them."
+    answers = f"{update.completions} answers to {len(update.sampled.prompts)} prompts"
+    return f"{answers}. Their probabilities are those that the policy gives them."
 
 
 def given_next(settings: Mapping[str, Any]) -> str:
@@ -37,21 +40,27 @@ def given_next(settings: Mapping[str, Any]) -> str:
 
 
 def labelled(update: Update) -> str:
-    """How they were labelled."""
+    """How they were labelled, and why some were not."""
     assert update.scored is not None
-    good = int((update.scored.rewards > 0).sum())
-    return f"{good} of {len(update.scored.rewards)} answers are labelled good, the others bad."
+    count = Counter(update.scored.roles)
+    chosen, ties, out = count["chosen"], count["tie"] // 2, count[""] // 2
+    if not count.total() - chosen:
+        return f"All {chosen} answers are to be imitated."
+    said = f"In {chosen} of {count.total() // 2} pairs one answer is labelled better."
+    if ties:
+        said += f" {ties} tie: the same text or the same score, so they get no label and teach nothing."
+    return f"{said} You left {out} out." if out else said
 
 
 def stands(metrics: Mapping[str, float]) -> str:
-    """What the loss says, and how well the pairs are told apart."""
-    said = f"loss {number(metrics['loss'])}" if "loss" in metrics else "no loss"
+    """What the loss says, and in how many pairs the chosen answer is ahead."""
+    said = f"loss {number(metrics['loss'])}" if "loss" in metrics else UNLEARNED
     if "rewards/accuracies" in metrics:
-        apart, margin = percent(metrics["rewards/accuracies"]), number(metrics["rewards/margins"])
-        said += f"; {apart} of the pairs are told apart the right way, by an implicit reward of {margin} on average"
+        right, margin = percent(metrics["rewards/accuracies"]), number(metrics["rewards/margins"])
+        said += f"; in {right} of the pairs the chosen answer has the higher implicit reward; mean margin {margin}"
     elif "accuracy" in metrics:
-        apart, margin = percent(metrics["accuracy"]), number(metrics["margin"])
-        said += f"; the reward model ranks {apart} of the pairs as labelled, by {margin} on average"
+        right, margin = percent(metrics["accuracy"]), number(metrics["margin"])
+        said += f"; in {right} of the pairs the chosen answer scores higher; mean margin {margin}"
     elif "mean_token_accuracy" in metrics:
         said += f"; {percent(metrics['mean_token_accuracy'])} of the answers' tokens were the policy's likeliest"
     return f"{said}."

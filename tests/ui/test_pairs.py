@@ -7,9 +7,11 @@ from textual.app import App
 
 from rlplay.scenario.presets import resolve
 from rlplay.trace.history import History
-from rlplay.trace.records import Credited, Finished, Staged, Stepped
+from rlplay.trace.records import Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
+from rlplay.ui import pairs
 from rlplay.ui.formula.loss import objective
+from rlplay.ui.formula.pair import paired
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.narrate import narrate, narrate_run
 from rlplay.ui.views import IMITATION, PAIRS, REWARD, SCORES, single
@@ -35,9 +37,15 @@ def settings(algorithm):
     return msgspec.to_builtins(resolve({"algorithm": algorithm}))
 
 
+TIED = "1 tie: the same text or the same score, so they get no label and teach nothing. You left 1 out."
+ROLES = ["chosen", "rejected", "tie", "tie", "rejected", "chosen", "", ""]
+
+
 def records(metrics=METRICS):
     for record in synthetic_update(1, generations=2, steps=1):
-        if isinstance(record, Stepped):
+        if isinstance(record, Scored):
+            yield msgspec.structs.replace(record, roles=ROLES)
+        elif isinstance(record, Stepped):
             yield msgspec.structs.replace(record, metrics=metrics, importance_ratio=np.ones_like(record.logprobs))
         elif isinstance(record, Finished):
             yield msgspec.structs.replace(record, metrics=metrics)
@@ -48,7 +56,7 @@ def records(metrics=METRICS):
 @pytest.mark.parametrize(
     ("algorithm", "metrics", "said"),
     [
-        ("dpo", METRICS, "75.0 % of the pairs are told apart the right way, by an implicit reward of 0.15"),
+        ("dpo", METRICS, "in 75.0 % of the pairs the chosen answer has the higher implicit reward; mean margin 0.15"),
         ("sft", {"loss": 0.3, "num_tokens": 9.0, "mean_token_accuracy": 0.9}, "90.0 % of the answers' tokens"),
     ],
 )
@@ -59,8 +67,8 @@ def test_every_phase_is_told_in_its_own_words(algorithm, metrics, said):
         history.add(record)
         told.append(narrate(update, history, settings(algorithm)))
     given, labelled, _, stepped, after = (entry.happened for entry in told)
-    assert "8 answers to 4 prompts are given" in given
-    assert "labelled good" in labelled
+    assert "8 answers to 4 prompts. Their probabilities" in given
+    assert labelled == "In 2 of 4 pairs one answer is labelled better. " + TIED
     assert said in stepped
     assert said in after
     words = " ".join(entry.happened + entry.next for entry in told)
@@ -68,6 +76,29 @@ def test_every_phase_is_told_in_its_own_words(algorithm, metrics, said):
         assert wrong not in words
     assert ("which of two" in told[0].next) == (algorithm == "dpo"), "fine-tuning has one answer to each prompt"
     assert "1 update" in narrate_run(history).happened
+
+
+def test_demonstrations_are_imitated_and_an_update_of_ties_says_that_it_took_no_step():
+    update = Update(1)
+    for record in records():
+        update.add(record)
+    imitated = msgspec.structs.replace(update.scored, roles=["chosen"] * 8)
+    update.add(imitated)
+    assert pairs.labelled(update) == "All 8 answers are to be imitated."
+    update.steps.clear()
+    update.finished = msgspec.structs.replace(update.finished, metrics={"num_tokens": 9.0})
+    assert (
+        "Update 1: no pair has a better answer, so no step was taken."
+        in narrate(update, History(), settings("dpo")).happened
+    )
+
+
+def test_a_tie_has_no_loss_of_its_own():
+    update = Update(1)
+    for record in records():
+        update.add(record)
+    assert paired(update, 0, "sigmoid").chosen
+    assert [paired(update, completion, "sigmoid") for completion in (2, 3, 6)] == [None] * 3
 
 
 @pytest.mark.parametrize("algorithm", ["dpo", "kto", "simpo", "orpo", "sft"])
