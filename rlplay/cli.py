@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from rlplay import __version__, cli_look, cli_new, cli_play
 from rlplay.cli_words import SCENARIO
+from rlplay.printing import gated
 from rlplay.trace.text import visible
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
@@ -86,6 +87,11 @@ def main(args: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    with gated():
+        _main(args)
+
+
+def _main(args: list[str] | None) -> None:
     try:
         status = cli.main(args, prog_name="rlplay", standalone_mode=False)
     except click.NoSuchOption as error:

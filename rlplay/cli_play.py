@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import click
 
 from rlplay.cli_words import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
 from rlplay.curtain import curtain
+from rlplay.printing import beneath
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
@@ -195,9 +197,10 @@ def run(
     from rlplay.engine.report import JsonLines, Lines
     from rlplay.engine.state import Halt
 
-    report = (JsonLines if as_json else Lines)(sys.stdout, sys.stderr)
+    report = (JsonLines if as_json else Lines)(beneath(sys.stdout), beneath(sys.stderr))
     try:
-        return play_headless(job, steps, updates, report, Driver)
+        with redirect_stdout(sys.stderr):  # what a reward function prints is no part of the report
+            return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
         again = shlex.join(["rlplay", "run", "--resume", job.run])
         raise click.UsageError(f"training cannot go on: {error}. To go on from where it stands: {again}") from error

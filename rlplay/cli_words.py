@@ -137,8 +137,11 @@ class RunName(_Found):
     ) -> list[CompletionItem]:
         """The names that go on from what is typed; files where none does."""
         from rlplay.paths import list_runs
+        from rlplay.trace.text import visible
 
-        names = [name for name in ("last", *(run.stem for run in list_runs())) if name.startswith(incomplete)]
+        # A name that cannot be shown as it is cannot be completed either: the shell would print it, or split it.
+        runs = [name for name in (run.stem for run in list_runs()) if name == visible(name)]
+        names = [name for name in ("last", *runs) if name.startswith(incomplete)]
         return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 

@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rlplay.printing import beneath
+from rlplay.trace.text import visible
+
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[2J", "\x1b[?25h\x1b[?1049l"
 
 
@@ -20,16 +23,17 @@ def curtain(title: str) -> Iterator[None]:
     if not _on_a_terminal():
         yield
         return
+    out = beneath(sys.stdout)
     columns, lines = shutil.get_terminal_size()
-    text = f"rlplay · {title}"[:columns]
+    text = visible(f"rlplay · {title}")[:columns]
     place = f"\x1b[{lines // 2};{(columns - len(text)) // 2 + 1}H"
-    sys.stdout.write(f"{_ENTER}{place}\x1b[1m{text[:6]}\x1b[0m{text[6:]}")
-    sys.stdout.flush()
+    out.write(f"{_ENTER}{place}\x1b[1m{text[:6]}\x1b[0m{text[6:]}")
+    out.flush()
     try:
         yield
     except BaseException:
-        sys.stdout.write(_LEAVE)
-        sys.stdout.flush()
+        out.write(_LEAVE)
+        out.flush()
         raise
 
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from typing import Any, TextIO
 
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import Ask
 from rlplay.trace.records import Evaluated, Finished
-from rlplay.trace.text import visible, visible_lines
+from rlplay.trace.text import visible, visible_json, visible_lines
 
-_CONTROLS = re.compile("[\x7f-\x9f]")
 _SHOWN = (
     ("reward", "reward"),
     ("logps/chosen", "log p chosen"),
@@ -169,8 +167,7 @@ class JsonLines(Report):
 
     def _object(self, content: dict[str, Any]) -> None:
         line = json.dumps(content, ensure_ascii=False, allow_nan=False)
-        # JSON leaves these as they are, and some terminals obey them.
-        self.out.write(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n")
+        self.out.write(f"{visible_json(line)}\n")
         self.out.flush()
 
 

@@ -1,10 +1,12 @@
-"""What another process prints, line by line, whatever it prints."""
+"""What another process prints, line by line and made visible, whatever it prints."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import AsyncIterator
+
+from rlplay.trace.text import visible
 
 LONGEST = 2000
 """Characters of a line that are kept."""
@@ -36,5 +38,5 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
 
 
 def _text(line: bytes) -> str:
-    text = line.decode(errors="replace")
+    text = visible(line.decode(errors="replace"))
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
