@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
-from textual.app import App, ComposeResult, SystemCommand
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.driver import Driver
@@ -30,6 +30,7 @@ from rlplay.ui.actions import ACTIONS
 from rlplay.ui.beside import Beside
 from rlplay.ui.finder import Finder
 from rlplay.ui.follow import follow
+from rlplay.ui.gate import GatedApp
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
 from rlplay.ui.order import SORTS, Sort
 from rlplay.ui.painter import PARTS, Painter
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 FRAMES = 15
 
 
-class RlplayApp(App[int]):
+class RlplayApp(GatedApp):
     """The playground."""
 
     TITLE = "rlplay"

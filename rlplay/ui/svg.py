@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import groupby
 
+from rlplay.trace.text import visible
 from rlplay.ui.capture import Cell, Grid, Look
 from rlplay.ui.shapes import RADIUS, Box, Dot, shapes
 
@@ -25,7 +26,7 @@ def svg(grid: Grid, title: str) -> str:
     ground = grid[0][0].look.ground
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {columns * WIDTH} {len(grid) * HEIGHT}">\n'
-        f"<title>{escape(title)}</title>\n"
+        f"<title>{escape(visible(title))}</title>\n"
         f'<style>text {{ font-size: {SIZE}px; font-family: {_FONTS}; }}</style>\n<rect {size} fill="{ground}"/>\n'
         f"{lines}\n</svg>\n"
     )

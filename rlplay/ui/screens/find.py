@@ -17,6 +17,7 @@ from rlplay.trace.find import CLIPPED, names
 from rlplay.trace.text import visible
 from rlplay.ui.finder import Finder
 from rlplay.ui.session import Session
+from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
 
 
@@ -43,7 +44,7 @@ class FindScreen(ModalScreen[None]):
         with Vertical() as panel:
             panel.border_title = "Find"
             panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` all answers")
-            yield Input(self._before, placeholder="reward<0.5 length>20, clipped, or text")
+            yield Entry(self._before, placeholder="reward<0.5 length>20, clipped, or text")
             yield Static()
 
     def on_mount(self) -> None:

@@ -23,6 +23,7 @@ from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
+from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
 
 _PANELS = {
@@ -78,7 +79,7 @@ class GlossaryScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield Input(placeholder="type to search: kl, clipping, hacking …", select_on_focus=False)
+            yield Entry(placeholder="type to search: kl, clipping, hacking …", select_on_focus=False)
             with Horizontal():
                 words = OptionList()
                 words.can_focus = False

@@ -25,6 +25,7 @@ from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.knob_row import allowed, row
 from rlplay.ui.messages import Compared, Drafted, Wandered
+from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
 
@@ -108,7 +109,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
             panel.border_title, panel.border_subtitle = keyed(self.title_line), keyed(self.key_line)
             yield KnobSearch(id="search", placeholder="find: beta, clip, length …", select_on_focus=False)
             yield KnobList(*self._options(self.at))
-            yield Input(id="value", select_on_focus=True)
+            yield Entry(id="value", select_on_focus=True)
             with VerticalScroll(can_focus=False):
                 yield Static(self._detail("algorithm"))
 

@@ -136,8 +136,8 @@ def _place(started: Started | None) -> list[Content]:
     threads = "1 thread" if started.threads == 1 else f"{started.threads} threads"
     return [
         Content.assemble(
-            (visible(started.model), "bold"), f" · {started.parameters:,} parameters · ", (started.device, "bold"),
-            f" · {started.dtype} · {threads} · seed {started.seed}",
+            (visible(started.model), "bold"), f" · {started.parameters:,} parameters · ",
+            (visible(started.device), "bold"), f" · {visible(started.dtype)} · {threads} · seed {started.seed}",
         ),
         Content.styled(f"{visible(versions)} · run {visible(started.run_id)}", "$text-muted"),
     ]  # fmt: skip

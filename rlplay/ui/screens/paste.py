@@ -19,6 +19,7 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import Settings, shown
 from rlplay.scenario.share import PREFIX, Shared, shared_in
 from rlplay.trace.text import visible
+from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
 
 _SHOWN = 8
@@ -49,7 +50,7 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title, panel.border_subtitle = "Paste a share code", keyed("`enter` apply · `esc` cancel")
-            yield Input(placeholder=f"{PREFIX}…")
+            yield Entry(placeholder=f"{PREFIX}…")
             yield Static(Content.styled("It sets settings; the weights stay as they are.", "$text-muted"))
 
     @on(Input.Changed)

@@ -17,6 +17,7 @@ from rlplay.link.messages import AnyProbe, EndProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.session import Session
 from rlplay.ui.text import literal
+from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import WARN, keyed
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 
@@ -123,8 +124,8 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         with Vertical() as panel:
             panel.border_title = "Probe"
             yield Static()
-            yield Input(placeholder=PROMPT, id="prompt")
-            yield Input(placeholder=COLUMNS, id="columns")
+            yield Entry(placeholder=PROMPT, id="prompt")
+            yield Entry(placeholder=COLUMNS, id="columns")
             with Horizontal():
                 yield ProbeText(self.probing)
                 yield ProbeBars(self.probing)

@@ -12,11 +12,12 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
 from textual.filter import ANSIToTruecolor, LineFilter
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.theme import Theme
 
+from rlplay.ui.gate import passed, ungated
 from rlplay.ui.text import TICK
 from rlplay.ui.theme import Palette, palette
 
@@ -128,8 +129,15 @@ class Lines(ScrollView, can_focus=True):
         self._ground = Style()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """The app's but one: the palette's colours need no translating, which would cost a tenth of the drawing."""
-        return [each for each in super().get_line_filters() if not isinstance(each, ANSIToTruecolor)]
+        """The app's but two: the palette's colours need no translating, and lines pass the gate when they are done.
+
+        Each would cost a tenth of the drawing.
+        """
+        return [each for each in ungated(super().get_line_filters()) if not isinstance(each, ANSIToTruecolor)]
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """What is on the screen of it, with its border: nothing in it is obeyed by the terminal."""
+        return [passed(strip) for strip in super().render_lines(crop)]
 
     def render_line(self, y: int) -> Strip:
         """Textual asks for the line `y` below the top of the panel."""
