@@ -132,7 +132,7 @@ _ROWS = (
     Metric("mean_token_accuracy", "Token accuracy", "share of the chosen answers' tokens that were the likeliest", "",
            "How often the token that the policy found likeliest, before the update, was the given one."),
     Metric("accuracy", "Reward model accuracy", "share of pairs whose chosen answer scores higher; equal scores: half",
-           "", "Guessing gets one half. Unless a file brings the pairs, the reference writes new ones for every update."),
+           "", "Guessing gets half. Unless a file brings the pairs, the reference writes new ones for every update."),
     Metric("margin", "Reward model margin", "mean of the chosen answer's score − the rejected one's", "", ""),
     Metric("mean_reward", "Mean score", "mean score of the compared answers by the reward model", "",
            "The loss trains differences only, so this level means nothing by itself; center_rewards_coefficient pulls "
