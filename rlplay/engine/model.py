@@ -150,10 +150,13 @@ def load_model(name: str, device: torch.device, told: Callable[[str], object] = 
                 raise OSError("it was not downloaded before")
         told(f"loading model {name}" if here else f"downloading model {name}, which may take minutes")
         only_kept = bool(problem)
-        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", local_files_only=only_kept)
-        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, local_files_only=only_kept)
+        given: dict[str, Any] = {"local_files_only": only_kept, "trust_remote_code": False}  # left out, it would ask
+        tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", **given)
+        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, **given)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
+        if "trust_remote_code" in str(error):
+            reason = "it brings code of its own, which rlplay does not run"
         reason += f", and {problem}" if problem else ""
         raise ValueError(
             f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"

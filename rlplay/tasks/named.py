@@ -21,6 +21,7 @@ def named_rows(name: str, config: str | None, split: str, told: Callable[[str], 
     except ImportError as error:
         raise ValueError(f"dataset {name!r} needs the library datasets ({error}): pip install datasets") from None
     datasets.disable_progress_bars()  # the terminal belongs to the screen
+    datasets.config.HF_DATASETS_TRUST_REMOTE_CODE = False  # before version 4 a dataset may bring a script
     where, problem = "", ""
     if not Path(name).is_dir():
         where = "is no file here, and from Hugging Face it "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +106,36 @@ def test_a_damaged_model_is_told_in_a_line(micro_model: Path, tmp_path: Path, da
     with pytest.raises(ValueError, match="could not be loaded") as caught:
         load_model(str(folder), CPU)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bringing", ["model", "configuration", "tokenizer"])
+def test_code_that_a_model_brings_is_neither_run_nor_asked_about(
+    micro_model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    bringing: str,
+) -> None:
+    folder, trace = tmp_path / "mine", tmp_path / "it-ran"
+    shutil.copytree(micro_model, folder)
+    (folder / "own.py").write_text(f"open({str(trace)!r}, 'w')\nclass Own: ...\n")
+    name = "tokenizer_config.json" if bringing == "tokenizer" else "config.json"
+    content = json.loads((folder / name).read_text())
+    content["auto_map"] = {
+        "model": {"AutoConfig": "own.Own", "AutoModelForCausalLM": "own.Own"},
+        "configuration": {"AutoConfig": "own.Own"},
+        "tokenizer": {"AutoTokenizer": ["own.Own", None]},
+    }[bringing]
+    content |= {"tokenizer_class": "Own"} if bringing == "tokenizer" else {"model_type": "own"}
+    (folder / name).write_text(json.dumps(content))
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda prompt="": asked.append(prompt) or "y")
+    with pytest.raises(ValueError, match="it brings code of its own, which rlplay does not run; give") as caught:
+        load_model(str(folder), CPU)
+    assert "\n" not in str(caught.value)
+    assert not asked
+    assert not trace.exists()
+    assert "custom code" not in capsys.readouterr().out
 
 
 def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:

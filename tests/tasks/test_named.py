@@ -45,6 +45,7 @@ def test_the_rows_of_a_split_or_of_a_slice_of_it_are_a_task(folder):
     task = load_own(folder, {}, config="main")
     assert task.train == [Example(row["prompt"], {"answer": row["answer"]}) for row in ROWS]
     assert len(load_own(folder, {}, config="hard", split="train[:2]").train) == 2
+    assert datasets.config.HF_DATASETS_TRUST_REMOTE_CODE is False, "a script that an old dataset brings is not run"
 
 
 @pytest.mark.parametrize(
