@@ -68,7 +68,7 @@ async def _undo(app: RlplayApp, _argument: Any) -> None:
     status = app.session.status
     newest = app.session.newest
     if status is None or newest is None:
-        app.notify("Nothing has happened yet that could be undone.")
+        app.notify("There is nothing to undo yet.")
         return
     # An update in progress is given up first; a finished one is taken back, also from where it is still going to.
     target = status.update if newest.number > status.update else status.update - 1
@@ -90,11 +90,11 @@ async def _prefer(app: RlplayApp, argument: Any) -> None:
     waiting = app.session.asks
     choices = argument if isinstance(argument, list) else [argument]
     if not waiting:
-        app.notify("No pair waits for a label. With labeller=user (k), pairs do once they are sampled.")
+        app.notify("No pair needs a label now. With labeller=user (k), an update asks once its pairs are sampled.")
     elif argument is None:
         dialogues.label(app)
     elif any(choice not in get_args(Choice) for choice in choices):
-        app.notify("Say a, b or skip.")
+        app.notify("Choose a, b or skip.")
     elif app.labels is not None:
         await app.labels.action_choose(choices[0])
     else:
@@ -117,7 +117,7 @@ async def _set(app: RlplayApp, argument: Any) -> None:
 
 async def _resume(app: RlplayApp, _argument: Any) -> None:
     if app.session.failed is None:
-        app.notify("Nothing has ended; there is nothing to resume.")
+        app.notify("The engine is running; there is nothing to resume.")
         return
     app.session.recover()
     app.listen()
@@ -168,7 +168,7 @@ def _look(direction: int) -> Action:
             app.notify(visible_lines(str(error)), severity="error", markup=False)
             return
         if not found:
-            app.notify("There is no older update on record." if direction < 0 else "This is the newest update.")
+            app.notify("The recording has no older update." if direction < 0 else "This is the newest update.")
 
     return action
 
@@ -182,7 +182,7 @@ async def _most(app: RlplayApp, _argument: Any) -> None:
     if found is not None:
         app.point(*found)
     elif not what:
-        what = f"{app.lens.title} comes with {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
+        what = f"{app.lens.title} appears after {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
     if app.lens.name == "clip_state":
         settings, (_, state) = app.session.settings_of(app.session.shown), app.tokens.largest()
         what = _clipping(app) if found is None else f"{what} {clipping.because(settings, int(state))}"
@@ -254,7 +254,7 @@ def _match(step: int) -> Action:
         if place is not None:
             app.point(*place)
         else:
-            app.notify("Nothing fits here." if app.finder.query else "Press / and say what to find.")
+            app.notify("Nothing matches here." if app.finder.query else "Press / and type what to find.")
 
     return action
 

@@ -17,11 +17,11 @@ from rlplay.ui.numbers import plain
 
 _NEVER = {
     "logp": "the plain policy gradient (surrogate=logp) has no ratio to clip",
-    "ratio": "surrogate=ratio weighs with the ratio as it is, however large",
-    "trpo": "surrogate=trpo holds the update back by max_kl, not by a clip",
-    "cispo": "surrogate=cispo caps a token's weight, and it still pulls",
-    "sapo": "surrogate=sapo lets the pull fade little by little",
-    "vespo": "surrogate=vespo weighs answers by a smooth function of their ratio",
+    "ratio": "surrogate=ratio uses the ratio unclipped, however large",
+    "trpo": "surrogate=trpo limits the update by max_kl, not by a clip",
+    "cispo": "surrogate=cispo caps a token's weight, but the token still pulls",
+    "sapo": "surrogate=sapo damps the pull gradually",
+    "vespo": "surrogate=vespo weights answers by a smooth function of their ratio",
 }
 """Surrogates without a clip, and what they do instead."""
 
@@ -38,14 +38,14 @@ def told(update: Update | None, settings: Mapping[str, Any], turns: bool, way: s
     if not count:
         return why(update, settings, turns)
     tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
-    return f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the token panel says why."
+    return f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the Token panel says why."
 
 
 def because(settings: Mapping[str, Any], state: int) -> str:
     """Why a token in this clip state no longer pulls, in a sentence."""
     head = why_clipped(settled(settings), Numbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
-    return f"Here {reason}: it has moved as far as its advantage may push it, and no longer pulls."
+    return f"Here {reason}: its ratio has reached the bound, so it no longer pulls."
 
 
 def why(update: Update | None, settings: Mapping[str, Any], turns: bool = True) -> str:
@@ -73,7 +73,7 @@ def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
         remedy = "With two or more, tokens can leave the band (`k`, num_iterations)."
         return "with one optimizer step per batch every ratio is 1", remedy
     if not steps:
-        return f"none of this update's {planned} optimizer steps is taken yet", "`u` takes them."
+        return f"this update has not taken any of its {planned} optimizer steps yet", "`u` takes them."
     if len(steps) == 1 and still:
         return f"at the first of {planned} optimizer steps every ratio is still 1", "`s` takes the next."
     return _inside(ratio, s), "A smaller epsilon or larger steps clip some (`k`, learning_rate, num_iterations)."
@@ -90,7 +90,7 @@ def _ratios(update: Update | None) -> Array:
 def _inside(ratio: Array, s: Settings) -> str:
     """What keeps ratios that have moved from being clipped."""
     if s.importance_sampling_level == "geometric":
-        return "no token's log-ratio has passed the bound that its advantage pushes it to"
+        return "no token's log-ratio has passed the bound on the side that its advantage pushes it to"
     low, high, places = 1 - s.clip_range[0], 1 + s.clip_range[1], digits(s)
     outside = int(((ratio < low) | (ratio > high)).sum())
     band = f"the band {low:g} … {high:g}"

@@ -96,11 +96,11 @@ def _collapse(update: Update, history: History, _settings: dict[str, Any]) -> st
     entropy, reward = history.series("entropy")[1], history.series("reward")[1]
     if update.finished is None or len(entropy) < 5 or not 0 <= entropy[-1] < 0.2 * entropy[0]:
         return ""
-    if len(reward) and reward[-1] > reward[0] + 0.05:
+    if not len(reward) or reward[-1] > reward[0] + 0.05:
         return ""
     return (
         f"Entropy fell from {number(entropy[0])} to {number(entropy[-1])} nats and the reward did not rise: "
-        f"the policy has stopped searching. `z` goes back; try a smaller learning_rate{BY_KNOB}."
+        f"the policy has stopped exploring. `z` goes back; try a smaller learning_rate{BY_KNOB}."
     )
 
 
@@ -120,13 +120,13 @@ def _runaway(update: Update, _history: History, settings: dict[str, Any]) -> str
     if kl < 1:
         return ""
     return (
-        f"KL to the reference is {number(kl)} nats a token: the policy is far from where it started. "
+        f"KL to the reference is {number(kl)} nats per token: the policy is far from where it started. "
         f"beta is {number(float(settings.get('beta', 0)))}; a larger one{BY_KNOB} holds it back."
     )
 
 
 def _finite(update: Update, _history: History) -> str:
-    return "all of this update's are finite" if update.finished is not None else ""
+    return "no NaN or inf" if update.finished is not None else ""
 
 
 def _first_ratio(update: Update, _history: History) -> str:
@@ -162,12 +162,12 @@ def _cut(update: Update, _history: History) -> str:
     sampled = update.sampled
     if sampled is None or not sampled.done:
         return ""
-    return f"{int(sampled.truncated.sum())} of {len(sampled.truncated)} were cut at the longest length"
+    return f"{int(sampled.truncated.sum())} of {len(sampled.truncated)} were cut at the max length"
 
 
 def _distance(update: Update, _history: History) -> str:
     kl = None if update.finished is None else update.finished.metrics.get("kl")
-    return "" if kl is None else f"{number(kl)} nats a token"
+    return "" if kl is None else f"{number(kl)} nats per token"
 
 
 _CHECKS = (

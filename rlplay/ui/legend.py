@@ -21,11 +21,11 @@ PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④"
 def legend(lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True) -> Content:
     """The colour scale from low to high, its unit where there is `room`; or when the statistic will be there.
 
-    Somebody who waits for one that was chosen is told how to get back to the `automatic` one.
+    For a chosen statistic that is not there yet, it names the key that leads back to the `automatic` one.
     """
     if not available:
         back = () if automatic else ((" · ", "$text-muted"), ("c", "$accent"), (" back to auto", "$text-muted"))
-        return Content.assemble((f"comes with {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"), *back)
+        return Content.assemble((f"appears after {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"), *back)
     shades = range(-STEPS if lens.scale == "diverging" else 0, STEPS + 1)
     parts: list[Content | tuple[str, str | ContentStyle]] = [(f"{_end(lens, lens.low)} ", "$text-muted")]
     swatches = [palette.shade(level, lens.scale == "diverging") for level in shades]

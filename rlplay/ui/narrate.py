@@ -1,6 +1,6 @@
 """What just happened, in plain words with the recorded numbers, and what to try next.
 
-Text between backticks names a key and is shown as one. Nothing is said that no record holds.
+Text between backticks names a key and is shown as one. Every number comes from a record.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ from rlplay.ui.text import BY_KNOB, literal, quoted
 
 STILL = 1e-4
 """A ratio no further from 1 has not moved."""
+UNMOVED = 5e-4
+"""A mean probability that has changed by less is written as the same number."""
 NOISE = 1e-6
 """A smaller difference between two updates' numbers is rounding."""
 GROUP_BASELINES = ("group_mean", "leave_one_out", "length_weighted")
 """Those that find nothing to compare in a group of equal rewards."""
+ONE_RATIO = ("sequence", "sequence_sum")
+"""Levels at which an answer has one ratio, so that shares of clipped ones are of answers."""
 BEGIN = "Nothing has been sampled yet."
 BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
-BEGIN_REPLAY = "The beginning of the recording: nothing has been sampled yet."
+BEGIN_REPLAY = "This is the start of the recording: nothing has been sampled yet."
 REPLAY_NEXT = {
     "": "`.` shows the next token of every answer, `u` the whole update, `space` plays on.",
     "sample": "`n` shows what the answers earned.",
@@ -41,12 +45,12 @@ REPLAY_NEXT = {
 }
 """What a recording can do, by the phase it stands at: it shows, and samples nothing."""
 LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
-END_NEXT = "The recording ends here: `z` goes back, `space` plays it from its beginning."
+END_NEXT = "The recording ends here: `z` goes back, `space` plays it from the start."
 
-ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` tells why."
+ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` shows why."
 
 DETAILS = " `h` for details."
-"""After what looks wrong: the key for health."""
+"""After a problem: the key for health."""
 
 Place = Literal["live", "ended", "looking", "replay", "end"]
 """Whether keys move an engine, a recording or one that has come to its end; "ended": there was an engine; "looking": an
@@ -84,21 +88,21 @@ def narrate(update: Update | None, history: History, settings: dict[str, Any], p
 
 def narrate_start(question: str, live: bool) -> Narration:
     """While the engine, or the recording, is opened."""
-    return Narration(question, "The engine is starting; what you press now is done when it is ready." if live else "")
+    return Narration(question, "Engine starting… keys that you press are queued." if live else "")
 
 
 def narrate_asking(pairs: int) -> Narration:
     """So many pairs wait for the user."""
     wait = "1 pair waits" if pairs == 1 else f"{pairs} pairs wait"
     return Narration(
-        f"{wait} for you to choose: which of the two answers is better? The update learns from what you say.",
+        f"{wait} for your label: which of the two answers is better? The update learns from your choice.",
         "`a` shows them side by side.",
     )
 
 
 def narrate_stopped(error: str) -> Narration:
     """The engine stopped at an error, and waits."""
-    return Narration("", "`space` tries again, `u` for one update; `F12` tells where it happened.", literal(error))
+    return Narration("", "`space` tries again, `u` for one update; `F12` shows where it happened.", literal(error))
 
 
 def narrate_problem(problem: str, place: Place) -> Narration:
@@ -111,18 +115,18 @@ def narrate_problem(problem: str, place: Place) -> Narration:
 def narrate_undone(update: int, last: int) -> Narration:
     """The run went back to the end of `update`, and those up to `last` are undone."""
     where = f"the end of update {update}" if update else "the start"
-    undone = f"update {last} is" if last == update + 1 else f"updates {update + 1} to {last} are"
+    undone = f"Update {last}" if last == update + 1 else f"Updates {update + 1}–{last}"
     return Narration(
-        f"Back at {where}: {undone} undone, and grey in the curves.",
-        f"`u` plays update {update + 1} again: the same one, unless you change a setting.",
+        f"Back at {where}. {undone} undone (grey in the curves); settings are as they were then.",
+        f"`u` plays update {update + 1} again, exactly as before unless you change a setting.",
     )
 
 
 def narrate_run(history: History) -> Narration:
-    """What a run that goes on by itself has come to; its single phases pass too fast to be told."""
+    """How far a free run has come; its single phases pass too fast to describe."""
     updates = history.series("num_tokens")[0]
     if not updates:
-        return Narration("The first update is under way.", "`space` pauses.")
+        return Narration("The first update is running.", "`space` pauses.")
     parts = []
     for name, words, unit in (
         ("reward", "reward", ""),
@@ -157,7 +161,7 @@ def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tupl
         f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "
         f"{lengths.mean():.1f} tokens long on average. {_openings(sampled)}"
     )
-    return happened, "`n` scores them: how many will be right?"
+    return happened, "`n` scores them: how many will do well?"
 
 
 def _openings(sampled: Sampled) -> str:
@@ -189,14 +193,14 @@ def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple
     else:
         happened = f"Reward {number(known.mean())} on average, from {number(kinds[0])} to {number(kinds[-1])}."
     if len(kinds) and len(known) < len(rewards):
-        happened += f" {_count(len(rewards) - len(known), 'answer')} more got no score."
+        happened += f" {_count(len(rewards) - len(known), 'more answer')} got no score."
     if settings.get("baseline") in GROUP_BASELINES:
         of_group = [rewards[(sampled.group == group) & ~np.isnan(rewards)] for group in range(len(sampled.prompts))]
         flat = sum(len(np.unique(mine)) < 2 for mine in of_group)
         if flat:
             happened += (
                 f" {flat} of {_count(len(sampled.prompts), 'group')} without signal: "
-                "equal rewards, so advantage 0 and nothing to learn."
+                "all answers in a group earned the same."
             )
     return happened, "`n` gives credit: which answers will the update favour?"
 
@@ -214,18 +218,18 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     if all(len(row) == 0 or np.ptp(row) < 1e-6 for row in rows):
         signs = np.array([np.sign(row[0]) if len(row) else 0 for row in rows])
         up, down, none = (signs > 0), (signs < 0), int((signs == 0).sum())
-        happened = f"{int(up.sum())} answers get positive advantage, {int(down.sum())} negative"
-        happened += f", {none} none." if none else "."
+        happened = f"{int(up.sum())} answers get a positive advantage, {int(down.sum())} a negative one"
+        happened += f", {none} neither." if none else "."
         if up.any() and down.any():
             happened += (
-                f" Those favoured are {lengths[up].mean():.1f} tokens long on average, "
-                f"the others {lengths[down].mean():.1f}."
+                f" The positive ones are {lengths[up].mean():.1f} tokens long on average, "
+                f"the negative ones {lengths[down].mean():.1f}."
             )
     else:
         advantages = credited.advantages[mask]
         happened = (
-            f"Credit differs from token to token: {int((advantages > 0).sum())} tokens have positive advantage, "
-            f"{int((advantages < 0).sum())} negative, from {_signed(advantages.min())} to {_signed(advantages.max())}."
+            f"Advantages differ from token to token, from {_signed(advantages.min())} to {_signed(advantages.max())}: "
+            f"{int((advantages > 0).sum())} are positive, {int((advantages < 0).sum())} negative."
         )
     return happened, following
 
@@ -242,27 +246,28 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
         return f"Optimizer step {step.step + 1} of {count}: {pairs.stands(step.metrics)}", following
     if count == 1 and held:
         return (
-            "One optimizer step per batch: the ratio is exactly 1 and nothing is clipped. That is normal. "
-            f"Loss {number(step.metrics['loss'])} says nothing about progress here.",
+            "With one optimizer step per batch every ratio is 1 and nothing is clipped; that is normal. "
+            f"The loss ({number(step.metrics['loss'])}) does not measure progress here.",
             following,
         )
     head = f"Optimizer step {step.step + 1} of {count}"
     if step.step == 0 and held:
-        return f"{head}: every ratio is still 1, the policy has not moved since it sampled.", following
+        return f"{head}: every ratio is still 1, because the policy has not moved since it sampled.", following
     spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
     if settings.get("surrogate") != "ppo" and settings.get("importance_sampling_level") != "geometric":
         return f"{spread}; this objective does not clip.", following
-    return f"{spread}. {_clipping(step)}", following
+    return f"{spread}. {_clipping(step, settings)}", following
 
 
-def _clipping(step: Stepped) -> str:
+def _clipping(step: Stepped, settings: dict[str, Any]) -> str:
     whole, high, low, outside = (
         step.metrics.get(name)
         for name in ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside")
     )
     if whole is None or high is None or low is None:
         return ""
-    said = f"{percent(whole)} of the tokens are clipped and stop pulling ({percent(high)} high, {percent(low)} low)"
+    what = "answers" if settings.get("importance_sampling_level") in ONE_RATIO else "tokens"
+    said = f"{percent(whole)} of the {what} are clipped and stop pulling ({percent(high)} high, {percent(low)} low)"
     if outside is not None and outside > whole:
         said += f"; {percent(outside)} are outside the band, but the rest of them still pull"
     return f"{said}."
@@ -277,17 +282,25 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     before, change = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
     if credited is not None and before is not None and change is not None:
         known = np.isfinite(change) & (sampled.mask == 1)
-        moved = []
-        for sign, chosen in ((">", credited.advantages > 0), ("<", credited.advantages < 0)):
-            kept = known & chosen
-            if kept.any():
-                start = float(before[kept].mean())
-                moved.append(f"{start:.3f} → {start + float(change[kept].mean()):.3f} where A {sign} 0")
+        favoured, others = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
+        moved = [
+            f"tokens {which} {_became(float(before[kept].mean()), float(change[kept].mean()))}"
+            for which, chosen in ((favoured, credited.advantages > 0), (others, credited.advantages < 0))
+            if (kept := known & chosen).any()
+        ]
         if moved:
-            parts.append(f"The sampled tokens' mean probability: {', '.join(moved)}.")
-    if "kl_old" in finished.metrics:
-        parts.append(f"KL old to new {number(finished.metrics['kl_old'])}.")
+            parts.append(f"On average, {', '.join(moved)}.")
+    if "kl_old" in finished.metrics and not answers:  # of answers that others wrote it would estimate no KL
+        parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
     return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
+
+
+def _became(start: float, change: float) -> str:
+    """How a mean probability has moved: "became likelier (0.970 → 0.978)"."""
+    moved = f"({start:.3f} → {start + change:.3f})"
+    if abs(change) < UNMOVED:
+        return f"hardly changed {moved}"
+    return f"became {'likelier' if change > 0 else 'less likely'} {moved}"
 
 
 def _reward(update: Update, history: History) -> str:

@@ -13,8 +13,10 @@ from rlplay.ui.picture import Picture, Size
 from rlplay.ui.plot import Curve
 from rlplay.ui.views import FIRST, Source
 
-ONE_STEP = "One step per batch: the ratio is 1 by construction, nothing is clipped. More iterations (`k`) move it."
-ONE_STEP_THEN = "This update took one step per batch: the ratio was 1 by construction, nothing was clipped."
+ONE_STEP = (
+    "One optimizer step per batch, so every ratio is 1 and nothing is clipped. Raise Iterations (`k`) to see it move."
+)
+ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and nothing was clipped."
 
 
 class Ratios:
@@ -42,7 +44,7 @@ class Ratios:
         if (planned if step is None else step.epochs * step.minibatches) == 1:
             return ONE_STEP_THEN if _past(source) else ONE_STEP
         if step is None or source.live is None or source.live.sampled is None:
-            return source.coming("comes with the first step · `s`")
+            return source.coming("No data yet: press `s` for the first step.")
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
         band = bounds({"epsilon": 0.2, **source.settings})

@@ -91,7 +91,7 @@ def _ceiling(update: Update, history: History) -> str:
     if not lowest < best >= max(means) or now < lowest + NEAR * (best - lowest):
         return ""
     count = min(len(means), WINDOW)
-    return f"{number(now)} on average over the last {count} updates, where an answer earns {number(best)} at most"
+    return f"{number(now)} on average over the last {count} updates; the best answer now earns {number(best)}"
 
 
 def _remedies(update: Update, history: History, falls: bool) -> list[str]:
@@ -108,12 +108,10 @@ def _remedies(update: Update, history: History, falls: bool) -> list[str]:
             f"harder, or more num_generations{BY_KNOB}."
         )
     if moved < 1e-5:
-        found.append(
-            f"An update hardly moves the policy, KL old to new {number(moved)}: try a larger learning_rate{BY_KNOB}."
-        )
+        found.append(f"The KL of an update is only {number(moved)}: try a larger learning_rate{BY_KNOB}.")
     if clipped >= 0.3:
         found.append(f"{percent(clipped)} of the tokens are clipped: try fewer num_iterations{BY_KNOB}.")
-    return found or [f"More num_prompts{BY_KNOB} show smaller rises; a larger learning_rate makes larger ones."]
+    return found or [f"With more num_prompts{BY_KNOB} smaller rises show; a larger learning_rate makes larger ones."]
 
 
 def _mean(history: History, name: str, last: int) -> float:

@@ -15,8 +15,8 @@ from rlplay.ui.picture import Frame, Picture, Size, number
 from rlplay.ui.plot import Curve
 from rlplay.ui.views import FIRST, Source
 
-NOT_YET = "comes with phase ④: the search for a step within the KL limit · `.` one iteration"
-NOTHING = "The surrogate has no gradient: there is no direction to search, and the policy stays as it was."
+NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
+NOTHING = "The surrogate has no gradient: there is no direction to search, and the policy does not move."
 QUIET, STRONG, BEYOND = "$text-muted", "bold $foreground", "$warning"
 _BARS = " ▁▂▃▄▅▆▇█"
 _DECADES = 3.0
@@ -124,24 +124,24 @@ def told(update: Update, settings: Mapping[str, Any]) -> tuple[str, str]:
     found, tried = split(update.searched)
     limit = _limit(settings)
     if not update.steps:
-        following = "`.` goes one iteration on, `s` to the end of the search."
+        following = "`.` takes one iteration, `s` goes to the end of the search."
         if not tried:
             return (
                 f"Looking for the natural gradient: {found[-1].iteration} of at most {found[-1].iterations} iterations "
-                f"of conjugate gradient leave a residual of {percent(found[-1].residual)}. A step to the KL limit that "
-                f"way would gain about {number(found[-1].gain)}."
+                f"of conjugate gradient leave a residual of {percent(found[-1].residual)}. A step to the KL limit in "
+                f"this direction would gain about {number(found[-1].gain)}."
             ), following
         trial = tried[-1]
-        verdict = "it is taken" if trial.accepted else "too far" if not _within(trial, limit) else "but gains nothing"
+        verdict = "accepted" if trial.accepted else "too far" if not _within(trial, limit) else "no gain"
         return (
-            f"A step of {plain(trial.step)} of the way to the limit has KL {number(trial.kl or 0.0)}, at most "
-            f"{number(limit)} is allowed, and gains {number(trial.gain)}: {verdict}."
+            f"A step of {plain(trial.step)} of the way to the limit has a KL of {number(trial.kl or 0.0)} (limit "
+            f"{number(limit)}) and gains {number(trial.gain)}: {verdict}."
         ), following
     following = "`u` shows what it changed."
     if not found:
         return NOTHING, following
     if not tried or not tried[-1].accepted:
-        said = f"None of {len(tried)} steps kept the KL limit of {number(limit)} and gained: the policy stays."
+        said = f"None of {len(tried)} steps kept the KL limit of {number(limit)} and gained: the policy did not move."
         return said, following
     trial = tried[-1]
     return (

@@ -125,11 +125,11 @@ async def test_after_going_back_it_says_so_until_it_goes_on():
         source.records([Rewound(update=2, abandoned=3)])
         source.status(2)
         await settled(pilot)
-        assert "Back at the end of update 2: update 3 is undone" in shown(app.narrator)
+        assert "Back at the end of update 2. Update 3 undone" in shown(app.narrator)
         source.records([Rewound(update=0, abandoned=2)])
         source.status(0)
         await settled(pilot)
-        assert "Back at the start: updates 1 to 3 are undone" in shown(app.narrator)
+        assert "Updates 1–3 undone (grey in the curves); settings are as they were then." in shown(app.narrator)
         assert "u plays update 1 again" in shown(app.narrator)
         source.update(1)
         await settled(pilot)
@@ -151,7 +151,7 @@ async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
         assert "starting" in shown(app.header)
         assert "Word problems" in shown(app.header), "known before the engine is there"
         assert "Does it learn?" in shown(app.narrator)
-        assert "done when it is ready" in shown(app.narrator)
+        assert "keys that you press are queued" in shown(app.narrator)
 
 
 async def test_the_header_tells_what_runs():

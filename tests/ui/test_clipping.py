@@ -37,7 +37,7 @@ def test_one_step_per_batch_cannot_clip():
 
 def test_the_first_of_several_steps_never_clips():
     whole = synthetic_update(1, steps=3)
-    assert "none of this update's 2 optimizer steps is taken yet" in why(update(whole[:3]), CHOSEN)
+    assert "this update has not taken any of its 2 optimizer steps yet" in why(update(whole[:3]), CHOSEN)
     assert "at the first of 3 optimizer steps every ratio is still 1" in why(update(whole[:4]), CHOSEN)
 
 

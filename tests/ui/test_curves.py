@@ -85,7 +85,9 @@ async def test_an_empty_recording_promises_no_update():
         assert app.panels[2].render().plain == NO_UPDATE
         history, _ = recorded(2)
         app.query_one(CurvePanels).show(history, None, CHOSEN)
-        assert app.panels[2].render().plain == "comes with the first step · s", "at its beginning, before update 1"
+        assert app.panels[2].render().plain == "No data yet: press s for the first step.", (
+            "at its beginning, before update 1"
+        )
 
 
 async def test_no_estimator_is_named_before_the_settings_are_known():

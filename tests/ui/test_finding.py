@@ -174,7 +174,7 @@ async def test_a_statistic_that_is_not_there_yet_is_said_to_come():
         await app.perform("lens", "credit")
         await settled(pilot)
         await pilot.press("x")
-        assert "Credit comes with ④ update." in app.narrator.render().plain
+        assert "Credit appears after ④ update." in app.narrator.render().plain
 
 
 async def test_y_copies_what_has_the_focus():

@@ -152,8 +152,8 @@ def test_what_is_not_known_yet_is_not_filled_in():
         "adds 1/(N·n)·S to L",
         "in TRL: GRPOTrainer with loss_type=grpo",
     ]
-    assert "w comes with phase ④ update" in words(told({}, advantage=0.5))
-    assert words(credit(settled(CHOSEN), Numbers()))[-1] == "comes with phase ③ credit"
+    assert "w appears after ④ update" in words(told({}, advantage=0.5))
+    assert words(credit(settled(CHOSEN), Numbers()))[-1] == "appears after ③ credit"
 
 
 @pytest.mark.parametrize(

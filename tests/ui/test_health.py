@@ -62,11 +62,11 @@ async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_
         await settled(pilot)
         await pilot.press("h")
         await settled(pilot)
-        assert "once an update is finished" in told(app)
+        assert "press u for the first update" in told(app)
         source.records([*cut(1), *synthetic_update(2)[:1]])
         await settled(pilot)
         app.screen._follow()
-        assert "1 thing looks wrong." in told(app)
+        assert "1 problem found." in told(app)
         assert "9 of 16 answers were cut" in told(app)
         assert told(app).count("✓") == 4, "of gold scores there are none, of entropy only one"
         await pilot.press("k")
@@ -84,7 +84,7 @@ async def test_a_healthy_run_is_said_to_be_so():
         await settled(pilot)
         first, second = app.session.history.series("reward")[1]
         reward = f"Reward from {first:.3g} at update 1 to {second:.3g} at 2."
-        assert told(app).startswith(f"Nothing looks wrong. {reward}")
+        assert told(app).startswith(f"No problem found. {reward}")
         await pilot.press("h")
         await settled(pilot)
         assert app.screen is app.main

@@ -11,7 +11,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.messages import Answered
-from rlplay.ui.narrate import Narration, narrate, narrate_run
+from rlplay.ui.narrate import Narration, _became, _clipping, narrate, narrate_run
 from rlplay.ui.widgets.narrator import KEY, Narrator, keyed
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 
@@ -64,7 +64,7 @@ def test_two_rewards_are_counted_and_more_are_averaged():
 def test_answers_without_a_score_are_counted_apart():
     rewards = np.array([1.0] * 5 + [0.0] * 9 + [np.nan] * 2, dtype=np.float32)
     happened = told(Sampled, Scored, rewards=rewards).happened
-    assert happened.startswith("5 of 14 answers earned 1, the others 0. 2 answers more got no score.")
+    assert happened.startswith("5 of 14 answers earned 1, the others 0. 2 more answers got no score.")
     assert "No answer was scored" in told(Sampled, Scored, rewards=rewards * np.nan).happened
 
 
@@ -83,9 +83,9 @@ def test_credit_says_who_is_favoured_and_how_long_they_are():
     first = credited.advantages[sampled.offsets[:-1]]
     lengths = np.diff(sampled.offsets)
     happened = told(Sampled, Scored, Credited).happened
-    assert f"{(first > 0).sum()} answers get positive advantage, {(first < 0).sum()} negative" in happened
+    assert f"{(first > 0).sum()} answers get a positive advantage, {(first < 0).sum()} a negative one" in happened
     assert (
-        f"{lengths[first > 0].mean():.1f} tokens long on average, the others {lengths[first < 0].mean():.1f}"
+        f"{lengths[first > 0].mean():.1f} tokens long on average, the negative ones {lengths[first < 0].mean():.1f}"
         in happened
     )
 
@@ -93,13 +93,13 @@ def test_credit_says_who_is_favoured_and_how_long_they_are():
 def test_credit_that_differs_within_answers_is_counted_by_token():
     uneven = np.linspace(-1, 1, len(record(Credited).advantages), dtype=np.float32)
     happened = told(Sampled, Scored, Credited, advantages=uneven).happened
-    assert "differs from token to token" in happened
+    assert "differ from token to token" in happened
     assert "from −1 to +1" in happened
 
 
 def test_one_step_per_batch_is_explained_as_normal():
     happened = told(Sampled, Scored, Credited, Stepped, steps=1).happened
-    assert "ratio is exactly 1 and nothing is clipped. That is normal." in happened
+    assert "every ratio is 1 and nothing is clipped; that is normal." in happened
 
 
 def test_the_first_of_several_steps_has_not_moved():
@@ -152,8 +152,8 @@ def test_afterwards_it_compares_probabilities_and_names_the_kl():
     before, after = np.exp(update.sampled.old_logprobs), np.exp(update.new_logprobs())
     up = update.credited.advantages > 0
     happened = told(Sampled, Scored, Credited, Stepped, Finished).happened
-    assert f"{before[up].mean():.3f} → {after[up].mean():.3f} where A > 0" in happened
-    assert f"KL old to new {update.finished.metrics['kl_old']:.3g}." in happened
+    assert f"tokens with A > 0 became likelier ({before[up].mean():.3f} → {after[up].mean():.3f})" in happened
+    assert f"KL of this update {update.finished.metrics['kl_old']:.3g}." in happened
 
 
 def test_the_reward_is_compared_with_the_update_before():
@@ -224,7 +224,7 @@ def _far() -> Narration:
         (_stale, "0.4 away from 1"),
         (_flat, "Only the KL term pulls"),
         (_cut, "9 of 16 answers were cut at 9 tokens"),
-        (_far, "2.5 nats a token"),
+        (_far, "2.5 nats per token"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_number(diagnosed, words):
@@ -242,7 +242,7 @@ def over_time(**metrics) -> str:
 
 
 def test_entropy_near_zero_is_a_collapse_only_where_nothing_was_learned():
-    assert "stopped searching" in over_time(entropy=(1.0, 0.05), reward=(0.3, 0.3))
+    assert "stopped exploring" in over_time(entropy=(1.0, 0.05), reward=(0.3, 0.3))
     assert over_time(entropy=(1.0, 0.05), reward=(0.3, 0.9)) == ""
 
 
@@ -407,3 +407,22 @@ async def test_held_out_results_do_not_disturb_the_narration():
         Evaluated(update=1, metrics={"eval_reward": 0.4}, prompts=[], completions=[], rewards=np.zeros(1), seconds=1)
     )
     assert "held out 0.4" in narrate(update, history, CHOSEN).happened
+
+
+def test_how_tokens_moved_is_read_off_the_numbers():
+    """A token with a positive advantage may still fall: all share their weights."""
+    assert _became(0.97, 0.008) == "became likelier (0.970 → 0.978)"
+    assert _became(0.854, -0.01) == "became less likely (0.854 → 0.844)"
+    assert _became(0.5, 0.0004) == "hardly changed (0.500 → 0.500)"
+
+
+def test_where_an_answer_has_one_ratio_the_clipped_share_is_of_answers():
+    step = record(Stepped)
+    metrics = {"clip_ratio/region_mean": 0.25, "clip_ratio/high_mean": 0.25, "clip_ratio/low_mean": 0.0}
+    clipped = msgspec.structs.replace(step, metrics=metrics)
+    assert "of the tokens are clipped" in _clipping(clipped, {"importance_sampling_level": "token"})
+    assert "of the answers are clipped" in _clipping(clipped, {"importance_sampling_level": "sequence"})
+
+
+def test_without_a_reward_entropy_near_zero_is_no_collapse():
+    assert over_time(entropy=(1.0, 0.05)) == ""

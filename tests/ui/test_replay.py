@@ -165,7 +165,7 @@ async def test_hints_speak_of_a_recording(run):
         assert "v goes back" in str(app.narrator.render())
         await pilot.press("v", "Z")
         await settled(pilot)
-        assert "beginning of the recording" in str(app.narrator.render())
+        assert "start of the recording" in str(app.narrator.render())
         assert "play the recording" in text_of(app.tokens)
         for key, hint in (
             ("full_stop", "shows the next token"),

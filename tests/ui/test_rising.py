@@ -90,8 +90,8 @@ def test_at_the_ceiling_it_is_told_that_there_is_no_more():
 
 def test_remedies_follow_what_else_was_measured():
     words = said(0.4 + NOISE, frac_reward_zero_std=0.7, kl_old=2e-7)
-    assert words.index("70.0 % of the groups earn equal rewards") < words.index("KL old to new 2e-7")
-    assert "More num_prompts" not in words
+    assert words.index("70.0 % of the groups earn equal rewards") < words.index("KL of an update is only 2e-7")
+    assert "more num_prompts" not in words
     assert "35.0 % of the tokens are clipped" in said(0.4 + NOISE, **{"clip_ratio/region_mean": 0.35})
-    assert "More num_prompts" in said(0.4 + NOISE, frac_reward_zero_std=0.2, kl_old=0.01)
+    assert "more num_prompts" in said(0.4 + NOISE, frac_reward_zero_std=0.2, kl_old=0.01)
     assert "`z` goes back" in said(0.9 - 0.01 * np.arange(40) + NOISE)

@@ -68,7 +68,7 @@ def test_a_search_without_success_says_so():
     assert drawn(refused)[-1].endswith("✗ no gain")
     _, below = Search().titles(Source(History(), refused, TRPO), None, False)
     assert below.plain == "3 steps tried, none taken"
-    assert "None of 3 steps kept the KL limit of 0.01 and gained: the policy stays." in told(refused).happened
+    assert "None of 3 steps kept the KL limit of 0.01 and gained: the policy did not move." in told(refused).happened
 
 
 def test_many_tries_show_the_last_ones():
@@ -89,8 +89,8 @@ def told(update: Update):
     [
         (2, "2 of at most 4 iterations of conjugate gradient leave a residual of 31.0 %"),
         (2, "would gain about 0.022"),
-        (5, "A step of 1.00 of the way to the limit has KL 0.0131, at most 0.01 is allowed, and gains 0.03: too far."),
-        (7, "has KL 0.0064, at most 0.01 is allowed, and gains 0.028: it is taken."),
+        (5, "A step of 1.00 of the way to the limit has a KL of 0.0131 (limit 0.01) and gains 0.03: too far."),
+        (7, "has a KL of 0.0064 (limit 0.01) and gains 0.028: accepted."),
     ],
 )
 def test_the_search_is_told_as_it_goes_on(records: int, words: str):

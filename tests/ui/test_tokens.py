@@ -114,7 +114,7 @@ async def test_a_statistic_that_is_not_there_yet_says_when_it_comes():
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
         await app.perform("lens", "credit")
-        assert "comes with ④ update · c back to auto" in app.tokens._border_subtitle.plain
+        assert "appears after ④ update · c back to auto" in app.tokens._border_subtitle.plain
         await pilot.press("c")
         assert "(auto)" in app.tokens.border_title
         await pilot.press("c", "c")

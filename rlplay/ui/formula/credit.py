@@ -18,7 +18,7 @@ def credit(s: Settings, numbers: Numbers) -> list[Line]:
     lines = [_equation(left, told[left], filled[left]) for left in filled if told[left] != "0"]
     lines.append([(f"A = {told['A'].partition(',')[0]}", "plain")])
     if numbers.advantage is None:
-        return [*lines, note("comes with phase ③ credit")]
+        return [*lines, note("appears after ③ credit")]
     return [*lines, _advantage(s, numbers, numbers.advantage)]
 
 

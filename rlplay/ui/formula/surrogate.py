@@ -40,7 +40,7 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
     if a is None:
         return []
     if ell is None or w is None:
-        return [note(f"{'ℓ' if s.surrogate == 'logp' else 'w'} comes with phase ④ update")]
+        return [note(f"{'ℓ' if s.surrogate == 'logp' else 'w'} appears after ④ update")]
     if s.surrogate == "ppo":
         lines = _min(s, a, w, numbers.clip_state or 0)
     else:

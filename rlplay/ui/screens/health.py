@@ -55,7 +55,7 @@ class HealthScreen(ModalScreen[None]):
         panel = self.query_one(VerticalScroll)
         if update is None:
             panel.border_title = "Health"
-            self.query_one(Said).say(keyed("There is something to examine once an update is finished: `u`."))
+            self.query_one(Said).say(keyed("No data yet: press `u` for the first update."))
             return
         panel.border_title = f"Health · update {update.number}"
         findings = examine(update, session.history, session.settings_of(update))
@@ -79,8 +79,8 @@ def examined(session: Session) -> Update | None:
 
 def _summary(findings: list[Finding], reward: str) -> Content:
     wrong = sum(bool(finding.wrong) for finding in findings)
-    words = ("Nothing looks", "1 thing looks", f"{wrong} things look")[min(wrong, 2)]
-    return Content.assemble((f"{words} wrong.", "bold $warning" if wrong else "bold"), f" {reward}".rstrip())
+    words = ("No problem found.", "1 problem found.", f"{wrong} problems found.")[min(wrong, 2)]
+    return Content.assemble((words, "bold $warning" if wrong else "bold"), f" {reward}".rstrip())
 
 
 def _line(finding: Finding, turns: bool) -> Content:
@@ -89,5 +89,5 @@ def _line(finding: Finding, turns: bool) -> Content:
         wrong = finding.wrong if turns else finding.wrong.replace(BY_KNOB, "")
         return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))
     mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
-    evidence = finding.evidence or "not enough to measure it by"
+    evidence = finding.evidence or "not enough data"
     return Content.assemble((mark, style), finding.name, (f"  {evidence}", "$text-muted"))

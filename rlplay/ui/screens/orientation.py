@@ -35,30 +35,30 @@ class Card:
 CARDS = (
     Card(
         "What you see",
-        "A language model answers prompts, and learns from what its answers earn. Rollouts lists every answer with its "
-        "reward. Tokens is their text, coloured by one statistic. Token takes the one under the cursor apart, and the "
-        "curves show the run so far.",
+        "A language model answers prompts and learns from how good its answers are. Rollouts lists every answer. "
+        "Tokens shows their text, coloured by one statistic; Token explains the selected one. The curves show the run "
+        "so far.",
         "#rollouts, #tokens, #inspector, CurvePanel",
-        "On a small screen `p` goes from panel to panel.",
+        "On a small screen, `p` shows the other panels.",
     ),
     Card(
-        "Make it go",
+        "Run it",
         "`space` runs and pauses. One step at a time: `.` a token, `n` a phase, `s` an optimizer step, `u` a whole "
-        "update. `z` takes an update back. You can break nothing.",
+        "update. `z` undoes an update. You cannot break anything.",
         "PhaseBar, Footer",
     ),
     Card(
         "Look closer",
-        "The arrows move the cursor over the tokens; Token shows what else could have stood there, and the formula "
-        "with this token's numbers. `c` colours by another statistic, `/` finds, `[` looks at an older update, "
-        "`v` comes back.",
+        "The arrows move the cursor over the tokens; Token shows what the model could have written instead, and the "
+        "formula with this token's numbers. `c` colours by another statistic, `/` finds, `[` looks at an older update, "
+        "`v` returns.",
         "#tokens, #inspector",
         high=True,
     ),
     Card(
-        "Never lost",
-        "`?` explains the panel you are in, `d` any word, `k` every setting. `ctrl+p` finds all of it by name, this "
-        "orientation too. The line above the keys says what just happened; `t` plays the lesson.",
+        "Finding help",
+        "`?` explains the panel you are in, `d` any word, `k` every setting. `ctrl+p` finds everything by name, these "
+        "cards too. The line above the keys says what has just happened. `t` plays the lesson.",
         "Narrator, Footer",
         high=True,
     ),
@@ -123,7 +123,7 @@ class OrientationScreen(ModalScreen[None]):
         panel.border_title = Content(card.title)
         last = self._at + 1 == len(CARDS)
         panel.border_subtitle = keyed(
-            f"{self._at + 1} of {len(CARDS)} · any key {'begins' if last else 'goes on'} · `esc` skips"
+            f"{self._at + 1} of {len(CARDS)} · any key: {'start' if last else 'next'} · `esc` skip"
         )
         more = f" {card.narrow}" if narrow and card.narrow else ""
         self.query_one(Static).update(keyed(card.text + more))
