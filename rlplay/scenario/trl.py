@@ -26,6 +26,12 @@ _TRAINERS = {
     "reward": ("RewardTrainer", ""),
 }
 
+EXPERIMENTAL = {"CPOTrainer": "trl.experimental.cpo", "GMPOTrainer": "trl.experimental.gmpo"}
+"""The modules of trainers that TRL does not export itself."""
+
+_GMPO_AXES = {"surrogate": "ratio", "importance_sampling_level": "geometric", "aggregation": "seq_mean_token_mean"}
+"""What GMPOTrainer's loss is; in all else it is a GRPOTrainer."""
+
 _RLOO_OPTIONS = {
     "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions"
 }  # fmt: skip
@@ -44,8 +50,11 @@ def trainer_of(settings: Settings) -> tuple[str, str] | None:
     Its DPO has no label smoothing, and its ORPO imitates the prompts too.
     """
     if settings.loss_type == "policy_gradient":
-        fused = loss_type(settings)
-        return ("GRPOTrainer", fused) if fused else ("RLOOTrainer", "") if _is_rloo(settings) else None
+        if fused := loss_type(settings):
+            return "GRPOTrainer", fused
+        if all(getattr(settings, name) == value for name, value in _GMPO_AXES.items()):
+            return "GMPOTrainer", ""
+        return ("RLOOTrainer", "") if _is_rloo(settings) else None
     smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
     return None if smoothed else _TRAINERS.get(settings.loss_type)
 

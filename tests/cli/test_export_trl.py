@@ -21,7 +21,7 @@ from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.presets import apply_all, resolve
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.scenario.settings import Settings, choices
-from rlplay.scenario.trl import trainer_of
+from rlplay.scenario.trl import EXPERIMENTAL, trainer_of
 from rlplay.scenario.trl_script.answers import answer_fields
 from rlplay.scenario.trl_script.limits import hindrance
 from rlplay.scenario.trl_script.page import export_trl
@@ -84,7 +84,7 @@ def calls(script: str, end: str) -> list[dict[str, ast.expr]]:
     return [{str(word.arg): word.value for word in call.keywords} for call in sorted(found, key=lambda n: n.lineno)]
 
 
-@pytest.mark.parametrize(("kind", "mine", "theirs"), [row[1:] for row in POLICY_ROWS if row[1] != "gmpo"])
+@pytest.mark.parametrize(("kind", "mine", "theirs"), [row[1:] for row in POLICY_ROWS])
 def test_a_policy_gradient_is_handed_over_as_it_was_verified(kind: str, mine: Given, theirs: Given) -> None:
     settings = resolve(SIZES | mine | {"num_minibatches": 1})
     assert hindrance(settings) is None
@@ -105,6 +105,22 @@ def test_a_loss_of_pairs_is_handed_over_as_it_was_verified(kind: str, mine: Give
     assert {name: said[name] for name in theirs} == theirs
     assert (trainer_of(settings) or [""])[0].lower() == f"{kind}trainer"
     assert said["per_device_train_batch_size"] == settings.num_prompts * (2 if kind == "kto" else 1)
+
+
+@pytest.mark.parametrize(("algorithm", "trainer"), [("gmpo", "GMPOTrainer"), ("simpo", "CPOTrainer")])
+def test_trainers_that_trl_does_not_export_come_from_their_modules(
+    tmp_path: Path, algorithm: str, trainer: str
+) -> None:
+    writer = run_of(tmp_path, {"algorithm": algorithm, "num_prompts": 4})
+    for record in labelled(1) if algorithm == "simpo" else ():
+        writer.append(record)
+    script = script_of(writer)
+    assert f"from {EXPERIMENTAL[trainer]} import {trainer.replace('Trainer', 'Config')}, {trainer}\n" in script
+    assert f"trainer = {trainer}(" in script
+    assert "from trl import" not in script
+    if TRL is not None:
+        folder = Path(str(TRL.origin)).parent / EXPERIMENTAL[trainer].removeprefix("trl.").replace(".", "/")
+        assert (folder / f"{folder.name}_trainer.py").is_file()
 
 
 def test_minibatches_and_passes_are_optimizer_steps_of_as_many_completions(tmp_path: Path) -> None:
@@ -137,11 +153,13 @@ def test_every_field_is_one_of_trls(algorithm: str) -> None:
     assert found is not None
     root = Path(str(TRL.origin)).parent
     name = found[0].removesuffix("Trainer")
-    own = root / "experimental/cpo/cpo_config.py" if name == "CPO" else root / f"trainer/{name.lower()}_config.py"
+    module = EXPERIMENTAL.get(found[0], "trl.trainer").removeprefix("trl.").replace(".", "/")
+    own = [root / module / f"{name.lower()}_config.py"]
+    own += [root / "trainer/grpo_config.py"] if name == "GMPO" else []  # which it extends
     base = Path(str(importlib.util.find_spec("transformers.training_args").origin))  # type: ignore[union-attr]
     known = {
         node.target.id
-        for path in (own, root / "trainer/base_config.py", base)
+        for path in (*own, root / "trainer/base_config.py", base)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
     }
@@ -153,9 +171,13 @@ def test_every_field_is_one_of_trls(algorithm: str) -> None:
 REFUSED: list[tuple[Given, str]] = [
     ({"algorithm": "ppo"}, "baseline=value"),
     ({"algorithm": "reinforce"}, "surrogate=logp"),
-    ({"algorithm": "gmpo"}, "importance_sampling_level=geometric"),
+    ({"algorithm": "gmpo", "aggregation": "token_mean"}, "importance_sampling_level=geometric: TRL has it in its GMPO"),
+    ({"algorithm": "gmpo", "beta": 0.1, "kl_placement": "loss"}, "use_bias_correction_kl=on"),
+    ({"algorithm": "gmpo", "top_entropy_quantile": 0.5}, "top_entropy_quantile=0.5"),
+    ({"algorithm": "gmpo", "entropy_coef": 0.01}, "entropy_coef=0.01"),
+    ({"algorithm": "gmpo", "baseline": "leave_one_out"}, "baseline=leave_one_out"),
     ({"algorithm": "rloo", "baseline": "group_mean"}, "importance_sampling_level=sequence_sum"),
-    ({"algorithm": "orpo"}, "loss_type=orpo"),
+    ({"algorithm": "orpo"}, "loss_type=orpo: TRL's ORPOTrainer also imitates the prompts"),
     ({"algorithm": "cdpo"}, "label_smoothing=0.1"),
     ({"algorithm": "reinforce++"}, "returns=to_go"),
     ({"algorithm": "grpo-process"}, "reward_stream=process_normalized"),
@@ -241,6 +263,7 @@ def others(name: str, value: Any) -> list[Any]:
         {"algorithm": "sapo", "kl_placement": "loss", "beta": 0.1},
         {"algorithm": "vespo", "kl_placement": "loss", "beta": 0.1},
         {"algorithm": "rloo"},
+        {"algorithm": "gmpo", "kl_placement": "loss", "beta": 0.1, "use_bias_correction_kl": False},
         *({"algorithm": name} for name in ("sft", "reward-model", "robust-dpo", "dpo", "kto", "simpo", "cpo")),
     ],
 )

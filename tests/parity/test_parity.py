@@ -45,7 +45,7 @@ def test_the_names_that_rlplay_shows_are_those_compared_with() -> None:
             assert shown in same
         else:
             assert shown is None
-            assert trainer(resolve(ours.SIZES | mine)) == {"rloo": "RLOOTrainer", "gmpo": None}[kind]
+            assert trainer(resolve(ours.SIZES | mine)) == {"rloo": "RLOOTrainer", "gmpo": "GMPOTrainer"}[kind]
     for _, function, mine, theirs in preference_cases.ROWS:
         wanted = {
             "dpo": f"DPOTrainer with loss_type={theirs.get('loss_type')}",

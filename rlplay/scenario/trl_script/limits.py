@@ -32,8 +32,10 @@ def _hindrances(s: Settings) -> Iterator[str]:
     found = trainer_of(s)
     if found is None:
         yield _without_trainer(s)
-    elif found[0] == "GRPOTrainer":
+    elif found[0] in ("GRPOTrainer", "GMPOTrainer"):
         yield from _advantages(s)
+        if found[0] == "GMPOTrainer":
+            yield from _gmpo(s)
     items = s.num_prompts * (s.num_generations if s.loss_type == "policy_gradient" else 1)
     if items % s.num_minibatches:
         what = "completions" if s.loss_type == "policy_gradient" else "prompts"
@@ -46,13 +48,28 @@ def _without_trainer(s: Settings) -> str:
         return (
             f"label_smoothing={written(s.label_smoothing)}: TRL's DPOTrainer smooths no labels with loss_type=sigmoid"
         )
-    if s.loss_type != "policy_gradient":
-        return f"loss_type={s.loss_type}: TRL has no trainer with this loss"
+    if s.loss_type == "orpo":
+        return "loss_type=orpo: TRL's ORPOTrainer also imitates the prompts, which rlplay does not"
     if s.baseline == "value":
         return "baseline=value: TRL has no trainer with a value head"
-    if s.importance_sampling_level not in ("token", "sequence"):
-        return f"importance_sampling_level={s.importance_sampling_level}: TRL has it in RLOO only, as the preset is"
+    if s.importance_sampling_level == "geometric":
+        only = "surrogate=ratio and aggregation=seq_mean_token_mean"
+        return f"importance_sampling_level=geometric: TRL has it in its GMPOTrainer only, with {only}"
+    if s.importance_sampling_level == "sequence_sum":
+        return "importance_sampling_level=sequence_sum: TRL has it in RLOO only, as the preset is"
     return f"surrogate={s.surrogate} with aggregation={s.aggregation}: TRL has no trainer with this loss"
+
+
+def _gmpo(s: Settings) -> Iterator[str]:
+    """What GRPOTrainer's loss reads and GMPOTrainer's does not, or otherwise."""
+    if s.beta and s.kl_placement == "loss" and s.use_bias_correction_kl:
+        yield "use_bias_correction_kl=on: TRL's GMPOTrainer takes the KL as it is"
+    if s.top_entropy_quantile < 1:
+        quantile = written(s.top_entropy_quantile)
+        yield f"top_entropy_quantile={quantile}: TRL's GMPOTrainer leaves tokens out of the ratio, not out of the loss"
+    for name, off in (("entropy_coef", 0), ("off_policy_mask_threshold", None)):
+        if getattr(s, name) != off:
+            yield f"{name}={written(getattr(s, name))}: TRL's GMPOTrainer does not know it"
 
 
 def _advantages(s: Settings) -> Iterator[str]:

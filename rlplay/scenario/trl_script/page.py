@@ -8,7 +8,7 @@ from pathlib import Path
 from rlplay import __version__
 from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.trl import trainer_of
+from rlplay.scenario.trl import EXPERIMENTAL, trainer_of
 from rlplay.scenario.trl_script.fields import literal, note, plain
 from rlplay.scenario.trl_script.limits import hindrance, unplayable
 from rlplay.scenario.trl_script.section import Origin, section_lines
@@ -73,7 +73,7 @@ def _head(reader: RunReader) -> Iterator[str]:
 
 def _imports(scenario: Scenario, stages: list[Played]) -> Iterator[str]:
     used = {found[0] for stage in stages if (found := trainer_of(stage.settings))}
-    names = sorted(name for kind in used - {"CPOTrainer"} for name in (kind, kind.replace("Trainer", "Config")))
+    names = sorted(name for kind in used - EXPERIMENTAL.keys() for name in (kind, kind.replace("Trainer", "Config")))
     yield "from pathlib import Path"
     yield ""
     yield "from datasets import Dataset"
@@ -81,8 +81,8 @@ def _imports(scenario: Scenario, stages: list[Played]) -> Iterator[str]:
         yield "from transformers import AutoTokenizer"
     if names:
         yield f"from trl import {', '.join(names)}"
-    if "CPOTrainer" in used:
-        yield "from trl.experimental.cpo import CPOConfig, CPOTrainer"
+    for kind in sorted(used & EXPERIMENTAL.keys()):
+        yield f"from {EXPERIMENTAL[kind]} import {kind.replace('Trainer', 'Config')}, {kind}"
     if any(stage.settings.overlong_buffer for stage in stages):
         yield "from trl.rewards import get_soft_overlong_punishment"
     yield ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rlplay.scenario.settings import Settings, written
-from rlplay.scenario.trl import loss_type
+from rlplay.scenario.trl import loss_type, trainer_of
 from rlplay.scenario.trl_script.fields import Field, given, note
 
 
@@ -15,8 +15,8 @@ def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
     yield from _sampling(s)
     yield from given({"reward_weights": weights})
     yield from _left_out(s)
-    fused = loss_type(s)
-    yield from _grpo(s, fused) if fused else _rloo(s)
+    kind, _ = trainer_of(s) or ("", "")
+    yield from _rloo(s) if kind == "RLOOTrainer" else _grpo(s, kind)
 
 
 def _sampling(s: Settings) -> Iterator[Field]:
@@ -29,14 +29,15 @@ def _sampling(s: Settings) -> Iterator[Field]:
     yield from given({"num_iterations": s.num_iterations, "disable_dropout": True})
 
 
-def _grpo(s: Settings, fused: str) -> Iterator[Field]:
-    beta = s.beta if s.kl_placement == "loss" else 0.0
-    yield from given({"loss_type": fused, "scale_rewards": s.scale_rewards,
+def _grpo(s: Settings, kind: str) -> Iterator[Field]:
+    """GRPOConfig's fields, or those of GMPOConfig, whose trainer has but one loss and one level of its ratio."""
+    own, beta = kind == "GRPOTrainer", s.beta if s.kl_placement == "loss" else 0.0
+    yield from given({"loss_type": loss_type(s), "scale_rewards": s.scale_rewards,
                       "multi_objective_aggregation": s.multi_objective_aggregation,
-                      "importance_sampling_level": s.importance_sampling_level})  # fmt: skip
+                      "importance_sampling_level": s.importance_sampling_level if own else None})  # fmt: skip
     yield from given(_bounds(s) | {"beta": beta})
     if beta:
-        yield from given({"use_bias_correction_kl": s.use_bias_correction_kl})
+        yield from given({"use_bias_correction_kl": s.use_bias_correction_kl if own else None})
         if s.kl_estimator != "k3":
             yield note(f"kl_estimator {s.kl_estimator} has no counterpart in TRL, whose KL term is k3")
     elif s.beta:
