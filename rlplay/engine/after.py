@@ -24,9 +24,9 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     """Re-evaluate every completion under the new policy; counts the update as finished. The driver adds the timings."""
     lm = state.lm
     logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
-    moved = kl.estimate("k3", batch.old_logprobs[batch.mask], logprobs[batch.mask]).mean().item()
-    metrics["kl_old"] = moved
-    _adapt(batch, moved, state)
+    if state.settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
+        metrics["kl_old"] = kl.estimate("k3", batch.old_logprobs[batch.mask], logprobs[batch.mask]).mean().item()
+        _adapt(batch, metrics["kl_old"], state)
     state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
     if state.settings.dynamic_sampling:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
@@ -45,7 +45,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
 
 def step_means(batch: Batch) -> dict[str, float]:
     """The mean of each of the optimizer steps' numbers."""
-    names = {name for step in batch.step_metrics for name in step}
+    names = dict.fromkeys(name for step in batch.step_metrics for name in step)  # in the same order in every process
     return {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
 
 

@@ -53,13 +53,32 @@ class Tokens:
 class Passes:
     """How a batch is being trained on: the settings, β and pass (from 0) of its optimizer steps.
 
-    `logprobs` [N, L] are each completion's at the last step that saw it, those when sampled before one did.
+    `logprobs`, `values` and `entropy` [N, L] are each completion's at the last step that saw it, those when sampled
+    before one did; `values` None without a value head, `entropy` None once a step has gone by that did not compute it.
     """
 
     settings: Settings
     beta: float
     epoch: int
     logprobs: Tensor
+    values: Tensor | None
+    entropy: Tensor | None
+
+    @classmethod
+    def begun(cls, batch: Batch, settings: Settings, beta: float) -> Passes:
+        """Before the first step, when the policy is still the one that sampled."""
+        values = None if batch.values is None else batch.values.clone()
+        return cls(settings, beta, 0, batch.old_logprobs.clone(), values, batch.entropy.clone())
+
+    def seen(self, rows: Tensor, logprobs: Tensor, values: Tensor | None, entropy: Tensor | None, first: bool) -> None:
+        """Take what an optimizer step has read of the completions `rows`; the `first` reads the policy that sampled."""
+        self.logprobs[rows] = logprobs
+        if self.values is not None and values is not None:
+            self.values[rows] = values
+        if self.entropy is not None and entropy is not None:
+            self.entropy[rows] = entropy
+        elif not first:
+            self.entropy = None
 
 
 @dataclass

@@ -37,6 +37,7 @@ class _Seen:
     loss: float = 0.0
     policy_loss: float = 0.0
     value_loss: float | None = None
+    entropy: Tensor | None = None
 
 
 def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Searched | Notice]:
@@ -50,7 +51,7 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Search
     for group in state.optimizer.param_groups:
         group["lr"] = settings.learning_rate
     step = 0
-    batch.passes = Passes(settings, state.kl_coef, 0, batch.old_logprobs.clone())
+    batch.passes = Passes.begun(batch, settings, state.kl_coef)
     for epoch in range(settings.num_iterations):
         batch.passes.epoch = epoch
         parts = minibatches(len(batch.group), settings.num_minibatches, seed, batch.update, epoch, batch.ids.device)
@@ -65,7 +66,7 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Search
             if settings.surrogate == "trpo":
                 found = yield from search(batch, state, seen.weights * (seen.left_out == 0))
             state.optimizer.step()
-            batch.passes.logprobs[rows] = seen.logprobs
+            batch.passes.seen(rows, seen.logprobs, seen.values, seen.entropy, step == 0)
             metrics = _metrics(batch, rows, seen, settings) | {"grad_norm": grad_norm} | found
             if settings.kl_ctrl != "fixed":
                 metrics["kl_coef"] = state.kl_coef
@@ -162,6 +163,7 @@ def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> _Seen:
         None if values is None else values.detach(),
         loss.item(), terms.policy_loss.item(),
         None if value_error is None else value_error.item(),
+        None if inputs.entropy is None else inputs.entropy.detach(),
     )  # fmt: skip
 
 
@@ -224,6 +226,7 @@ def _joined(parts: list[_Seen]) -> _Seen:
         None if first.values is None else cat("values"),
         sum(part.loss for part in parts), sum(part.policy_loss for part in parts),
         None if first.value_loss is None else sum(part.value_loss or 0.0 for part in parts),
+        None if first.entropy is None else cat("entropy"),
     )  # fmt: skip
 
 
@@ -270,9 +273,13 @@ def _metrics(batch: Batch, rows: Tensor, seen: _Seen, settings: Settings) -> dic
         "clip_ratio/low_mean": low_share,
         "clip_ratio/high_mean": high_share,
         "clip_ratio/region_mean": low_share + high_share,
-        "ratio_outside": _mean((ratio < 1 - low) | (ratio > 1 + high)),
         "ratio_max": max(ratio.tolist(), default=1.0),
     }
+    if settings.importance_sampling_level == "geometric":
+        change = (seen.logprobs - batch.old_logprobs[rows])[counted]
+        metrics["ratio_outside"] = _mean((change < -low) | (change > high))
+    elif settings.surrogate == "ppo":
+        metrics["ratio_outside"] = _mean((ratio < 1 - low) | (ratio > 1 + high))
     if settings.delta is not None:
         metrics["clip_ratio/delta_mean"] = _mean(state == 2)
     if settings.surrogate == "cispo":

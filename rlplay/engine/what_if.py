@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.credit import assigned, credited
-from rlplay.engine.objective import Inputs, objective
+from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.optimize import kl_pull, left_out, minibatches, share_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
@@ -40,17 +40,19 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
         raise ValueError("what a change would do is told of answers that earn rewards, not of pairs")
     if batch is None or batch.advantages is None:
         raise ValueError("this update has no credit yet; from phase ③ on it shows what a change would do")
-    passes = batch.passes or Passes(state.settings, state.kl_coef, 0, batch.old_logprobs)
+    passes = batch.passes or Passes.begun(batch, state.settings, state.kl_coef)
     wanted = apply_all(settings, changes)
     held = {name: getattr(passes.settings, name) for name, knob in KNOBS.items() if knob.group in _FIXED}
     new = msgspec.structs.replace(wanted, **held)
     asked = dataclasses.replace(state, settings=new, adapted=(passes.beta, passes.settings.beta))
-    if (needed := next(_missing(batch, passes.settings, new), None)) is not None:
+    if (needed := next(_missing(batch, passes, new), None)) is not None:
         raise ValueError(needed)
     other = _reweighted(batch, asked)
     given = assigned(other, new, asked.kl_coef)
-    before = _steps(batch, batch.advantages, passes, passes.settings, passes.beta, seed)
-    after = _steps(batch, given.advantages, passes, new, asked.kl_coef, seed)
+    before = _steps(batch, passes, passes.settings, passes.beta, seed)
+    critic = batch.values if new.baseline == "value" else None
+    other = dataclasses.replace(other, advantages=given.advantages, returns=given.returns, values=critic)
+    after = _steps(other, passes, new, asked.kl_coef, seed)
     return Imagined(
         changes=dict(changes),
         update=batch.update,
@@ -63,8 +65,9 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
     )
 
 
-def _missing(batch: Batch, old: Settings, new: Settings) -> Iterator[str]:
+def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
     """What the new settings ask for and the batch does not have."""
+    old = passes.settings
     if new.loss_type != "policy_gradient":
         yield "pairs are drawn for an update: another kind of loss shows with the next"
     if new.baseline == "value" and batch.values is None:
@@ -77,6 +80,8 @@ def _missing(batch: Batch, old: Settings, new: Settings) -> Iterator[str]:
         yield "kl_estimator=full needs a forward pass for whole distributions; it comes with the next update"
     if new.kl_estimator == "full" and new.kl_placement == "reward" and batch.exact_kl is None:
         yield "kl_estimator=full needs a forward pass for whole distributions; it comes with the next update"
+    if new.entropy_coef and passes.entropy is None:
+        yield "entropy_coef needs a forward pass for whole distributions; it comes with the next update"
 
 
 def _reweighted(batch: Batch, state: State) -> Batch:
@@ -94,33 +99,37 @@ def _reweighted(batch: Batch, state: State) -> Batch:
     return dataclasses.replace(batch, rewards=rewards, outcomes=rewards, parts=parts, weights=weights)
 
 
-def _steps(
-    batch: Batch, advantages: Tensor, passes: Passes, settings: Settings, beta: float, seed: int
-) -> list[Stepped]:
+def _steps(batch: Batch, passes: Passes, settings: Settings, beta: float, seed: int) -> list[Stepped]:
     """The loss of every minibatch of the pass, as an optimizer step would record it."""
     count, device = len(batch.group), batch.ids.device
     parts = minibatches(count, passes.settings.num_minibatches, seed, batch.update, passes.epoch, device)
-    return [
-        _step(batch, number, rows, advantages[rows], passes.logprobs[rows], settings, beta)
-        for number, rows in enumerate(parts)
-    ]
+    return [_step(batch, number, rows, passes, settings, beta) for number, rows in enumerate(parts)]
 
 
 def _loss(steps: list[Stepped]) -> float:
     return float(np.mean([step.metrics["loss"] for step in steps]))
 
 
-def _step(
-    batch: Batch, number: int, rows: Tensor, advantages: Tensor, logprobs: Tensor, settings: Settings, beta: float
-) -> Stepped:
+def _step(batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Settings, beta: float) -> Stepped:
+    assert batch.advantages is not None
     assert batch.ref_logprobs is not None
     share = share_of(batch, rows, settings)
+    entropy = None if passes.entropy is None else passes.entropy[rows]
     with torch.enable_grad():
-        own = logprobs.detach().requires_grad_()
-        inputs = Inputs(own, batch.old_logprobs[rows], batch.ref_logprobs[rows], advantages)
+        own = passes.logprobs[rows].detach().requires_grad_()
+        inputs = Inputs(
+            own, batch.old_logprobs[rows], batch.ref_logprobs[rows], batch.advantages[rows], entropy=entropy
+        )
         terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus)
         of_kl = kl_pull(terms, own)
         (pull,) = torch.autograd.grad(terms.loss, own)
+    loss = terms.loss.item()
+    if batch.values is not None:
+        assert batch.returns is not None
+        assert passes.values is not None
+        critic = passes.values[rows], batch.values[rows], batch.returns[rows]
+        error = value_loss(*critic, share.weights > 0, settings.cliprange_value, share.tokens)
+        loss += settings.vf_coef * error.item()
     return Stepped(
         update=batch.update,
         step=number,
@@ -138,5 +147,5 @@ def _step(
         left_out=batch.flat(left_out(terms, share), rows),
         kl=None if terms.kl is None else batch.flat(terms.kl, rows),
         values=None,
-        metrics={"loss": terms.loss.item(), "kl_coef": beta},
+        metrics={"loss": loss, "kl_coef": beta},
     )

@@ -3,9 +3,10 @@
 Arrays are aligned with `token_ids`, prompt first; None where a number does not exist (prompts) or was not computed.
 `inference_logprobs` are those at sampling, `trainer_logprobs` and what follows from them those of the last optimizer
 step that saw the token, `new_logprobs` those after the update, and `prob_delta` is the probability after the update
-minus that at sampling. `is_masked_*` marks tokens whose surrogate gradient the clipping made zero. Ours: `group_id,
-sample_idx, prompt, completion, prompt_len, reward, rewards, gold, role, truncated, token_text, ref_logprobs,
-new_logprobs, values, returns, implicit_rewards, dloss_dlogp`.
+minus that at sampling. `is_masked` marks tokens whose surrogate gradient the clipping made zero, the dual clip's
+(`clip_state` 2) included, which is neither `is_masked_high` nor `is_masked_low`. Ours: `group_id, sample_idx, prompt,
+completion, prompt_len, reward, rewards, gold, role, truncated, token_text, ref_logprobs, new_logprobs, values, returns,
+implicit_rewards, dloss_dlogp, clip_state`.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _columns(update: Update) -> dict[str, Array | None]:
     columns["mismatch_kl"] = None if gap is None else np.exp(gap) - gap - 1
     columns["prob_delta"] = LENSES["prob_delta"].values(update)
     columns["clip_state"] = clip
-    columns["is_masked"] = None if clip is None else np.abs(clip) == 1
+    columns["is_masked"] = None if clip is None else clip != 0
     columns["is_masked_high"] = None if clip is None else clip == 1
     columns["is_masked_low"] = None if clip is None else clip == -1
     return columns

@@ -80,12 +80,14 @@ _ROWS = (
            "A spike warns of an unstable step."),
     Metric("learning_rate", "Learning rate", "of the last optimizer step", "",
            "Adam's step size. With TRPO only the value head uses it."),
-    Metric("clip_ratio/low_mean", "Clipped low", "share of tokens with A < 0 and ratio < 1 − ε", "",
+    Metric("clip_ratio/low_mean", "Clipped low",
+           "share of tokens with A < 0 and ratio < 1 − ε; in GMPO, ℓ − ℓ_old < −ε", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
-           "moved yet, and for a surrogate that does not clip. GMPO bounds log-ratios instead."),
-    Metric("clip_ratio/high_mean", "Clipped high", "share of tokens with A > 0 and ratio > 1 + ε", "",
+           "moved yet, and for a surrogate that does not clip."),
+    Metric("clip_ratio/high_mean", "Clipped high",
+           "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
-           "moved yet, and for a surrogate that does not clip. GMPO bounds log-ratios instead."),
+           "moved yet, and for a surrogate that does not clip."),
     Metric("clip_ratio/region_mean", "Clipped", "share of tokens whose surrogate gradient is zero (low + high)", "",
            "Sign-aware, as TRL logs it; a KL or entropy term in the loss still moves these tokens. Where an answer "
            "has one ratio, the share of answers. If it stays above about 0.3, take fewer steps per batch or lower "
@@ -95,13 +97,16 @@ _ROWS = (
            "share."),
     Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 and ratio > ε_high, whose weight is capped", "",
            "They still pull, with the weight ε_high: CISPO bounds the weight and loses no gradient."),
-    Metric("ratio_outside", "Outside the band", "share of tokens with ratio outside [1 − ε, 1 + ε]", "",
-           "Larger than the clipped share: tokens outside on the harmless side still pull."),
+    Metric("ratio_outside", "Outside the band",
+           "share of tokens with ratio outside [1 − ε, 1 + ε_high]; in GMPO, ℓ − ℓ_old outside [−ε, ε_high]", "",
+           "At least the clipped share: tokens outside on the harmless side still pull. Only a surrogate that clips "
+           "has such a band."),
     Metric("ratio_max", "Largest ratio", "largest importance ratio in the update", "",
            "Clipping bounds the surrogate's gradient, not the ratio."),
     Metric("dynamic_sampling/dropped_groups", "Groups dropped", "groups without signal that were left out", "groups",
            "What dynamic sampling costs: these groups were sampled and scored, but not trained on."),
-    Metric("num_tokens", "Sampled so far", "completion tokens sampled so far in the run", "tokens", ""),
+    Metric("num_tokens", "Answer tokens so far", "tokens of the answers of all updates so far, sampled or given",
+           "tokens", "Prompts are not counted; in TRL's num_tokens they are."),
     Metric("vine_tokens", "Vine tokens", "tokens sampled to estimate the values of reasoning steps", "tokens",
            "What Monte Carlo values cost, on top of the answers that are trained on."),
     Metric("rewards/chosen", "Implicit reward, chosen", "mean of β·Σ(ℓ − ℓʳ) over the chosen answers", "",

@@ -60,11 +60,12 @@ class Ratios:
         step = _last(source)
         if step is None or step.epochs * step.minibatches == 1:
             return Content(self.title), Content("")
-        whole, high, low, outside = (percent(step.metrics.get(name)) for name in self.metrics[:4])
+        whole, high, low = (percent(step.metrics.get(name)) for name in self.metrics[:3])
         count = step.epochs * step.minibatches
+        outside = f" · outside {percent(step.metrics[self.metrics[3]])}" if self.metrics[3] in step.metrics else ""
         head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (whole, "bold $foreground"))
         halves = f"↑{high} ↓{low}".replace(" %", "")
-        return head, Content(f"{halves} · outside {outside}{'' if log else ' · log n'}")
+        return head, Content(f"{halves}{outside}{'' if log else ' · log n'}")
 
 
 def _last(source: Source) -> Stepped | None:

@@ -49,6 +49,7 @@ FIELDS = ("importance_ratio", "clip_state", "dloss_dlogp", "weights", "left_out"
     [
         {"algorithm": "grpo", "beta": 0.1, "num_iterations": 2, "num_minibatches": 2},
         {"algorithm": "ppo", "num_iterations": 2},
+        {"algorithm": "ppo", "num_iterations": 3, "entropy_coef": 0.1, "learning_rate": 1e-2},
         {"algorithm": "dapo", "mask_truncated_completions": True, "top_entropy_quantile": 0.5},
     ],
 )
@@ -59,6 +60,8 @@ def test_unchanged_settings_give_what_the_last_steps_recorded(start: Start, give
     assert imagined.held == []
     assert imagined.losses is not None
     assert imagined.losses[0] == pytest.approx(imagined.losses[1], abs=1e-7)
+    last = [step.metrics["loss"] for step in update.steps if step.epoch == update.steps[-1].epoch]
+    assert imagined.losses[0] == pytest.approx(np.mean(last), abs=1e-6)
     for steps in (imagined.before, imagined.after):
         for field in FIELDS:
             np.testing.assert_allclose(
@@ -108,6 +111,33 @@ def test_it_is_what_the_same_answers_give_under_those_settings_from_the_start(st
             np.testing.assert_allclose(ours, theirs, atol=1e-5, err_msg=f"{field} {changes}")
         assert imagined.losses is not None
         assert imagined.losses[1] == pytest.approx(update.steps[0].metrics["loss"], abs=1e-5)
+    driver.close()
+
+
+def test_the_loss_has_the_critics_error_and_the_entropy_bonus_in_it_as_the_formula_does(start: Start) -> None:
+    driver, records = start(algorithm="ppo", num_iterations=1, num_minibatches=1, vf_coef=0.5, **SLOW)
+    driver.advance("update", 2, lambda: False)
+    update = update_of(records, 2)
+    (step,), credited = update.steps, update.credited
+    assert credited is not None
+    assert credited.values is not None
+    for changes in ({}, {"lam": 0.5}, {"gamma": 0.7}):
+        imagined = driver.what_if(changes)
+        assert imagined.credited is not None
+        assert imagined.losses is not None
+        gap = credited.values - imagined.credited.returns.astype(np.float64)  # type: ignore[union-attr]
+        error = 0.5 * (gap**2).mean()
+        policy = -imagined.credited.advantages.mean()  # every ratio is 1
+        assert imagined.losses == pytest.approx((step.metrics["loss"], policy + 0.5 * error), abs=1e-6)
+        assert error > 1e-3
+    driver.close()
+    driver, update = go(start, run="grpo.rlplay", algorithm="grpo")
+    loss, entropy = update.steps[0].metrics["loss"], update.finished.metrics["entropy"]  # type: ignore[union-attr]
+    assert driver.what_if({"entropy_coef": 0.1}).losses == pytest.approx((loss, loss - 0.1 * entropy), abs=1e-6)
+    driver.close()
+    driver, _ = go(start, run="steps.rlplay", algorithm="grpo", num_iterations=2)
+    with pytest.raises(ValueError, match="entropy_coef needs a forward pass"):
+        driver.what_if({"entropy_coef": 0.1})
     driver.close()
 
 

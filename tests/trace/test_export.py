@@ -12,7 +12,7 @@ import pytest
 
 from rlplay.trace.export import export
 from rlplay.trace.lenses import LENSES
-from rlplay.trace.records import Credited, Finished, Sampled
+from rlplay.trace.records import Credited, Finished, Sampled, Stepped
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 
@@ -114,6 +114,23 @@ def test_lines_are_aligned_with_the_tokens(run: Path) -> None:
     assert lines[0]["completion"] == "[bold]🚀  \x1bthe answer is<|end|>"
     assert lines[0]["rewards"]["format"] is None
     assert lines[-1]["truncated"] is True
+
+
+def test_a_token_at_the_dual_clip_is_masked_too_but_neither_high_nor_low(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    for record in synthetic_update(UPDATE, steps=1):
+        if isinstance(record, Stepped):
+            record = msgspec.structs.replace(record, clip_state=np.full_like(record.clip_state, 2))  # noqa: PLW2901
+        writer.append(record)
+    writer.close()
+    for line in json_lines(writer.path, UPDATE):
+        for name, wanted in (
+            ("clip_state", 2),
+            ("is_masked", True),
+            ("is_masked_high", False),
+            ("is_masked_low", False),
+        ):
+            assert set(line[name][line["prompt_len"] :]) == {wanted}
 
 
 def test_the_change_in_probability_is_the_one_on_the_screen(tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""An update's metrics, each once more from the records: what they count, over what, and where they do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from rlplay.engine import rollouts
+from rlplay.engine.optimize import minibatches
+from rlplay.scenario.algorithms import PRESETS
+from rlplay.scenario.presets import resolve
+from rlplay.trace.metrics import describe
+from rlplay.trace.records import Credited, Finished, Sampled, Stepped, spans
+from tests.engine.conftest import FROM_REWARDS
+from tests.engine.test_more_axes import records_of, updates
+
+Start = Callable[..., Any]
+MOVING = {"num_iterations": 3, "learning_rate": 1e-2}
+ANSWERS = [name for name in PRESETS if name not in FROM_REWARDS]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"algorithm": "ppo", "epsilon": 0.05, "epsilon_high": 0.3},
+        {"algorithm": "grpo", "epsilon": 0.3, "epsilon_high": 0.02, "num_minibatches": 2},
+        {"algorithm": "gspo", "epsilon": 1e-3, "epsilon_high": 2e-2},
+        {"algorithm": "gmpo", "epsilon": 0.3, "epsilon_high": 0.05},
+        {"algorithm": "gmpo", "epsilon": 0.02, "epsilon_high": 0.4},
+    ],
+)
+def test_what_is_outside_the_band_is_outside_the_one_that_the_surrogate_has(
+    start: Start, given: dict[str, Any]
+) -> None:
+    driver, records = updates(start, **MOVING | given)
+    driver.close()
+    settings, (sampled,) = resolve(given), records_of(Sampled, records)
+    low, high = settings.clip_range
+    seen = []
+    for step in records_of(Stepped, records):
+        log_ratio = step.logprobs.astype(np.float64) - sampled.old_logprobs[spans(sampled.offsets, step.rows)]
+        if given["algorithm"] == "gmpo":
+            outside = (log_ratio < -low) | (log_ratio > high)
+        elif given["algorithm"] == "gspo":
+            lengths = np.diff(sampled.offsets)[step.rows]
+            ratio = np.array([np.exp(part.mean()) for part in np.split(log_ratio, np.cumsum(lengths)[:-1])])
+            outside = (ratio < 1 - low) | (ratio > 1 + high)
+        else:
+            outside = (np.exp(log_ratio) < 1 - low) | (np.exp(log_ratio) > 1 + high)
+        assert step.metrics["ratio_outside"] == pytest.approx(outside.mean(), abs=1e-6)
+        assert step.metrics["ratio_outside"] >= step.metrics["clip_ratio/region_mean"] - 1e-6
+        seen.append(outside.mean())
+    assert max(seen) > 0.05
+
+
+@pytest.mark.parametrize("algorithm", ["cispo", "sapo", "vespo", "reinforce", "ppo-penalty", "trpo", "rloo"])
+def test_only_a_surrogate_with_a_band_counts_what_is_outside_it(start: Start, algorithm: str) -> None:
+    driver, records = updates(start, algorithm=algorithm)
+    driver.close()
+    has_band = resolve({"algorithm": algorithm}).surrogate == "ppo"
+    assert ("ratio_outside" in records_of(Finished, records)[0].metrics) == has_band
+    row = describe("ratio_outside")
+    assert row is not None
+    assert "[1 − ε, 1 + ε_high]" in row.formula
+    assert "[−ε, ε_high]" in row.formula
+
+
+@pytest.mark.parametrize("algorithm", ANSWERS)
+def test_answers_that_the_policy_did_not_sample_are_no_estimate_of_its_kl(start: Start, algorithm: str) -> None:
+    driver, records = updates(start, 2, algorithm=algorithm, num_prompts=4, kl_ctrl="ppo", target_kl=1e-4)
+    driver.close()
+    for finished in records_of(Finished, records):
+        assert "kl_old" not in finished.metrics
+        assert "kl" not in finished.metrics
+    assert driver._state.kl_coef == driver._state.settings.beta
+
+
+def test_the_numbers_of_the_steps_come_in_their_order_in_every_process(start: Start) -> None:
+    driver, records = updates(start, algorithm="ppo", num_minibatches=2)
+    driver.close()
+    step, finished = records_of(Stepped, records)[0], records_of(Finished, records)[0]
+    assert [name for name in finished.metrics if name in step.metrics] == list(step.metrics)
+
+
+def test_explained_variance_is_what_is_left_of_the_returns_variance(start: Start) -> None:
+    driver, records = updates(start, 3, algorithm="a2c", learning_rate=2e-2, num_generations=8)
+    driver.close()
+    found = []
+    for credited, finished in zip(records_of(Credited, records), records_of(Finished, records), strict=True):
+        returns, values = credited.returns.astype(np.float64), credited.values.astype(np.float64)
+        wanted = 1 - np.var(returns - values, ddof=1) / np.var(returns, ddof=1)
+        assert finished.metrics["explained_variance"] == pytest.approx(wanted, abs=1e-4)
+        found.append(wanted)
+    assert max(np.abs(found)) > 0.01
+
+
+def test_zieglers_controller_goes_by_the_drift_from_the_reference_not_by_the_last_step(start: Start) -> None:
+    given = {"algorithm": "grpo", "beta": 0.1, "kl_ctrl": "ziegler", "target_kl": 1e-2, "kl_horizon": 100}
+    driver, records = updates(start, 4, num_iterations=2, learning_rate=1e-2, **given)
+    driver.close()
+    beta, errors = 0.1, []
+    for sampled, credited, finished in zip(
+        *(records_of(kind, records) for kind in (Sampled, Credited, Finished)), strict=True
+    ):
+        assert finished.metrics["kl_coef"] == pytest.approx(beta)
+        gap = credited.ref_logprobs.astype(np.float64) - sampled.old_logprobs
+        errors.append(float(np.clip((np.exp(gap) - gap - 1).mean() / 1e-2 - 1, -0.2, 0.2)))
+        beta *= 1 + errors[-1] * 12 / 100
+    assert errors[0] == -0.2  # nothing has moved yet, however far the first update then goes
+    assert records_of(Finished, records)[0].metrics["kl_old"] > 1.2e-2
+    assert errors[-1] == 0.2
+
+
+def test_tokens_of_groups_that_were_dropped_were_sampled_too(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampled, answers = [], rollouts._answers
+
+    def counted(*given: Any) -> Any:
+        batch = yield from answers(*given)
+        sampled.append(int(batch.mask.sum()))
+        return batch
+
+    monkeypatch.setattr(rollouts, "_answers", counted)
+    driver, records = updates(start, 3, reward="seldom", dynamic_sampling=True, num_prompts=4)
+    driver.close()
+    last = records_of(Finished, records)[-1]
+    kept = sum(int(r.mask.sum()) for r in records_of(Sampled, records))
+    assert last.metrics["num_tokens"] == sum(sampled) > kept
+
+
+def test_every_pass_over_a_batch_has_minibatches_of_its_own() -> None:
+    def drawn(update: int, epoch: int) -> list[list[int]]:
+        return [part.tolist() for part in minibatches(12, 3, 7, update, epoch, torch.device("cpu"))]
+
+    assert drawn(1, 0) == drawn(1, 0)
+    assert len({str(drawn(update, epoch)) for update in (1, 2) for epoch in (0, 1, 2)}) == 6
+    for epoch in range(3):
+        assert sorted(item for part in drawn(1, epoch) for item in part) == list(range(12))
