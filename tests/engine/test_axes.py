@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rlplay.engine.axes import aggregation, baselines, kl, returns, scales, surrogates
+from rlplay.engine.axes import aggregation, baselines, kl, ratios, returns, scales, surrogates
 from rlplay.engine.objective import Inputs, objective
 from rlplay.scenario.presets import resolve
 
@@ -144,6 +146,31 @@ def test_clip_state_is_where_the_surrogate_has_no_gradient(
     (gradient,) = torch.autograd.grad(surrogates.ppo(ratio, advantages, epsilon, epsilon_high).sum(), ratio)
     state = surrogates.clip_state(ratio.detach(), advantages, epsilon, epsilon_high)
     assert torch.equal(state != 0, gradient == 0)
+
+
+def test_where_there_is_no_advantage_a_geometric_ratio_is_bounded_below_as_for_a_bad_answer() -> None:
+    """It still weighs the KL term there; TRL's GMPOTrainer takes the same side."""
+    change = torch.tensor([[-1.0, -0.1, 0.1, 1.0]] * 3)
+    advantages = torch.tensor([[1.0], [0.0], [-1.0]]).expand(3, 4)
+    wanted = torch.tensor([[-1.0, -0.1, 0.1, 0.3], [-0.2, -0.1, 0.1, 1.0], [-0.2, -0.1, 0.1, 1.0]])
+    assert torch.equal(ratios.clipped(change, advantages, 0.2, 0.3), wanted)
+    whole = ratios.log_ratio("geometric", change, advantages, torch.ones(3, 4).bool(), 0.2, 0.3)
+    torch.testing.assert_close(whole, wanted.mean(-1, keepdim=True).expand(3, 4))
+
+
+@pytest.mark.parametrize("change", [[19.0, 19.0, 1.0], [-9.0, -8.0, -7.0], [50.0, -50.0, 0.5], [-60.0, -1.0, 0.0]])
+@pytest.mark.parametrize("advantage", [1.5, 0.0, -0.5])
+def test_vespos_weight_of_a_ratio_beyond_its_bounds_is_that_at_the_bound(change: list[float], advantage: float) -> None:
+    """Token log-ratios are held to ±20, their sum to [log 1e-8, 20]: beyond, e^W would over- or underflow."""
+    k, decay = (2.0, 1.2) if advantage >= 0 else (0.7, 0.4)
+    log_w = min(max(sum(min(max(c, -20.0), 20.0) for c in change), math.log(1e-8)), 20.0)
+    weight = math.exp(decay + k * log_w - decay * math.exp(log_w))
+    given = torch.tensor([change], dtype=torch.double)
+    logprobs = torch.full_like(given, -0.7)
+    loss = surrogates.vespo(
+        logprobs, given, torch.full_like(given, advantage), torch.ones(1, 3).bool(), (2.0, 1.2), (0.7, 0.4)
+    )
+    torch.testing.assert_close(loss, -weight * advantage * logprobs, rtol=1e-12, atol=0)
 
 
 @settings(max_examples=30)

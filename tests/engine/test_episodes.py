@@ -94,6 +94,8 @@ def test_only_the_models_own_words_are_learned_from(tmp_path: Path) -> None:
         assert step.dloss_dlogp[mine].any()
     finished = next(r for r in records if isinstance(r, Finished))
     assert finished.metrics["num_tokens"] == own.sum()
+    assert finished.metrics["entropy"] == pytest.approx(sampled.entropy[own].mean(), rel=1e-5)
+    assert finished.metrics["entropy"] != pytest.approx(sampled.entropy.mean(), rel=1e-2)
 
 
 def test_an_environment_that_fails_halts_with_what_it_said() -> None:

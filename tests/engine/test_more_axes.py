@@ -49,9 +49,12 @@ def test_exact_kl_is_never_negative_and_zero_only_for_the_same_distribution(seed
     )
 
 
-@pytest.mark.parametrize("anchor", ["ref", "old"])
-def test_the_exact_kl_of_the_loss_is_that_of_the_whole_distributions(start: Start, anchor: str) -> None:
-    given = {"kl_estimator": "full", "kl_anchor": anchor, "beta": 0.5, "learning_rate": 1e-2}
+@pytest.mark.parametrize(("anchor", "temperature"), [("ref", 1.0), ("ref", 0.6), ("old", 1.0), ("old", 0.6)])
+def test_the_exact_kl_of_the_loss_is_that_of_the_whole_distributions(
+    start: Start, anchor: str, temperature: float
+) -> None:
+    given = {"kl_estimator": "full", "kl_anchor": anchor, "beta": 0.5, "learning_rate": 1e-2,
+             "temperature": temperature}  # fmt: skip
     driver, records = updates(start, run="two.rlplay", num_iterations=2, **given)
     driver.close()
     first, second = records_of(Stepped, records)
@@ -66,7 +69,7 @@ def test_the_exact_kl_of_the_loss_is_that_of_the_whole_distributions(start: Star
         prompt = sampled.prompt_ids[sampled.prompt_offsets[g] : sampled.prompt_offsets[g + 1]]
         ids = torch.from_numpy(np.concatenate([prompt, sampled.token_ids[a:b]])).long()[None]
         logits = (model(input_ids=ids).logits[0, len(prompt) - 1 : -1] for model in (lm.policy, lm.reference))
-        own, reference = (values.log_softmax(-1) for values in logits)
+        own, reference = ((values / temperature).log_softmax(-1) for values in logits)
         p, q = (reference, own) if anchor == "old" else (own, reference)  # the first update samples from the reference
         expected.append(torch.nn.functional.kl_div(q, p, reduction="none", log_target=True).sum(-1).detach().numpy())
     np.testing.assert_allclose(second.kl, np.concatenate(expected), atol=1e-5)

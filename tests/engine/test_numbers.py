@@ -29,6 +29,7 @@ CASES: list[dict[str, Any]] = [{"algorithm": name} for name in FROM_REWARDS] + [
     {"algorithm": "ppo", "epsilon": 0.02, "epsilon_high": 0.05, "cliprange_value": 0.01, "learning_rate": 1e-2},
     {"algorithm": "ppo", "epsilon": 0.1, "delta": 1.15, "learning_rate": 2e-2},
     {"algorithm": "dr-grpo", "temperature": 0.7, "num_iterations": 2},
+    {"algorithm": "gdpo", "reward": "uneven+seldom", "reward_weights": {"uneven": 0.3, "seldom": 2.0}},
     {"algorithm": "reinforce", "gamma": 0.9, "kl_placement": "reward", "beta": 0.3},
     {"algorithm": "reinforce", "returns": "to_go", "baseline": "value", "gamma": 0.95, "num_iterations": 2},
     {"algorithm": "vineppo", "gamma": 0.9, "vine_samples": 3, "max_completion_length": 30},

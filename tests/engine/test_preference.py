@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from rlplay.engine.pairs import simulated_labels
 from rlplay.scenario.algorithms import PRESETS
@@ -82,6 +84,34 @@ def test_the_records_of_an_update_equal_the_reference(start: Start, algorithm: s
     assert step.metrics["rewards/margins"] == pytest.approx(np.mean(step.margins), abs=1e-5)
     implicit = reference.split(LENSES["implicit_reward"].values(update), sampled.offsets)
     np.testing.assert_allclose([implicit[i].sum() for i in step.rows], rewards, atol=1e-5)
+
+
+def test_ktos_baseline_is_the_log_ratio_of_answers_put_after_the_next_prompt(start: Start) -> None:
+    """At the second step of a batch, when all answers have been raised, so that z is not cut off at 0."""
+    driver, records = start(
+        algorithm="kto", num_prompts=4, learning_rate=1e-3, num_iterations=2, undesirable_weight=0.0
+    )
+    driver.advance("step", 1, never)
+    models = [copy.deepcopy(m).double() for m in (driver._state.lm.policy, driver._state.lm.reference)]
+    driver.advance("step", 1, never)
+    driver.close()
+    update = _update(records, 1)
+    sampled, (first, second) = update.sampled, update.steps
+    assert sampled is not None
+    log_ratios = []
+    for place, row in enumerate(second.rows.tolist()):
+        half, pair = divmod(place, 4)
+        next_row = second.rows[4 * half + (pair + 1) % 4]
+        prompt = sampled.prompt_ids[slice(*sampled.prompt_offsets[sampled.group[next_row] :][:2])]
+        answer = sampled.token_ids[slice(*sampled.offsets[row : row + 2])]
+        ids = torch.from_numpy(np.concatenate([prompt, answer])).long()[None]
+        with torch.no_grad():
+            logits = [model(input_ids=ids).logits[0, len(prompt) - 1 : -1] for model in models]
+        own, ref = (x.log_softmax(-1).gather(-1, ids[0, len(prompt) :, None]).sum() for x in logits)
+        log_ratios.append(float(own - ref))
+    assert first.metrics["kto/kl"] == 0
+    assert second.metrics["kto/kl"] == pytest.approx(np.mean(log_ratios), abs=1e-4)
+    assert second.metrics["kto/kl"] > 0.1
 
 
 @pytest.mark.parametrize("algorithm", PAIR_LOSSES)

@@ -103,6 +103,22 @@ def test_the_fisher_product_is_the_second_derivative_of_the_kl_and_the_mean_squa
     torch.testing.assert_close(product, squares, atol=near, rtol=0)
 
 
+def test_the_critics_error_moves_the_value_head_and_never_the_policy(start: Start) -> None:
+    """The same answers, values and advantages, and then one more weight on the value loss or none."""
+    weights = {}
+    for vf_coef in (0.0, 5.0):
+        driver, _ = start(f"{vf_coef}.rlplay", algorithm="trpo", learning_rate=1e-2)
+        driver.advance("update", 1, never)  # before, the head is 0 and would pull on nothing
+        driver.set("vf_coef", vf_coef)
+        driver.advance("update", 1, never)
+        driver.close()
+        state = driver._state
+        policy = torch.cat([p.detach().flatten() for p in state.lm.policy.parameters()])
+        weights[vf_coef] = policy, state.value_head.weight.detach().clone()
+    assert torch.equal(weights[0.0][0], weights[5.0][0])
+    assert not torch.equal(weights[0.0][1], weights[5.0][1])
+
+
 def test_a_model_that_cannot_be_differentiated_twice_is_refused_in_one_line(lm: LanguageModel) -> None:
     class Once(torch.autograd.Function):
         @staticmethod

@@ -126,6 +126,34 @@ def test_the_same_values_again_for_the_same_seed_and_update_and_others_for_other
     assert not torch.equal(found[0], found[3])
 
 
+def test_a_value_is_the_mean_of_its_samples_rewards_discounted_from_the_state_on(state: Any) -> None:
+    """Exactly so: of each of the answers sampled on from a state, with n tokens more, γⁿ⁻¹·R."""
+    samples: list[list[int]] = []
+
+    def watched(completion_ids: list[list[int]]) -> list[float]:
+        samples.extend(completion_ids)
+        return uneven(completion_ids)
+
+    state.settings = msgspec.structs.replace(state.settings, vine_samples=5, gamma=0.6)
+    state.task.rewards["uneven"] = watched
+    batch = _answers(state)
+    _drained(vine(batch, state, seed=3))
+    assert batch.vine_values is not None
+    assert batch.vine_ends is not None
+    found: dict[tuple[int, tuple[int, tuple[int, ...]]], float] = {}
+    for n, (group, length) in enumerate(zip(batch.group.tolist(), batch.lengths.tolist(), strict=True)):
+        ends = np.flatnonzero(batch.vine_ends[n].numpy()).tolist()
+        for begin in [0, *(end + 1 for end in ends if end + 1 < length)]:
+            prefix = tuple(batch.ids[n, :begin].tolist())
+            found[begin, (group, prefix)] = float(batch.vine_values[n, begin])
+    for i, ((begin, (_, prefix)), value) in enumerate(sorted(found.items())):  # the order in which states are sampled
+        mine = samples[5 * i : 5 * i + 5]
+        assert all(tuple(answer[:begin]) == prefix for answer in mine)
+        discounted = [0.6 ** (len(answer) - begin - 1) * _reward(answer) for answer in mine]
+        assert value == pytest.approx(np.mean(discounted), abs=1e-12)
+    assert len(samples) == 5 * len(found)
+
+
 def test_no_answer_is_sampled_past_the_longest_completion(state: Any) -> None:
     seen: list[int] = []
 
