@@ -37,9 +37,9 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
     """
     batch = state.batch
     if state.settings.loss_type != "policy_gradient":
-        raise ValueError("what a change would do is told of answers that earn rewards, not of pairs")
+        raise ValueError("a preview needs training on rewards, not on pairs")
     if batch is None or batch.advantages is None:
-        raise ValueError("this update has no credit yet; from phase ③ on it shows what a change would do")
+        raise ValueError("this update has no credit yet; a preview needs phase ③")
     passes = batch.passes or Passes.begun(batch, state.settings, state.kl_coef)
     wanted = apply_all(settings, changes)
     held = {name: getattr(passes.settings, name) for name, knob in KNOBS.items() if knob.group in _FIXED}
@@ -69,19 +69,19 @@ def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
     """What the new settings ask for and the batch does not have."""
     old = passes.settings
     if new.loss_type != "policy_gradient":
-        yield "pairs are drawn for an update: another kind of loss shows with the next"
+        yield "pairs are drawn for a whole update: another kind of loss takes effect with the next"
     if new.baseline == "value" and batch.values is None:
-        yield "baseline=value needs the value head's predictions; they come with the next update"
+        yield "baseline=value needs the value head's predictions, which the next update makes"
     if new.baseline == "greedy" and batch.greedy_rewards is None:
-        yield "baseline=greedy needs the likeliest answer to each prompt; they are sampled with the next update"
+        yield "baseline=greedy needs the likeliest answer to each prompt, which the next update samples"
     if new.returns == "vine" and (batch.vine_values is None or new.vine_samples != old.vine_samples):
-        yield "returns=vine needs answers sampled on from each reasoning step; they come with the next update"
+        yield "returns=vine needs answers continued from each reasoning step, which the next update samples"
     if "full" in {s.kl_estimator for s in (old, new) if s.kl_placement == "loss" and s.beta}:
-        yield "kl_estimator=full needs a forward pass for whole distributions; it comes with the next update"
+        yield "kl_estimator=full needs a forward pass for whole distributions, which the next update makes"
     if new.kl_estimator == "full" and new.kl_placement == "reward" and batch.exact_kl is None:
-        yield "kl_estimator=full needs a forward pass for whole distributions; it comes with the next update"
+        yield "kl_estimator=full needs a forward pass for whole distributions, which the next update makes"
     if new.entropy_coef and passes.entropy is None:
-        yield "entropy_coef needs a forward pass for whole distributions; it comes with the next update"
+        yield "entropy_coef needs a forward pass for whole distributions, which the next update makes"
 
 
 def _reweighted(batch: Batch, state: State) -> Batch:
@@ -91,9 +91,9 @@ def _reweighted(batch: Batch, state: State) -> Batch:
         return batch
     for name in weights:
         if name not in batch.parts:
-            raise ValueError(f"reward {name!r} had weight 0 and was not computed; it is with the next update")
+            raise ValueError(f"reward {name!r} had weight 0 and was not computed; the next update computes it")
     if batch.step_ends is not None and bool(batch.step_ends.any()):
-        raise ValueError("scores of steps were weighted when they were given; other weights show with the next update")
+        raise ValueError("step scores are weighted when they are given; other weights act on the next update")
     parts = {name: batch.parts[name] for name in weights}
     rewards = torch.from_numpy(weighted(parts, weights))
     return dataclasses.replace(batch, rewards=rewards, outcomes=rewards, parts=parts, weights=weights)

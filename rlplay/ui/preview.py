@@ -12,9 +12,9 @@ from rlplay.trace.update import Update
 from rlplay.ui.session import Session
 from rlplay.ui.supposed import Supposed, suppose
 
-NEEDS_ENGINE = "What a change would do to these answers shows in a live run only: it is the engine that computes it."
-NEEDS_PAUSE = "What a change would do to these answers shows while the run is paused."
-NEEDS_NEWEST = "What a change would do shows for the newest update only; escape, then v, goes to it."
+NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes it."
+NEEDS_PAUSE = "Pause the run to preview the change on these answers."
+NEEDS_NEWEST = "Only the newest update can be previewed: press escape, then v, to go to it."
 
 _THERE = ("credit", "advantages", "importance_ratio", "clip_state", "token_rewards", "returns")
 """Statistics that a change of settings changes."""
@@ -62,7 +62,7 @@ class Preview:
         shown = self._session.shown
         if imagined.refused or shown is None or shown.number != imagined.update or shown.credited is None:
             self.supposed = None
-            self.words = [f"Not to be seen on these answers: {imagined.refused or 'the engine has gone on'}."]
+            self.words = [f"No preview on these answers: {imagined.refused or 'the engine has moved on'}."]
             return
         self.supposed = suppose(shown, imagined)
         self._settings = imagined.settings

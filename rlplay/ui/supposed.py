@@ -67,19 +67,20 @@ def _words(pulls: tuple[Array, Array], was: Array, will: Array, imagined: Imagin
     old, new = pulls
     noise = _NOTHING * np.abs(old).max(initial=0.0)
     counts = [
-        (int(((old * new) < 0).sum()), "pulled the other way (±)"),
-        (int((was & ~will).sum()), "no longer clipped"),
-        (int((will & ~was).sum()), "newly clipped"),
-        (int(((old != 0) & (new == 0) & ~(will & ~was)).sum()), "no longer pulled"),
-        (int(((old == 0) & (new != 0) & ~(was & ~will)).sum()), "newly pulled"),
-        (int(((old * new > 0) & (np.abs(new) - np.abs(old) > noise)).sum()), "pulled harder"),
-        (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "pulled less"),
+        (int(((old * new) < 0).sum()), "be pulled the other way (±)"),
+        (int((was & ~will).sum()), "no longer be clipped"),
+        (int((will & ~was).sum()), "be clipped"),
+        (int(((old != 0) & (new == 0) & ~(will & ~was)).sum()), "no longer get a gradient"),
+        (int(((old == 0) & (new != 0) & ~(was & ~will)).sum()), "newly get a gradient"),
+        (int(((old * new > 0) & (np.abs(new) - np.abs(old) > noise)).sum()), "get a larger gradient"),
+        (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "get a smaller gradient"),
     ]
-    told = ", ".join(f"{count:,} {what}" for count, what in counts if count).replace(" ", " would be ", 1)
-    lines = [f"Of these {len(old):,} tokens {told or 'none would be pulled differently'}."]
+    told = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
+    lines = [f"Of these {len(old):,} tokens, {told or 'none would get another gradient'}."]
     if imagined.losses is not None:
         strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
         lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")
     if imagined.held:
-        lines.append(f"Shows only with the next update: {', '.join(imagined.held)}.")
+        act = "acts" if len(imagined.held) == 1 else "act"
+        lines.append(f"{', '.join(imagined.held)} {act} on the next batch; nothing to preview here.")
     return lines

@@ -187,7 +187,7 @@ def test_what_the_batch_cannot_tell_is_refused_with_the_reason(start: Start) -> 
     for changes, reason in (
         ({"algorithm": "ppo"}, "value head's predictions"),
         ({"algorithm": "remax"}, "likeliest answer to each prompt"),
-        ({"algorithm": "vineppo"}, "sampled on from each reasoning step"),
+        ({"algorithm": "vineppo"}, "continued from each reasoning step"),
         ({"kl_estimator": "full", "beta": 0.1}, "forward pass"),
         ({"kl_estimator": "full", "beta": 0.1, "kl_placement": "reward"}, "forward pass"),
         ({"returns": "gae"}, "GAE bootstraps"),

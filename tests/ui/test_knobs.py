@@ -183,7 +183,7 @@ async def test_typing_a_value_and_a_wrong_one():
         await pilot.press("enter", *"fast", "enter")
         assert "a number from 0 to 1, e.g. 0.0004; got 'fast'" in str(screen.query_one(Static).render())
         assert screen.query_one("#value", Input).has_class("-typing")
-        assert frame(screen) == ("Knobs", "enter take the value · esc leave it as it was"), "letters are typed"
+        assert frame(screen) == ("Knobs", "enter accept · esc cancel"), "letters are typed"
         await pilot.press(*["backspace"] * 4, *"1e-3", "enter")
         assert not screen.query_one("#value", Input).has_class("-typing")
         assert "a apply" in frame(screen)[0]
@@ -251,7 +251,7 @@ async def test_letters_find_a_setting_by_name_or_meaning(keys, name, size):
         await pilot.press(*("slash" if key == "/" else key for key in keys))
         here, listed = under_cursor(app)
         if name is None:
-            assert "no setting fits “tau”" in str(app.screen.query_one(Static).render())
+            assert "no setting matches “tau”" in str(app.screen.query_one(Static).render())
         else:
             assert here == name == listed[0]
             assert len(listed) < len(KNOBS) / 2
@@ -305,7 +305,7 @@ async def test_enter_after_finding_types_a_value():
 async def test_the_letters_of_verbs_find_as_long_as_there_is_nothing_to_do():
     app = Host()
     async with app.run_test(size=(120, 35)) as pilot:
-        assert "a letter finds" in app.screen.title_line
+        assert "type to search" in app.screen.title_line
         await pilot.press(*"adam")
         assert app.outcome == "open"
         assert under_cursor(app)[0] == "learning_rate"
@@ -438,7 +438,7 @@ async def test_while_finding_the_frame_says_how_to_change_and_to_apply():
     async with app.run_test(size=(120, 35)) as pilot:
         await pilot.press("b")
         assert under_cursor(app)[0] == "beta"
-        assert frame(app.screen)[0] == "Knobs · ← → or enter change it, then a applies"
+        assert frame(app.screen)[0] == "Knobs · ← → or enter change · then a apply"
 
 
 async def test_an_algorithm_that_is_refused_names_those_nearest():

@@ -59,17 +59,17 @@ def test_the_difference_is_counted_token_by_token():
     supposed = suppose(update, imagined({"epsilon": 0.5}, chosen, held=["temperature"]))
     assert np.flatnonzero(supposed.turned).tolist() == chosen
     head, strength, held = supposed.words
-    assert head.startswith(f"Of these {update.tokens} tokens 3 would be pulled the other way (±)")
+    assert head.startswith(f"Of these {update.tokens} tokens, 3 would be pulled the other way (±)")
     assert clipped > 0
-    assert f"{clipped} no longer clipped" in head
+    assert f"{clipped} would no longer be clipped" in head
     assert strength.endswith("L 0.5 → 0.25")
-    assert held == "Shows only with the next update: temperature."
+    assert held == "temperature acts on the next batch; nothing to preview here."
 
 
 def test_nothing_is_claimed_where_nothing_differs():
     answer = imagined({})
     same = msgspec.structs.replace(answer, after=answer.before)
-    assert suppose(known(), same).words[0].endswith("tokens none would be pulled differently.")
+    assert suppose(known(), same).words[0].endswith("tokens, none would get another gradient.")
 
 
 def test_the_update_as_it_would_be_keeps_what_does_not_change():
@@ -124,7 +124,7 @@ async def test_a_refusal_is_told_and_nothing_is_shown():
     await preview.draft({"baseline": "value"})
     await preview.heard(Imagined({"baseline": "value"}, refused="baseline=value needs the value head's predictions"))
     assert preview.shown is None
-    assert preview.words == ["Not to be seen on these answers: baseline=value needs the value head's predictions."]
+    assert preview.words == ["No preview on these answers: baseline=value needs the value head's predictions."]
 
 
 async def test_a_running_engine_is_not_asked():

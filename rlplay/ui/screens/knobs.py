@@ -30,7 +30,7 @@ from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
-TYPING = "`enter` take the value · `esc` leave it as it was"
+TYPING = "`enter` accept · `esc` cancel"
 
 _WIDEST = 400
 """Cells that every list of choices fits into."""
@@ -132,14 +132,14 @@ class KnobsScreen(ModalScreen[Changes | None]):
     def title_line(self) -> str:
         """The upper line of the frame."""
         if self.live and isinstance(self.focused, KnobSearch):
-            return "Knobs · `← →` or `enter` change it, then `a` applies"
+            return "Knobs · `← →` or `enter` change · then `a` apply"
         if isinstance(self.focused, Input):
             return "Knobs"  # letters and `esc` are the input's
         if not self.live:
             return "Knobs of a recorded run · `esc` close"
         differs = bool(self.draft.differing())
         leave = "all settings" if self.sought else "cancel" if differs else "close"
-        return f"Knobs · {'`a` apply' if differs else 'a letter finds'} · `esc` {leave}"
+        return f"Knobs · {'`a` apply' if differs else 'type to search'} · `esc` {leave}"
 
     @property
     def key_line(self) -> str:
@@ -178,7 +178,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @on(Input.Changed, "#search")
     def _narrow(self, event: Input.Changed) -> None:
         if event.value and not matching(event.value):
-            self.refused = f"no setting fits “{visible(event.value)}”; fewer letters find more"
+            self.refused = f"no setting matches “{visible(event.value)}”; try fewer letters"
             self._describe()
             return
         self.refused, self.sought = "", event.value
@@ -231,7 +231,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         """Copy the share code."""
         code, _ = self.recipe.code(self.draft.settings)
         if code:
-            self._copy(code, f"Copied: to play it, rlplay {code[:12]}…")
+            self._copy(code, f"Copied. To run it: rlplay {code[:12]}…")
 
     def _copy(self, text: str, done: str) -> None:
         self.app.copy_to_clipboard(text)
@@ -380,4 +380,4 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
 
 def _refuse() -> None:
-    raise ValueError("a recorded run cannot be changed; y copies the command that plays it with these settings")
+    raise ValueError("a recorded run cannot be changed; y copies the command that runs it with these settings")
