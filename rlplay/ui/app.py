@@ -31,7 +31,7 @@ from rlplay.ui.beside import Beside
 from rlplay.ui.finder import Finder
 from rlplay.ui.follow import follow
 from rlplay.ui.gate import GatedApp
-from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, UpdatePicked, Wandered
+from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, Reflowed, UpdatePicked, Wandered
 from rlplay.ui.order import SORTS, Sort
 from rlplay.ui.painter import PARTS, Painter
 from rlplay.ui.plain import Plain
@@ -159,9 +159,10 @@ class RlplayApp(GatedApp):
         # What start-up made stays for good: a collector that looks through it again and again holds up key presses.
         gc.freeze()
 
-    def on_resize(self) -> None:
-        """Lines break elsewhere; the list of answers follows."""
-        self.call_after_refresh(lambda: self.session.changed.add("update"))
+    @on(Reflowed)
+    def _reflowed(self) -> None:
+        """Lines broke elsewhere; the list of answers follows."""
+        self.session.changed.add("update")
 
     def _scrolled(self, y: float) -> None:
         """Answers and their tokens stand side by side: they scroll together."""

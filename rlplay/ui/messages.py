@@ -16,6 +16,10 @@ class CursorMoved(Message):
         self.token = token
 
 
+class Reflowed(Message):
+    """The lines of the token map broke elsewhere, so that what stands beside them has to follow."""
+
+
 class UpdatePicked(Message):
     """The user wants to look at update `number`: from the curves or a list."""
 

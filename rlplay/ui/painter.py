@@ -79,6 +79,8 @@ class Painter:
             credits = needs_advantages(session.settings_of(session.shown))
             app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, credits)
             app.rollouts.point(*app.tokens.cursor)
+            if abreast:  # while its lines were others, it could not follow every scroll
+                app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
 
     def _nothing_found(self) -> str:
         """What it is that nothing fits; of clipped tokens also why there are none."""

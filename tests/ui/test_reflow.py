@@ -1,5 +1,7 @@
 """Three sizes of screen: what is in sight, and that nothing is cut off."""
 
+import itertools
+
 import pytest
 
 from tests.ui.stage import playground, settled, text_of
@@ -66,3 +68,53 @@ async def test_footer_clicks_carry_out_verbs():
         await pilot.click(app.keys, offset=(x, 0))
         await settled(pilot)
         assert [command.until for command in source.commands] == ["phase"]
+
+
+def beside(app):
+    """What stands on each line in sight: a group and its answer, in the list and in the token map."""
+    height = app.tokens.scrollable_content_region.height
+    listed = [(group, max(completion, -1)) for group, completion in app.rollouts._rows]
+    mapped = [(row.group, row.completion) for row in app.tokens.rows]
+    starts = app.rollouts.scroll_offset.y, app.tokens.scroll_offset.y
+    one, other = (rows[top : top + height] for rows, top in zip((listed, mapped), starts, strict=True))
+    # Lines on which nothing begins have no answer in the list.
+    return [(mine if mine[1] >= 0 else (mine[0], its[1]), its) for mine, its in zip(one, other, strict=True)]
+
+
+@pytest.mark.parametrize("scroll", ["wheel", "cursor"])
+async def test_rewards_stand_beside_their_answers_after_every_change_of_size(scroll):
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1, prompts=12, generations=6)
+        await settled(pilot)
+        if scroll == "wheel":
+            app.tokens.scroll_to(y=30, animate=False, immediate=True)
+        else:
+            await pilot.press(*["pagedown"] * 3)
+        await settled(pilot)
+        for size in ((80, 24), (100, 30), (120, 35), (160, 45), (120, 35), (80, 24), (160, 45)):
+            await pilot.resize_terminal(*size)
+            await settled(pilot)
+            if size[0] >= 110:
+                assert app.rollouts.scroll_y == app.tokens.scroll_y
+                assert len(app.rollouts._rows) == len(app.tokens.rows)
+                assert all(mine == its for mine, its in beside(app)), size
+            else:
+                app.rollouts.scroll_to(y=app.rollouts.max_scroll_y, animate=False, immediate=True)
+                await settled(pilot)
+
+
+async def test_the_right_end_of_the_header_goes_along_with_the_edge(monkeypatch):
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        narrow = str(app.header.render())
+        monkeypatch.setattr(app.painter, "_parts", itertools.cycle([lambda: None]))  # nothing else has happened
+        await pilot.resize_terminal(160, 45)
+        await pilot.pause()
+        wide = str(app.header.render())
+        assert len(narrow) <= 80
+        assert len(wide.rstrip()) > 155
+        assert "tokens" in wide
+        assert "──▶" in str(app.phases.render()), "and so do the phases"

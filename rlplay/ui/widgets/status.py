@@ -25,11 +25,26 @@ _RUNNING, _PLAYING = ("● running", "bold $success"), ("▶ playing", "bold $su
 
 
 class Bar(Widget):
-    """One line of text, repainted only when it changes."""
+    """One line of text about a session, repainted only when it changes."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._content = Content("")
+        self._session: Session | None = None
+
+    def show(self, session: Session) -> None:
+        """Take what the session knows."""
+        self._session = session
+        self.put(self.words(session))
+
+    def words(self, session: Session) -> Content:
+        """What is to be said of the session, in as many columns as there are."""
+        raise NotImplementedError
+
+    def on_resize(self) -> None:
+        """What stands at the right edge goes along with it; with more room, more fits."""
+        if self._session is not None:
+            self.show(self._session)
 
     def render(self) -> RenderResult:
         return self._content
@@ -44,8 +59,8 @@ class Bar(Widget):
 class Header(Bar):
     """Program, scenario, algorithm, model and device; on the right progress and what the engine does."""
 
-    def show(self, session: Session) -> None:
-        """Take what the session knows; the least important parts give way on a narrow screen."""
+    def words(self, session: Session) -> Content:
+        """The least important parts give way on a narrow screen."""
         started, settings = session.started, session.settings
         left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
@@ -65,7 +80,7 @@ class Header(Bar):
                 progress = []
         right = [*progress, ("  ", ""), *state]
         gap = max(self.size.width - _width(left) - _width(right) - 1, 1)
-        self.put(Content.assemble(*left, " " * gap, *right))
+        return Content.assemble(*left, " " * gap, *right)
 
 
 def _progress(session: Session) -> list[Part]:
@@ -130,17 +145,15 @@ class PhaseBar(Bar):
     here = ""
     """The phase that is lit."""
 
-    def show(self, session: Session) -> None:
-        """Take the phase of the update on the screen."""
+    def words(self, session: Session) -> Content:
+        """The phase of the update on the screen."""
         if session.loading is not None and session.status is None:
-            self.put(_loading(session.loading.what, session.loading.fraction))
-            return
+            return _loading(session.loading.what, session.loading.fraction)
         update = session.shown
         status = session.status
         if update is None or update.sampled is None:
             self.here = "sample" if status is not None else ""
-            self.put(_phases(self.here, False, "", self.size.width, _NOW))
-            return
+            return _phases(self.here, False, "", self.size.width, _NOW)
         here: str = update.phase
         # The engine names the phase that comes next or is under way; what is shown is the last with a record.
         busy = session.looking is None and status is not None and status.running
@@ -148,7 +161,7 @@ class PhaseBar(Bar):
             here = status.phase
         self.here = here
         ink = _NOW if session.looking is None else _PAST
-        self.put(_phases(here, here == "after", _detail(update), self.size.width, ink))
+        return _phases(here, here == "after", _detail(update), self.size.width, ink)
 
 
 def _loading(what: str, fraction: float) -> Content:

@@ -21,7 +21,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.finder import Finder
 from rlplay.ui.layout import TURNED, Layout, Row
 from rlplay.ui.legend import legend
-from rlplay.ui.messages import CursorMoved
+from rlplay.ui.messages import CursorMoved, Reflowed
 from rlplay.ui.most import told
 from rlplay.ui.narrate import Place
 from rlplay.ui.numbers import short
@@ -206,6 +206,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         """A new width breaks the lines elsewhere; the cursor stays in sight."""
         self._lay_out()
         self._reveal_cursor()
+        self.post_message(Reflowed())
 
     @property
     def title_room(self) -> int:
