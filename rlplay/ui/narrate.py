@@ -112,12 +112,15 @@ def narrate_problem(problem: str, place: Place) -> Narration:
     return Narration("", past.get(place, END_NEXT), literal(problem))
 
 
-def narrate_undone(update: int, last: int) -> Narration:
-    """The run went back to the end of `update`, and those up to `last` are undone."""
+def narrate_undone(update: int, last: int, settings: str = "") -> Narration:
+    """The run went back to the end of `update`, and those up to `last` are undone, as are changes of `settings`."""
     where = f"the end of update {update}" if update else "the start"
     undone = f"Update {last}" if last == update + 1 else f"Updates {update + 1}–{last}"
+    happened = f"Back at {where}."
+    if last > update:
+        happened += f" {undone} undone (grey in the curves)."
     return Narration(
-        f"Back at {where}. {undone} undone (grey in the curves); settings are as they were then.",
+        f"{happened} Settings went back, too: {settings}." if settings else happened,
         f"`u` plays update {update + 1} again, exactly as before unless you change a setting.",
     )
 

@@ -22,7 +22,7 @@ from rlplay.ui.order import order
 from rlplay.ui.pairs import needs_advantages
 from rlplay.ui.session import Session
 from rlplay.ui.text import literal
-from rlplay.ui.turned import told
+from rlplay.ui.turned import reset, told
 from rlplay.ui.widgets.narrator import Spot
 from rlplay.ui.widgets.tokens import VACANT
 
@@ -137,8 +137,10 @@ def _live(session: Session) -> Narration | None:
         return narrate_asking(len(session.asks))
     if session.runs_on:
         return narrate_run(session.history)
-    if session.undone:
-        return narrate_undone(0 if session.shown is None else session.shown.number, session.undone)
+    if session.undone or session.reset:
+        return narrate_undone(
+            0 if session.shown is None else session.shown.number, session.undone, literal(reset(session.reset))
+        )
     return None
 
 

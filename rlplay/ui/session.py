@@ -32,6 +32,7 @@ from rlplay.trace.settings import changes_until, settings_at
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.narrate import Place
 from rlplay.ui.probing import Probing
+from rlplay.ui.turned import taken_back
 
 KEPT = 12
 """Updates held in memory; older ones are read from the run file again."""
@@ -108,6 +109,7 @@ class Session:
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
         self.notices: list[Notice] = []
         self.turned: list[Changed] = []  # settings changed since the screen last looked
+        self.reset: list[Changed] = []  # settings that went back with the run, until another update is sampled
         self.probing = Probing()
         self.judged: Judged | None = None  # the last answer about a pair
         self.changed: set[str] = {"update", "history", "status"}
@@ -179,6 +181,17 @@ class Session:
     def settings_after(self, number: int) -> dict[str, Any]:
         """The settings that the update after `number` began with, on top of which a branch is changed."""
         return settings_at(self._begun, self._changes, number + 1, "sample")
+
+    @property
+    def turns_at(self) -> list[int]:
+        """The updates in which settings became others."""
+        return sorted({change.update for change in self._changes})
+
+    def undoing(self, number: int) -> list[Changed]:
+        """What going back to the end of update `number` makes of the settings that were changed since."""
+        kept = changes_until(self._changes, number)
+        gone = [each for each in self._changes if isinstance(each, Changed) and not any(each is k for k in kept)]
+        return taken_back(gone, number)
 
     @property
     def finished(self) -> int:
@@ -259,6 +272,8 @@ class Session:
                 self.stopped = ""
                 self._arrived(record.update)
                 self.undone = max(self.undone, record.abandoned if record.abandoned > record.update else 0)
+                self.reset = self.undoing(record.update)
+                self.turned.extend(self.reset)
                 self._changes = changes_until(self._changes, record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
@@ -285,7 +300,7 @@ class Session:
                 self._updates.popitem(last=False)
         update.add(record)
         if isinstance(record, Sampled):
-            self._newest, self.undone = update, 0
+            self._newest, self.undone, self.reset = update, 0, []
         if update is self.shown:
             self.changed.add("update")
 

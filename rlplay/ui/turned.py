@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
+
+import msgspec
 
 from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.settings import shown
@@ -16,6 +18,26 @@ def told(changes: Sequence[Changed]) -> str:
     """A line for each setting, and below those that take hold together the update in which they do."""
     groups = groupby(changes, key=takes_hold)
     return "\n".join(line for since, group in groups for line in (*map(_line, group), f"from update {since} on"))
+
+
+def taken_back(changes: Iterable[Changed], number: int) -> list[Changed]:
+    """What it makes of the settings when a run goes back to the end of update `number`, before these `changes`.
+
+    They come in the order they were made; for each setting that they left another there is one change back.
+    """
+    back: dict[str, Changed] = {}
+    for change in changes:
+        first = back.get(change.name)
+        before = change.previous if first is None else first.value
+        back[change.name] = msgspec.structs.replace(
+            change, update=number + 1, phase="sample", value=before, previous=change.value
+        )
+    return [change for change in back.values() if change.value != change.previous]
+
+
+def reset(changes: Iterable[Changed]) -> str:
+    """The settings that went back with the run, in a line: "Temperature 0.2 → 1 · Clip ε 0.1 → 0.2"."""
+    return " · ".join(map(_line, changes))
 
 
 def _line(change: Changed) -> str:

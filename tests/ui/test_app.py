@@ -140,6 +140,55 @@ async def test_after_going_back_it_says_so_until_it_goes_on():
         assert "undone" not in shown(app.narrator), "an update that had not ended was only given up"
 
 
+def changed(update, value, previous, phase="sample", name="temperature", **also):
+    return Changed(update=update, phase=phase, name=name, value=value, previous=previous, also=also)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([changed(4, 0.2, 1.0)], "Temperature 0.2 → 1"),
+        ([changed(2, 0.5, 1.0), changed(4, 0.2, 0.5)], "Temperature 0.2 → 1"),
+        ([changed(2, 0.5, 1.0), changed(4, 1.0, 0.5)], ""),
+        ([changed(2, 0.5, 1.0), changed(3, 0.1, 0.2, name="epsilon")], "Temperature 0.5 → 1 · Clip ε 0.1 → 0.2"),
+        ([changed(4, "ppo", "grpo", name="algorithm", baseline="value")], "Algorithm ppo → grpo, and 1 more with it"),
+        ([changed(1, 0.5, 1.0)], ""),
+    ],
+)
+async def test_going_back_says_which_settings_went_back_too(changes, said):
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        for number in range(1, 4):
+            source.records([change for change in changes if change.update == number])
+            source.update(number)
+        source.records([change for change in changes if change.update == 4])
+        await settled(pilot)
+        app.clear_notifications()
+        source.records([Rewound(update=0, abandoned=3)])
+        source.status(0)
+        await settled(pilot)
+        words = shown(app.narrator)
+        assert "updates 1 to 3 are undone" in words
+        assert (f"Settings went back, too: {said}." in words) == bool(said), words
+        toasts = [note.message for note in app._notifications]
+        expected = ["\n".join([*said.split(" · "), "from update 1 on"])] if said else []
+        assert toasts == expected, "in a lesson the narrator is the teacher's"
+        source.update(1)
+        await settled(pilot)
+        assert "went back" not in shown(app.narrator)
+
+
+async def test_giving_up_an_update_says_so_where_that_took_a_setting_back():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.update(1)
+        source.records([*synthetic_update(2)[:2], changed(2, 0.1, 0.2, "credit", "epsilon")])
+        source.records([Rewound(update=1, abandoned=1)])
+        source.status(1)
+        await settled(pilot)
+        assert "Back at the end of update 1. Settings went back, too: Clip ε 0.1 → 0.2." in shown(app.narrator)
+
+
 async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
     app, source = playground()
     source._queue = type(source._queue)()

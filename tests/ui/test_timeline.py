@@ -221,3 +221,18 @@ async def test_where_a_replay_stands_is_lit_and_help_says_what_the_marks_mean(tm
         assert isinstance(app.screen, HelpScreen)
         await pilot.press("escape")
         assert isinstance(app.screen, TimelineScreen)
+
+
+async def test_the_question_names_the_settings_that_would_go_back(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        kept(source, tmp_path, 3)
+        source.records([Changed(update=3, phase="update", name="epsilon", value=0.1, previous=0.2)])
+        await opened(pilot)
+        await pilot.press("up", "up", "z")
+        await settled(pilot)
+        assert "Settings go back, too: Clip ε 0.1 → 0.2." in told(app)
+        await pilot.press("down", "z")
+        await settled(pilot)
+        assert "Go back to update 3?" in told(app)
+        assert "Settings" not in told(app)

@@ -16,7 +16,9 @@ from rlplay.trace.text import visible
 from rlplay.ui.legend import LOOKED_AT, TURN_MARKS
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session import Session
+from rlplay.ui.text import literal
 from rlplay.ui.timeline import Timeline
+from rlplay.ui.turned import reset
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
 from rlplay.ui.widgets.updates import Updates
@@ -129,7 +131,10 @@ it, with settings you change, and leaves this one as it is.
             live = "What goes on now. `↑` goes back in time; the engine goes on meanwhile."
             return keyed(live if self._session.source.live else "What the replay shows. `↑` goes back in time.")
         if self._asked == row.number:
-            question = f"Go back to {_called(row.number)}? {_lost(row.number, self._session.finished)}"
+            lost = " ".join(
+                filter(None, (_lost(row.number, self._session.finished), _reset(self._session, row.number)))
+            )
+            question = f"Go back to {_called(row.number)}? {lost}"
             return keyed(f"{question}\n`z` again goes back, any move keeps everything.")
         tokens = "Its answers were not kept, only its numbers." if row.number and not row.tokens else ""
         repeats = self._session.source.live and not row.snapshot
@@ -221,6 +226,12 @@ def _lost(number: int, finished: int) -> str:
         return "No finished update is given up."
     lost = f"Update {finished} is" if number + 1 == finished else f"Updates {number + 1} to {finished} are"
     return f"{lost} given up; what the curves showed of it stays, in grey."
+
+
+def _reset(session: Session, number: int) -> str:
+    """The settings that go back with the run to update `number`."""
+    back = session.undoing(number)
+    return f"Settings go back, too: {literal(reset(back))}." if back else ""
 
 
 def _called(number: int) -> str:
