@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
+from rlplay.trace.metrics import means_the_same
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.settings import takes_hold
 
@@ -57,6 +58,7 @@ class History:
         self._lines: dict[str, _Line] = {}
         self._abandoned: dict[str, list[Series]] = {}
         self._marks: list[tuple[int, Mark]] = []  # with how far back a rewind leaves it
+        self._borders: set[int] = set()
 
     @classmethod
     def of(cls, points: Iterable[tuple[int, str, int, float | None]], marks: Iterable[AnyRecord]) -> History:
@@ -133,6 +135,30 @@ class History:
         """What happened between updates on the live branch, in that order."""
         return [mark for _, mark in self._marks]
 
+    @property
+    def borders(self) -> list[int]:
+        """The updates with which a stage other than the first begins, rising.
+
+        What is trained, and on what, is another thing from there on, and so are most metrics. They lie where the
+        scenario puts them, so a rewind leaves them.
+        """
+        return sorted(self._borders)
+
+    def of_stage(self, name: str) -> Series:
+        """The series of one metric as far as it is the same quantity: since the stage began that is under way."""
+        updates, values = self.series(name)
+        if means_the_same(name):
+            return updates, values
+        following = max(self.series("num_tokens")[0], default=0) + 1
+        start = bisect_left(updates, max((border for border in self._borders if border <= following), default=0))
+        return updates[start:], values[start:]
+
+    @property
+    def settled(self) -> bool:
+        """Whether an update has finished since settings or stage were changed last: all that they compute is there."""
+        changed = max((mark.update for mark in self.marks if mark.kind == "changed"), default=1)
+        return max(self.series("num_tokens")[0], default=0) >= changed
+
     def _cut(self, last: int) -> None:
         for name, line in self._lines.items():
             dropped = line.cut(last)
@@ -155,6 +181,7 @@ class History:
                 text = f"{record.name} {_short(record.previous)} → {_short(record.value)}"
                 self._marks.append((since, Mark(takes_hold(record), text, "changed")))
             case Staged() if record.update > 1:
+                self._borders.add(record.update)
                 self._marks.append((record.update - 1, Mark(record.update, f"stage {record.name}", "changed")))
             case Rewound() if record.abandoned > record.update:
                 self._marks.append((record.update, Mark(record.update, f"rewound from {record.abandoned}", "back")))

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+ROUNDING = 1e-6
+"""What single precision leaves where log-probabilities, or numbers of about 1, should cancel exactly."""
+
 
 @dataclass(frozen=True)
 class Metric:
-    """One scalar per update. A name ending in `/*` stands for a family, such as one mean per reward function."""
+    """One scalar per update. A name ending in `/*` stands for a family, such as one mean per reward function.
+
+    A value smaller than `noise` is 0 but for rounding.
+    """
 
     name: str
     title: str
     formula: str
     unit: str
     reading: str
+    noise: float = 1e-9
 
 
 _ROWS = (
@@ -70,8 +77,8 @@ _ROWS = (
     Metric("loss", "Loss", "mean of the optimizer steps' losses", "",
            "Learning from examples or pairs: lower is better. Learning from rewards: no measure of progress. PPO and "
            "GRPO begin each update with a policy loss of minus the mean advantage, and centred advantages keep that "
-           "near 0. Read the reward there."),
-    Metric("policy_loss", "Policy loss", "the loss without its KL, value and entropy terms", "", ""),
+           "near 0. Read the reward there.", ROUNDING),
+    Metric("policy_loss", "Policy loss", "the loss without its KL, value and entropy terms", "", "", ROUNDING),
     Metric("value_loss", "Value loss", "½ mean max((v−R)², (clip(v)−R)²)", "",
            "The critic's error on the returns that it learns to predict."),
     Metric("explained_variance", "Explained variance", "1 − Var(R − V) / Var(R)", "",
@@ -111,13 +118,13 @@ _ROWS = (
            "What Monte Carlo values cost, on top of the answers that are trained on."),
     Metric("rewards/chosen", "Implicit reward, chosen", "mean of β·Σ(ℓ − ℓʳ) over the chosen answers", "",
            "Without a reference it is β·Σℓ, in SimPO and ORPO β·mean ℓ. It may fall while the margin grows: DPO "
-           "trains only the difference."),
+           "trains only the difference.", ROUNDING),
     Metric("rewards/rejected", "Implicit reward, rejected", "the same over the rejected answers", "",
            "With a reference, below 0 means less likely than the reference finds these answers. Without one (SimPO, "
-           "CPO, ORPO) it is always below 0."),
+           "CPO, ORPO) it is always below 0.", ROUNDING),
     Metric("rewards/margins", "Margin", "mean of implicit reward chosen − rejected", "",
            "Above 0, the chosen answers are ahead on average. Plain DPO never stops widening it; hinge stops at 1, and "
-           "IPO aims at a fixed gap per token."),
+           "IPO aims at a fixed gap per token.", ROUNDING),
     Metric("rewards/accuracies", "Pairs told apart", "share of pairs with a margin above 0", "",
            "Meaningless at the first optimizer step of a stage with a reference: policy and reference are equal, so "
            "every margin is 0 up to rounding."),
@@ -171,6 +178,15 @@ def describe(name: str) -> Metric | None:
     head, _, rest = name.partition("/")
     _, _, tail = rest.rpartition("/")
     return METRICS.get(f"{head}/*/{tail}")
+
+
+def means_the_same(name: str) -> bool:
+    """Whether a metric is the same quantity in every stage of a pipeline, so that its curve may run on.
+
+    Most are not: another loss, other answers, another reward. What is measured on held-out prompts stays, but for the
+    reward, which a stage may put together in another way.
+    """
+    return name == "num_tokens" or (name.startswith("eval_") and name != "eval_reward")
 
 
 def titled(name: str) -> str:

@@ -138,12 +138,13 @@ def narrate_run(history: History) -> Narration:
         ("completions/mean_length", "length", " tokens"),
         ("entropy", "entropy", " nats"),
     ):
-        measured, values = history.series(name)
+        measured, values = history.of_stage(name)
         if values:
             since = f"{number(values[0])} → " if len(values) > 1 else ""
             when = f" (update {measured[-1]})" if measured[-1] < updates[-1] else ""
             parts.append(f"{words} {since}{number(values[-1])}{unit}{when}")
-    return Narration(f"Running. {_count(len(updates), 'update')}: {', '.join(parts)}.", "`space` pauses.")
+    told = f"Running. {_count(len(updates), 'update')}"
+    return Narration(f"{told}: {', '.join(parts)}." if parts else f"{told}.", "`space` pauses.")
 
 
 def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:

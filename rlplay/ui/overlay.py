@@ -15,7 +15,7 @@ from rlplay.ui.plot import Curve, curves
 from rlplay.ui.smooth import told
 from rlplay.ui.themes import RUNS
 from rlplay.ui.timeline import heading
-from rlplay.ui.views import FIRST, SECOND, Source, manner, signs, with_average
+from rlplay.ui.views import FIRST, SECOND, Source, cuts, manner, signs, with_average
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,8 @@ class Overlay:
             updates, values = run.series(self.metric)
             kind = look.kind if len(updates) > 1 else "line"
             if updates:
-                found.append(Curve(updates, values, look.ink, kind, letter=look.letter if len(runs) > 2 else ""))
+                letter = look.letter if len(runs) > 2 else ""
+                found.append(Curve(updates, values, look.ink, kind, letter=letter, cuts=cuts(run, self.metric)))
         return found
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
@@ -89,7 +90,7 @@ class Overlay:
         series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
         marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
         if not series:
-            return "not computed in any of the runs"
+            return "No run has computed it so far."
         return curves(series, marks, size, log, told(smoothing), self._span(), source.room)
 
     def titles(self, _source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:

@@ -98,8 +98,9 @@ class Painter:
             app.inspect()
             app.narrator.narrate(_narration(session), spot(app))
         app.curves.stand(session.standing)
-        if changes & {"update", "history"} and _curves_are_due(session, changes):
-            app.curves.prepare(session.history, session.shown, session.settings_of(session.shown))
+        settings = session.settings_of(session.shown)
+        if changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
+            app.curves.prepare(session.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
             app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]

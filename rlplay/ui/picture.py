@@ -85,14 +85,14 @@ def joined(cells: Iterable[Cell]) -> Content:
     return Content.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
 
 
-def number(value: float, digits: int = 3) -> str:
-    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5; "≈0" for rounding noise.
+def number(value: float, digits: int = 3, noise: float = NOISE) -> str:
+    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5; "≈0" for less than `noise`.
 
     From a thousand on, whole, as long as that is no longer: 12,864.
     """
     if value == 0:
         return "0"
-    if abs(value) < NOISE:
+    if abs(value) < noise:
         return "≈0"
     if 1e3 <= abs(value) < 1e6:
         return f"{value:,.0f}".replace("-", "−")

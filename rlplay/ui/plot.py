@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from textual.content import Content, Span
@@ -18,8 +18,10 @@ from textual.content import Content, Span
 from rlplay.trace.records import Array
 from rlplay.ui.picture import AXIS, NOISE, NOTE, Frame, Picture, Size, number
 
-MISSING, BAND = "$error", "on $primary 10%"
+MISSING, BAND, RULE = "$error", "on $primary 10%", "$border"
 _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
+_SLIVER = 0.01
+"""A side of an axis smaller than this share of the other is lower than a dot."""
 _NICE = np.array([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10])
 
 
@@ -31,7 +33,8 @@ Margins = tuple[int, int]
 class Curve:
     """One series. A "right" curve has its own scale, written on the right; `band` is drawn as value ± band.
 
-    A `letter` stands on it, where curves are too many for their lines to tell them apart.
+    A `letter` stands on it, where curves are too many for their lines to tell them apart. With the updates `cuts` it
+    begins anew: what it measures is another thing from there on. Values smaller than `noise` are 0 but for rounding.
     """
 
     updates: Sequence[int]
@@ -41,6 +44,17 @@ class Curve:
     side: Literal["left", "right"] = "left"
     band: Sequence[float] | None = None
     letter: str = ""
+    cuts: Sequence[int] = ()
+    noise: float = NOISE
+
+
+class _Axis(NamedTuple):
+    """The ends of a scale, and what is written at them; without any extent where all values are 0."""
+
+    low: float
+    high: float
+    bottom: str
+    top: str
 
 
 def curves(
@@ -57,7 +71,7 @@ def curves(
     import plotext
 
     scales = _scales(series, log)
-    labels = [[number(high), number(low)] if high > low else ["", ""] for low, high in scales]
+    labels = [[scale.top, scale.bottom] for scale in scales]
     gutters = [max(each) for each in zip(margins(series, log), room, strict=True)]
     width, height = max(size.width - sum(gutters), 2), max(size.height - 1, 2)
     first, last = span or (min(min(c.updates) for c in series), max(max(c.updates) for c in series))
@@ -72,16 +86,20 @@ def curves(
         unit = _unit(y, scale, log)
         good = np.isfinite(unit)
         notes += [(frame.column(gap), "×", MISSING) for gap in x[~good]]
-        for stretch in np.split(np.arange(len(x)), np.flatnonzero(~good)):
+        edges = None
+        if curve.band is not None:
+            edges = [np.clip(_unit(y + sign * np.asarray(curve.band), scale, log), 0, 1) for sign in (1, -1)]
+        for stretch in np.split(np.arange(len(x)), _breaks(x, good, curve.cuts)):
             run = stretch[good[stretch]]
             if len(run):
                 _draw(x[run], unit[run], curve.kind, index + 1, width)
-        if curve.band is not None:
-            edges = [np.clip(_unit(y + sign * np.asarray(curve.band), scale, log), 0, 1) for sign in (1, -1)]
-            wide = good & np.isfinite(edges).all(axis=0)
-            bands += _band(frame, x[wide], [edge[wide] for edge in edges], height) if wide.any() else []
+            if edges is not None and len(run):
+                wide = run[np.isfinite([edge[run] for edge in edges]).all(axis=0)]
+                bands += _band(frame, x[wide], [edge[wide] for edge in edges], height) if len(wide) else []
     _letters(frame, series, [scales[curve.side == "right"] for curve in series], log)
     rows = _rows(plotext.build(), [curve.style for curve in series])
+    for cut in sorted({cut for curve in series for cut in curve.cuts if first < cut <= last}):
+        rows = [_ruled(row, frame.column(cut - 0.5) - frame.left) for row in rows]
     left, right = ([top, *[""] * (height - 2), bottom] for top, bottom in labels)
     # Two scales take the colours of their curves; one is as quiet as the other axis.
     inks = {c.side: c.style for c in reversed(series)} if all(map(any, labels)) else {"left": AXIS, "right": AXIS}
@@ -98,10 +116,13 @@ def curves(
 
 def margins(series: Sequence[Curve], log: bool = False) -> Margins:
     """Cells that the labels take to the left and to the right of the series."""
-    left, right = (
-        max(len(number(end)) for end in scale) + 1 if scale[1] > scale[0] else 0 for scale in _scales(series, log)
-    )
+    left, right = (max(len(scale.top), len(scale.bottom)) + 1 if scale.bottom else 0 for scale in _scales(series, log))
     return left, right
+
+
+def _breaks(x: Array, good: Array, cuts: Sequence[int]) -> list[int]:
+    """The indices at which another stretch of the curve begins: at a gap, and where it is cut."""
+    return sorted({*np.flatnonzero(~good).tolist(), *np.searchsorted(x, np.asarray(cuts, dtype=float)).tolist()})
 
 
 def _room(frame: Frame, ends: tuple[str, str], notes: Iterable[tuple[int, str, str]], length: int) -> int:
@@ -143,7 +164,7 @@ def _draw(x: Array, y: Array, kind: str, colour: int, width: int) -> None:
         plotext.plot(x.tolist(), y.tolist(), marker="braille", color=colour)
 
 
-def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[tuple[float, float]], log: bool) -> None:
+def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[_Axis], log: bool) -> None:
     """A letter on each curve that has one, in a column of its own as long as there are some."""
     import plotext
 
@@ -159,6 +180,8 @@ def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[tuple[float
             column = _free(columns, (place + 0.5) / len(lettered), taken)
             taken.add(column)
             at = float(np.clip(frame.x(column), x[0], x[-1]))
+            if curve.cuts:  # between two stretches there is no curve
+                at = float(x[np.abs(x - at).argmin()])
             plotext.scatter([at], [float(np.interp(at, x, y[good]))], marker=curve.letter, color=index + 1)
 
 
@@ -187,21 +210,37 @@ def _rows(ansi: str, styles: Sequence[str]) -> list[Content]:
     ]
 
 
-def _scales(series: Sequence[Curve], log: bool) -> list[tuple[float, float]]:
+def _ruled(row: Content, column: int) -> Content:
+    """The row with a piece of an upright line in this column, where there is nothing else."""
+    return Content.assemble(row[:column], ("┊", RULE), row[column + 1 :]) if row.plain[column] == " " else row
+
+
+def _scales(series: Sequence[Curve], log: bool) -> list[_Axis]:
     """The scale on the left and the one on the right."""
     return [_scale([c for c in series if c.side == side], log) for side in ("left", "right")]
 
 
-def _scale(series: Sequence[Curve], log: bool) -> tuple[float, float]:
-    """The ends of the axis: zero and a round number, or powers of ten. A band is cut where the axis ends."""
-    values = np.concatenate([np.asarray(c.values, dtype=float) for c in series] or [np.zeros(0)])
+def _scale(series: Sequence[Curve], log: bool) -> _Axis:
+    """The ends of the axis: zero and a round number, or powers of ten. A band is cut where the axis ends.
+
+    What rounding leaves of 0 is no reason for a scale, nor is a side too small to be seen: it is written ≈0.
+    """
+    every = [(np.asarray(c.values, dtype=float), c.noise) for c in series]
+    values = np.concatenate([np.where(np.abs(y) < noise, 0.0, y) for y, noise in every] or [np.zeros(0)])
     values = values[np.isfinite(values) & ((values >= NOISE) | (not log))]
     if not len(values):
-        return 0.0, 0.0
+        return _Axis(0.0, 0.0, "", "")
     low, high = float(values.min()), float(values.max())
     if log:
-        return 10.0 ** math.floor(math.log10(low)), 10.0 ** (math.floor(math.log10(high)) + 1)
-    return -_nice(-low) if low < 0 else 0.0, _nice(high) if high > 0 else 0.0
+        low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** (math.floor(math.log10(high)) + 1)
+        return _Axis(low, high, number(low), number(high))
+    if low == high == 0:
+        return _Axis(0.0, 0.0, "≈0" if any(np.any(y) for y, _ in every) else "0", "")
+    ends = -_nice(-low) if -low > _SLIVER * high else 0.0, _nice(high) if high > -_SLIVER * low else 0.0
+    bottom, top = (
+        number(end) if end or not value else "≈0" for end, value in zip(ends, (min(low, 0), max(high, 0)), strict=True)
+    )
+    return _Axis(*ends, bottom, top)
 
 
 def _nice(value: float) -> float:
@@ -209,9 +248,10 @@ def _nice(value: float) -> float:
     return float(min(nice for nice in _NICE if nice * power >= value * (1 - 1e-9)) * power)
 
 
-def _unit(values: Array, scale: tuple[float, float], log: bool) -> Array:
-    low, high = scale
+def _unit(values: Array, scale: _Axis, log: bool) -> Array:
+    low, high = scale.low, scale.high
     with np.errstate(invalid="ignore", divide="ignore"):
         if log and low:  # what is not positive lies infinitely far below, and so does what rounding leaves of zero
             return np.asarray(np.log(np.where(values < NOISE, 0.0, values) / low) / np.log(high / low))
-        return np.asarray((values - low) / (high - low or 1.0))
+        unit = np.asarray((values - low) / (high - low or 1.0))
+        return np.where(np.isfinite(unit), np.clip(unit, 0, 1), unit)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from typing import Any, Literal, Protocol
 
 from textual.content import Content
 
 from rlplay.trace.history import History, Mark
-from rlplay.trace.metrics import describe, titled
+from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.legend import TURN_MARKS
-from rlplay.ui.picture import Picture, Size, number
+from rlplay.ui.picture import NOISE, Picture, Size, number
 from rlplay.ui.plot import Curve, Margins, curves
 from rlplay.ui.smooth import smoothed, told
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "No data yet: press `u` for the first update."
+NEXT_UPDATE = "No data yet: press `u` for the next update."
+"""Of what the stage or the settings that have just begun may compute."""
+ENDS_BEFORE = "The recording ends before an update has computed this."
+NOT_COMPUTED = "Not computed by this algorithm with these settings."
 NO_UPDATE = "This recording holds no finished update."
-NOT_MEASURED = "No update so far has measured this."
+SHADE = " · shade ±1 std"
 VALUE = "bold $foreground"
 GHOSTS = 2
 """Abandoned branches drawn beside the live one."""
@@ -46,6 +52,14 @@ class Source:
     def coming(self, words: str) -> str:
         """What an empty panel says: with what key its plot comes, in an empty recording that none does."""
         return words if self.history.series("num_tokens")[0] or not self.replayed else NO_UPDATE
+
+    def missing(self) -> str:
+        """Why there is no point of a metric: no update yet, none since what is computed changed, or it is not."""
+        if not self.history.series("num_tokens")[0]:
+            return self.coming(NOTHING_YET)
+        if self.history.settled:
+            return NOT_COMPUTED
+        return ENDS_BEFORE if self.replayed else NEXT_UPDATE
 
 
 class View(Protocol):
@@ -111,7 +125,8 @@ class Lines:
         estimators = [_estimator(trace, source) for trace in self.traces]
         branches = len(source.history.abandoned(self.traces[0].metric))
         versions = [source.history.version(name) for name in self.metrics]
-        return versions, source.history.marks, estimators, branches, source.span
+        missing = None if any(source.history.series(name)[0] for name in self.metrics) else source.missing()
+        return versions, source.history.marks, estimators, branches, source.span, missing
 
     def series(self, source: Source) -> list[Curve]:
         series = []
@@ -119,15 +134,18 @@ class Lines:
             updates, values = source.history.series(trace.metric)
             if len(updates):
                 band = _aligned(updates, *source.history.series(trace.band)) if trace.band else None
-                series.append(Curve(updates, values, style, trace.kind, trace.side, band))
+                breaks, noise = cuts(source.history, trace.metric), _noise(trace, source)
+                series.append(Curve(updates, values, style, trace.kind, trace.side, band, cuts=breaks, noise=noise))
         # What was rewound away stays in sight, to compare with.
-        given_up = source.history.abandoned(self.traces[0].metric)[-GHOSTS:]
-        return [*series, *(Curve(updates, values, GHOST, "dotted") for updates, values in given_up)]
+        first = self.traces[0]
+        given_up = source.history.abandoned(first.metric)[-GHOSTS:]
+        breaks, noise = cuts(source.history, first.metric), _noise(first, source)
+        return [*series, *(Curve(*each, GHOST, "dotted", cuts=breaks, noise=noise) for each in given_up)]
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = self.series(source)
         if not series:
-            return NOT_MEASURED if source.history.series("num_tokens")[0] else source.coming(NOTHING_YET)
+            return source.missing()
         series = [each for curve in series for each in with_average(curve, smoothing)]
         return curves(series, signs(source.history.marks), size, log, told(smoothing), source.span, source.room)
 
@@ -140,19 +158,21 @@ class Lines:
         ]
         head, *others = parts if known[0] else [Content(""), *parts]
         when = "" if cursor is None else f" at {cursor}"
-        above = Content.assemble(f"{self.title} ", head, when, manner(log, smoothing))
+        shade = SHADE if any(source.history.series(trace.band)[0] for trace in self.traces if trace.band) else ""
+        above = Content.assemble(f"{self.title} ", head, when, manner(log, smoothing), shade)
         return above.rstrip(), Content("").join(others)
 
     def _legend(self, trace: Trace, style: str, source: Source, cursor: int | None) -> Content:
         glyph = f"{_GLYPHS[trace.kind]} " if len(self.traces) > 1 else ""
         label = f"{trace.label} " if trace.label else ""
+        noise = _noise(trace, source)
         updates, values = source.history.series(trace.metric)
         if cursor is not None:
             at = dict(zip(updates, values, strict=True)).get(cursor)
-            return Content.assemble((glyph, style), label, ("–" if at is None else number(at), VALUE))
+            return Content.assemble((glyph, style), label, ("–" if at is None else number(at, noise=noise), VALUE))
         unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
         kind = f" · {_estimator(trace, source)}" if _estimator(trace, source) else ""
-        latest = number(values[-1]) if len(values) else "–"
+        latest = number(values[-1], noise=noise) if len(values) else "–"
         newest = source.history.series(self.traces[0].metric)[0]
         when = f" (update {updates[-1]})" if updates and newest and updates[-1] < newest[-1] else ""
         return Content.assemble((glyph, style), label, (latest, VALUE), unit, kind, when)
@@ -175,11 +195,13 @@ def manner(log: bool, smoothing: float) -> str:
 def with_average(curve: Curve, smoothing: float) -> list[Curve]:
     """The curve, or where it is smoothed, its values in grey and their moving average over them.
 
-    Points stay as they are, and what was rewound away does.
+    Points stay as they are, and what was rewound away does. Where the curve is cut, the average begins anew.
     """
     if not smoothing or curve.kind == "points" or curve.style == GHOST:
         return [curve]
-    average = replace(curve, values=smoothed(curve.values, smoothing), band=None)
+    ends = [0, *(bisect_left(curve.updates, cut) for cut in curve.cuts), len(curve.updates)]
+    parts = (smoothed(curve.values[start:end], smoothing) for start, end in pairwise(ends))
+    average = replace(curve, values=list(chain.from_iterable(parts)), band=None)
     return [replace(curve, style=GHOST, letter=""), average]
 
 
@@ -193,16 +215,17 @@ KL = Lines(
     "KL",
     (
         Trace("kl", "to reference", estimator_of="kl_estimator"),
-        Trace("kl_old", "to old policy", "dotted", estimator="k3"),
+        Trace("kl_old", "to old policy", "dotted", "right", estimator="k3"),
     ),
 )
 STEP_KL = Lines(
     "KL",
     (
         Trace("kl", "to reference", estimator_of="kl_estimator"),
-        Trace("kl_old_exact", "of a step", "dotted", estimator="exact"),
+        Trace("kl_old_exact", "of a step", "dotted", "right", estimator="exact"),
     ),
 )
+"""The two may differ by orders of magnitude: each has a scale, so that neither is flattened by the other."""
 LENGTH = Lines(
     "Length",
     (Trace("completions/mean_length"), Trace("entropy", "entropy", "dotted", "right")),
@@ -236,6 +259,23 @@ SCORES = (
 def _estimator(trace: Trace, source: Source) -> str:
     """How the metric is estimated; empty if it is not, or as long as no settings are known."""
     return str(source.settings.get(trace.estimator_of, trace.estimator))
+
+
+def cuts(history: History, metric: str) -> list[int]:
+    """The updates at which a metric's curve begins anew, since it is another quantity in the stage that begins."""
+    return [] if means_the_same(metric) else history.borders
+
+
+def _noise(trace: Trace, source: Source) -> float:
+    """How small a value of the metric is 0 but for rounding."""
+    if _estimator(trace, source) in (
+        "k1",
+        "full",
+        "exact",
+    ):  # means of differences of log-probabilities, not of their squares
+        return ROUNDING
+    row = describe(trace.metric)
+    return NOISE if row is None else row.noise
 
 
 def _unit(trace: Trace) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed, Finished, Rewound
+from rlplay.trace.records import Changed, Finished, Rewound, Staged
 from tests.recorded import synthetic_evaluated, synthetic_update
 
 
@@ -113,3 +113,29 @@ def test_the_extent_of_a_run_is_that_of_all_its_numbers():
     assert history.extent() == (0, 6)
     history.add(Rewound(update=2, abandoned=6))
     assert (history.extent(), history.extent(1)) == ((0, 2), (0, 6))
+
+
+def test_borders_between_stages_stay_where_the_scenario_put_them():
+    history = History()
+    for number in range(1, 6):
+        if number in (1, 4):
+            history.add(Staged(update=number, index=number // 4, stages=2, name="next", settings={}))
+        history.add(synthetic_update(number)[-1])
+    assert history.borders == [4], "the first stage borders on none"
+    history.add(Rewound(update=1, abandoned=5))
+    assert history.borders == [4], "what was rewound away is still cut there"
+    assert not [mark for mark in history.marks if mark.kind == "changed"]
+
+
+def test_numbers_are_settled_once_an_update_has_finished_under_the_settings():
+    history = lived(1, 2)
+    assert history.settled
+    history.add(Changed(update=3, phase="sample", name="algorithm", value="ppo", previous="grpo"))
+    assert not history.settled
+    history.add(synthetic_update(3)[-1])
+    assert history.settled
+    history.add(Staged(update=4, index=1, stages=2, name="next", settings={}))
+    assert not history.settled
+    history.add(synthetic_evaluated(4))
+    assert not history.settled, "held-out answers are no update"
+    assert not History().settled

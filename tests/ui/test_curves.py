@@ -103,7 +103,7 @@ async def test_borders_name_the_latest_values():
     app = Host(history, live)
     async with app.run_test(size=(160, 12)):
         reward, kl, ratio, length = app.panels
-        assert title(reward) == f"Reward ━ {history.latest('reward'):.3g}"
+        assert title(reward) == f"Reward ━ {history.latest('reward'):.3g} · shade ±1 std", "the band has a name"
         assert subtitle(reward) == "• held out 0.432 (update 5)", "it is not the newest update's"
         assert title(kl) == f"KL ━ to reference {history.latest('kl'):.3g} · k3"
         assert subtitle(kl) == f"┅ to old policy {history.latest('kl_old'):.3g} nats · k3"
@@ -196,7 +196,7 @@ async def test_the_cursor_moves_in_all_panels_and_shows_the_values_there():
         reward, kl, _, length = app.panels
         reward.focus()
         await pilot.press("left", "left", "left")
-        assert title(reward) == f"Reward ━ {history.series('reward')[1][5]:.3g} at 6", (
+        assert title(reward).startswith(f"Reward ━ {history.series('reward')[1][5]:.3g} at 6"), (
             "with as many digits as without a cursor"
         )
         assert title(kl).endswith("at 6")
@@ -326,9 +326,12 @@ def _draw(*given):
 
 @pytest.mark.parametrize("size", [(160, 12), (120, 9), (120, 20), (100, 20), (80, 20)])
 async def test_an_update_has_the_same_place_in_all_panels(size):
+    class Filled(Host):
+        CSS = "CurvePanels { height: 1fr; }"
+
     history, live = recorded()
     history.add(synthetic_evaluated(0))
-    app = Host(history, live)
+    app = Filled(history, live)
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
         assert columns(app) == {column for column in columns(app) if column[0] == (0, 8)}
@@ -371,7 +374,7 @@ async def test_what_was_rewound_away_stays_in_sight():
         assert axis.split() == ["1", "↶", "8"], "not the mark of a change"
         grey = "".join(content.plain[span.start : span.end] for span in content.spans if span.style == GHOST)
         assert any("\u2801" <= character <= "\u28ff" for character in grey)
-        assert title(app.panels[0]) == f"Reward ━ {history.series('reward')[1][2]:.3g}"
+        assert title(app.panels[0]).startswith(f"Reward ━ {history.series('reward')[1][2]:.3g} ·")
 
 
 async def test_what_was_done_stays_in_sight_at_the_start_too():
@@ -397,7 +400,7 @@ async def test_a_run_with_numbers_that_are_none_is_still_drawn():
     app = Host(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
         await pilot.pause()
-        assert title(app.panels[0]) == "Reward ━ nan"
+        assert title(app.panels[0]).startswith("Reward ━ nan ·")
         assert "×" in app.panels[0].render().plain
 
 
@@ -442,3 +445,33 @@ def test_empty_ground_is_quiet(theme, colours, hatched):
     if hatch is not None and hatch.color is not None:
         ground, ink = Color.parse(variables["background"]), Color.from_rich_color(hatch.color)
         assert 1 < contrast(ground, ink) < 1.2
+
+
+async def test_two_kl_of_different_size_have_a_scale_each():
+    history, live = History(), None
+    for number in range(1, 6):
+        finished = synthetic_update(number)[-1]
+        numbers = {**finished.metrics, "kl": 2.0 * number, "kl_old": 0.01 * number}
+        history.add(msgspec.structs.replace(finished, metrics=numbers))
+    app = Host(history, live)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        top = app.panels[1].render().plain.split("\n")[0]
+        assert top.split()[0] == "10"
+        assert top.split()[-1] == "0.05"
+        styles = {str(span.style) for span in app.panels[1].render().spans if span.end <= len(top)}
+        assert {"$primary", "$secondary"} <= styles, "each label in its curve's colour"
+
+
+@pytest.mark.parametrize(("estimator", "written"), [("k1", "≈0"), ("full", "≈0"), ("k3", "2e-7")])
+async def test_a_kl_of_rounding_is_none(estimator, written):
+    history = History()
+    finished = synthetic_update(1)[-1]
+    history.add(msgspec.structs.replace(finished, metrics={**finished.metrics, "kl": 2e-7, "policy_loss": 3e-8}))
+    app = Host(history, None, kl_estimator=estimator)
+    async with app.run_test(size=(160, 12)) as pilot:
+        await pilot.pause()
+        assert title(app.panels[1]) == f"KL ━ to reference {written} · {estimator}"
+        assert app.panels[1].render().plain.split("\n")[0].startswith("2e-7") == (estimator == "k3")
+        app.panels[0].put(single("policy_loss"))
+        assert title(app.panels[0]) == "Policy loss ≈0"

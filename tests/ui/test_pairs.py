@@ -14,7 +14,7 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.pair import paired
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.narrate import narrate, narrate_run
-from rlplay.ui.views import IMITATION, PAIRS, REWARD, SCORES, single
+from rlplay.ui.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, single
 from rlplay.ui.widgets.curves import OVERVIEW, CurvePanels
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled
@@ -128,7 +128,7 @@ async def test_the_curves_are_those_of_pairs_and_a_chosen_one_stays():
         curves.show(history, None, settings("grpo"))
         assert [panel.view for panel in curves.panels[:3]] == list(OVERVIEW[:3])
         assert curves.panels[0].view == REWARD
-        assert str(curves.panels[0].render()) == "No update so far has measured this."
+        assert str(curves.panels[0].render()) == NOT_COMPUTED
 
 
 @pytest.mark.parametrize(

@@ -162,3 +162,34 @@ def test_a_log_histogram_lifts_the_small_bars():
 )
 def test_numbers_are_short(value, text):
     assert number(value) == text
+
+
+def test_what_rounding_leaves_of_zero_does_not_fill_the_plot():
+    for noise, values, written in ((1e-6, [1e-7, -3e-7, 2e-7], "≈0"), (1e-9, [0.0, 0.0, 0.0], "0")):
+        rows = lines(curves([Curve([1, 2, 3], values, "$primary", noise=noise)], [], SIZE))
+        assert [set(row) - {" "} for row in rows[:-2]] == [set()] * (SIZE.height - 2), "a line at the bottom"
+        assert rows[-2].startswith(f"{written} ")
+    rows = lines(curves([Curve([1, 2, 3], [1e-7, 3e-7, 2e-7], "$primary")], [], SIZE))
+    assert rows[0].startswith("3e-7 "), "so small, but not known to be rounding"
+
+
+def test_a_side_too_small_to_see_is_written_as_next_to_nothing():
+    rows = lines(curves([Curve([1, 2, 3], [-0.0004, 0.1, 0.2], "$primary")], [], SIZE))
+    assert (rows[0].split()[0], rows[-2].split()[0]) == ("0.2", "≈0")
+    rows = lines(curves([Curve([1, 2, 3], [0.0004, -0.1, -0.2], "$primary")], [], SIZE))
+    assert (rows[0].split()[0], rows[-2].split()[0]) == ("≈0", "−0.2")
+    rows = lines(curves([Curve([1, 2, 3], [-0.01, 0.1, 0.2], "$primary")], [], SIZE))
+    assert rows[-2].split()[0] == "−0.01"
+
+
+def test_a_cut_curve_leaves_its_band_and_its_letter_on_its_stretches():
+    updates = [*range(1, 11), *range(31, 41)]
+    curve = Curve(updates, [0.1] * 10 + [0.9] * 10, "$primary", band=[0.05] * 20, letter="A", cuts=[31])
+    for place in ([curve], [curve, Curve([1, 40], [0.5, 0.5], "$secondary", letter="B")]):
+        picture = curves(place, [], Size(60, 12))
+        rows, stride = lines(picture), 61
+        apart = range(picture.frame.column(11) + 1, picture.frame.column(30))
+        assert not any("A" in row[apart.start : apart.stop] for row in rows[:-1])
+        shaded = {span.start % stride for span in picture.content.spans if str(span.style) == BAND}
+        assert shaded
+        assert not shaded & set(apart), "there is no curve to shade"

@@ -14,11 +14,11 @@ from textual.message import Message
 from textual.widget import Widget
 
 from rlplay.trace.history import History
+from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.legend import LOOKED_AT
 from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.pairs import learns_from_answers
 from rlplay.ui.picture import CURSOR, Picture, Size, marked
 from rlplay.ui.plot import BAND, Margins, margins
 from rlplay.ui.ratios import Ratios
@@ -66,7 +66,8 @@ under the cursor are never smoothed.
 `esc` goes back to the latest values.
 
 Marks stand below updates: ◆ where a changed setting first made a difference, ↶ where the run went back to, ↷ where it
-went on after it had ended. Put the cursor on one to read what it was. While an older update is on the screen,
+went on after it had ended. Put the cursor on one to read what it was. Where a stage begins, at ┊, curves begin anew:
+they measure another loss, other answers or another reward. While an older update is on the screen,
 {LOOKED_AT} stands below it and its column is lit.
 Grey dots are what the run did before it went back. × marks a value that was not a number. The shade around a mean is
 one standard deviation to each side.
@@ -314,9 +315,10 @@ def _fitting(words: Content, room: int) -> Content:
 
 def _overview(settings: dict[str, Any]) -> tuple[View, ...]:
     """What there is to see of an algorithm."""
-    if learns_from_answers(settings):
-        return {"sft": IMITATION, "reward": SCORES}.get(settings["loss_type"], PAIRS)
-    return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
+    kind = kind_of(settings)
+    if kind in REWARDED:
+        return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
+    return IMITATION if kind == "imitation" else SCORES if kind == "reward model" else PAIRS
 
 
 class CurvePanels(Widget):
@@ -345,6 +347,10 @@ class CurvePanels(Widget):
         """Draw the run so far and the update looked at, in which `settings` held."""
         self.prepare(history, live, settings)
         self.draw_all()
+
+    def fit(self, settings: dict[str, Any]) -> bool:
+        """Whether the panels offer what there is to see under these settings."""
+        return self.panels[0].overview == _overview(settings)
 
     def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Have `draw_next` draw the run so far, a panel at a time."""
