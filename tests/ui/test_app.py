@@ -129,7 +129,7 @@ async def test_after_going_back_it_says_so_until_it_goes_on():
         source.records([Rewound(update=0, abandoned=2)])
         source.status(0)
         await settled(pilot)
-        assert "Updates 1–3 undone (grey in the curves); settings are as they were then." in shown(app.narrator)
+        assert "Updates 1–3 undone (grey in the curves)." in shown(app.narrator)
         assert "u plays update 1 again" in shown(app.narrator)
         source.update(1)
         await settled(pilot)
@@ -168,7 +168,7 @@ async def test_going_back_says_which_settings_went_back_too(changes, said):
         source.status(0)
         await settled(pilot)
         words = shown(app.narrator)
-        assert "updates 1 to 3 are undone" in words
+        assert "Updates 1–3 undone" in words
         assert (f"Settings went back, too: {said}." in words) == bool(said), words
         toasts = [note.message for note in app._notifications]
         expected = ["\n".join([*said.split(" · "), "from update 1 on"])] if said else []
