@@ -184,7 +184,7 @@ def algorithms(name: str | None) -> None:
     columns = [("NAME", "TITLE", "AFTER", "PAPER")]
     columns += [(p.name, p.title, p.after or "–", p.paper) for p in PRESETS.values()]
     widths = [max(map(len, column)) + 2 for column in zip(*columns, strict=True)]
-    sentences = ["", *(p.changes for p in PRESETS.values())]
+    sentences = ["", *(p.explained for p in PRESETS.values())]
     for row, sentence in zip(columns, sentences, strict=True):
         _echo("".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
         if sentence:
@@ -200,7 +200,10 @@ def _written_out(name: str) -> Iterator[str]:
 
     settings, preset = resolve({"algorithm": name}), PRESETS[name]
     yield f"{preset.title}   {preset.paper}"
-    yield f"{preset.changes}\n"
+    yield preset.changes
+    if preset.differs:
+        yield preset.differs
+    yield ""
     for left, right in terms(settings).items():
         yield f"  {equation(left, right)}"
     if called := trainer(settings):

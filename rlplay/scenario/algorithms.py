@@ -13,7 +13,10 @@ from rlplay.scenario.preference_algorithms import PREFERENCE_ALGORITHMS
 
 @dataclass(frozen=True)
 class Preset:
-    """One named algorithm: its axes, where it was published and what it changes against the preset `after`."""
+    """One named algorithm: its axes, where it was published and what it changes against the preset `after`.
+
+    `differs` says in a sentence where the axes, or a setting that they leave alone, are not the paper's.
+    """
 
     name: str
     title: str
@@ -21,6 +24,12 @@ class Preset:
     after: str | None
     changes: str
     axes: dict[str, Any]
+    differs: str = ""
+
+    @property
+    def explained(self) -> str:
+        """What it changes, and where it is not as published."""
+        return f"{self.changes} {self.differs}".rstrip()
 
 
 _NEUTRAL: dict[str, Any] = {
@@ -60,6 +69,7 @@ _CLIPPED = _CRITIC | {"scale_rewards": "whiten", "num_iterations": 4, "num_minib
 _GROUP = _NEUTRAL | {"baseline": "group_mean", "scale_rewards": "group"}
 _BY_ANSWER = {"aggregation": "seq_mean_token_mean"}
 _TWO_STEPS = {"num_minibatches": 2}
+_NO_KL = "Here β is 0, TRL's default; in the paper it is 0.04."
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -99,6 +109,7 @@ PRESETS: dict[str, Preset] = {
             "Takes several steps on each batch, with a KL penalty to the old policy whose weight adapts.",
             _CLIPPED | {"surrogate": "ratio", "kl_placement": "loss", "kl_anchor": "old", "beta": 1.0,
                         "kl_ctrl": "ppo"},
+            "Here target_kl is 0.1; the paper's targets are 0.003 to 0.03.",
         ),
         Preset(
             "ppo", "PPO-clip", "Schulman et al. 2017, arXiv:1707.06347", "ppo-penalty",
@@ -115,6 +126,7 @@ PRESETS: dict[str, Preset] = {
             "rlhf-ppo", "PPO for RLHF", "Ziegler et al. 2019, arXiv:1909.08593", "ppo",
             "PPO-clip, with the KL to the reference subtracted from each token's reward.",
             _CLIPPED | {"kl_placement": "reward", "kl_estimator": "k1", "beta": 0.05},
+            "Here β stays 0.05, as in TRL's PPO; the paper's adapts to a KL target (kl_ctrl=ziegler).",
         ),
         Preset(
             "rloo", "RLOO", "Ahmadian et al. 2024, arXiv:2402.14740", "rlhf-ppo",
@@ -132,12 +144,14 @@ PRESETS: dict[str, Preset] = {
             "grpo", "GRPO", "Shao et al. 2024, arXiv:2402.03300", "ppo",
             "Needs no value head: the answers to one prompt are compared with each other.",
             _GROUP | _BY_ANSWER | {"kl_placement": "loss"},
+            _NO_KL,
         ),
         Preset(
             "grpo-process", "GRPO with process rewards", "Shao et al. 2024, arXiv:2402.03300, section 4.1.3", "grpo",
             "Rewards each reasoning step: a token's advantage is the sum of the normalised scores from its step on.",
             _NEUTRAL | _BY_ANSWER | {"reward_stream": "process_normalized", "returns": "to_go",
                                      "kl_placement": "loss"},
+            _NO_KL,
         ),
         Preset(
             "dr-grpo", "Dr. GRPO", "Liu et al. 2025, arXiv:2503.20783", "grpo",
@@ -195,8 +209,8 @@ PRESETS: dict[str, Preset] = {
                                      "scale_rewards": "batch", "kl_placement": "loss"},
         ),
         *(
-            Preset(name, title, paper, after, changes, _NEUTRAL | axes)
-            for name, title, paper, after, changes, axes in PREFERENCE_ALGORITHMS
+            Preset(name, title, paper, after, changes, _NEUTRAL | axes, differs)
+            for name, title, paper, after, changes, axes, differs in PREFERENCE_ALGORITHMS
         ),
     )
 }  # fmt: skip

@@ -158,7 +158,7 @@ def test_where_there_is_no_advantage_a_geometric_ratio_is_bounded_below_as_for_a
     torch.testing.assert_close(whole, wanted.mean(-1, keepdim=True).expand(3, 4))
 
 
-@pytest.mark.parametrize("change", [[19.0, 19.0, 1.0], [-9.0, -8.0, -7.0], [50.0, -50.0, 0.5], [-60.0, -1.0, 0.0]])
+@pytest.mark.parametrize("change", [[19.0, 19.0, 1.0], [-9.0, -8.0, -7.0], [50.0, -30.0, 0.5], [-60.0, -1.0, 0.0]])
 @pytest.mark.parametrize("advantage", [1.5, 0.0, -0.5])
 def test_vespos_weight_of_a_ratio_beyond_its_bounds_is_that_at_the_bound(change: list[float], advantage: float) -> None:
     """Token log-ratios are held to ±20, their sum to [log 1e-8, 20]: beyond, e^W would over- or underflow."""

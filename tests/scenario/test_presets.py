@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +27,29 @@ def test_every_preset_says_what_it_changes_against_one_that_exists(name: str) ->
     if preset.after is not None:
         before = PRESETS[preset.after].axes
         assert before != preset.axes
+
+
+UNLIKE_PUBLISHED = {
+    "grpo": ["0.04", "β is {beta:g}"],
+    "grpo-process": ["0.04", "β is {beta:g}"],
+    "ppo-penalty": ["0.003 to 0.03", "target_kl is {target_kl:g}"],
+    "rlhf-ppo": ["β stays {beta:g}", "kl_ctrl=ziegler"],
+    "ipo": ["averaged over tokens", "sums them"],
+    "simpo": ["2 to 2.5", "γ/β is 0.1 to 0.8", "β is {beta:g} and γ {simpo_gamma:g}"],
+}
+"""What the sentence has to say: the papers' values, and ours as the settings have them."""
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_that_is_not_as_published_says_so_with_both_values(name: str) -> None:
+    preset, settings = PRESETS[name], resolve({"algorithm": name})
+    assert bool(preset.differs) == (name in UNLIKE_PUBLISHED)
+    assert preset.explained.startswith(preset.changes)
+    assert preset.explained.endswith(preset.differs or preset.changes)
+    for words in UNLIKE_PUBLISHED.get(name, []):
+        assert words.format(**msgspec.structs.asdict(settings)) in preset.differs
+    if name == "simpo":
+        assert f"gap of {settings.simpo_gamma / settings.beta:g} nats" in preset.differs
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -3,6 +3,7 @@
 import pytest
 from textual.widgets import Input, OptionList, Static
 
+from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.glossary import TERMS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
@@ -118,6 +119,10 @@ async def test_an_algorithm_is_shown_by_its_equations():
         words = explained(app.screen)
         assert "arXiv:2503.14476 · builds on GRPO" in words
         assert "clip(w, 0.8, 1.28)" in words
+        await pilot.press("escape")
+        await app.perform("glossary", "simpo")
+        await settled(pilot)
+        assert PRESETS["simpo"].differs in explained(app.screen)
 
 
 async def test_where_nothing_is_found_it_says_so():

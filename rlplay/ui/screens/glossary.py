@@ -167,7 +167,8 @@ def _algorithm(name: str) -> list[Content]:
     preset = PRESETS[name]
     after = f" · builds on {PRESETS[preset.after].title}" if preset.after else ""
     equations = (equation(left, right) for left, right in terms(resolve({"algorithm": name})).items())
-    return [Content.styled(f"{preset.paper}{after}", "$text-muted"), *map(Content, equations)]
+    differs = [Content(preset.differs)] if preset.differs else []
+    return [Content.styled(f"{preset.paper}{after}", "$text-muted"), *differs, *map(Content, equations)]
 
 
 def _place(verb: str, argument: Any) -> list[Content]:

@@ -376,7 +376,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         if knob.name != "algorithm":
             return knob.effect
         preset = PRESETS[self.draft.value("algorithm")]
-        return f"{preset.title} ({preset.paper}): {preset.changes}"
+        return f"{preset.title} ({preset.paper}): {preset.explained}"
 
 
 def _refuse() -> None:
