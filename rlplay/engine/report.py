@@ -133,7 +133,7 @@ class Lines(Report):
 
     def outcome(self, outcome: Outcome) -> None:
         self.flush()
-        self._line(f"{self._marks[outcome.passed]} {outcome.text}\n  {outcome.sentence}")
+        self._line(f"{self._marks[outcome.passed]} {outcome.finding}")
 
     def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:  # noqa: ARG002
         self.flush()

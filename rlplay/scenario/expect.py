@@ -3,10 +3,13 @@
 A metric of the run, at an update (`last` if left out), alone or compared with another update:
 
 ```yaml
-- expect: {text: Held-out accuracy ends high, metric: eval_reward, at: last, above: 0.85}
-- expect: {text: Answers grow longer, metric: completions/mean_length, minus: first, above: 4}
+- expect: {text: Held-out reward at the end, metric: eval_reward, at: last, above: 0.85}
+- expect: {text: Answers are ≥ 4 tokens longer, metric: completions/mean_length, minus: first, above: 4}
 - expect: {text: Praise multiplies, metric: rewards/praise/mean, at: 25, ratio_to: 1, above: 10}
 ```
+
+`text` begins a finding that the numbers end: "Praise multiplies: 0.344 → 30.9 (90×, expected > 10×)". It should name
+what is measured; where it names the bound too, the bound is not repeated.
 
 The probability of one token as an answer to the first prompt, before or after the last update:
 
@@ -25,11 +28,12 @@ A bound is `above`, `below` or `equals` (within 0.0001); where several are given
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Protocol
+import re
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from rlplay.trace.metrics import titled
+from rlplay.trace.metrics import describe, titled
 from rlplay.trace.update import Update
 
 TOLERANCE = 1e-4
@@ -57,9 +61,11 @@ class Bounds(msgspec.Struct, frozen=True):
             and (self.equals is None or abs(value - self.equals) <= TOLERANCE)
         )
 
-    def __str__(self) -> str:
-        given = (("above", self.above), ("below", self.below), ("equal to", self.equals))
-        return " and ".join(f"{word} {_written(bound)}" for word, bound in given if bound is not None)
+    @property
+    def given(self) -> list[tuple[str, float]]:
+        """The bounds there are, each with its sign."""
+        signs = ((">", self.above), ("<", self.below), ("=", self.equals))
+        return [(sign, bound) for sign, bound in signs if bound is not None]
 
 
 Point = int | Literal["first", "last"]
@@ -93,12 +99,20 @@ class Expect(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a claim fared. `passed` is None if it was not reached, `value` is None if there is nothing to measure."""
+    """How a claim fared. `passed` is None if it was not reached, `value` is None if there is nothing to measure.
+
+    `found` ends the sentence that `text` begins: the numbers, or why there are none.
+    """
 
     text: str
     passed: bool | None
     value: float | None
-    sentence: str
+    found: str
+
+    @property
+    def finding(self) -> str:
+        """The whole sentence."""
+        return f"{self.text}: {self.found}"
 
 
 def parse_expect(argument: Any) -> Expect:
@@ -126,14 +140,13 @@ def check(expect: Expect, history: Series, update: Update | None) -> Outcome:
     """Whether the claim holds for what has been recorded; what cannot be measured does not hold."""
     try:
         if isinstance(expect.quantity, MetricValue):
-            what, value = _metric(expect.quantity, history)
+            measured = _metric(expect.quantity, history)
         else:
-            what, value = _token(expect.quantity, update)
+            measured = _token(expect.quantity, update)
     except LookupError as error:
-        return Outcome(expect.text, False, None, f"{error.args[0]}: nothing to compare")
-    passed = expect.bounds.hold(value)
-    verdict = "holds" if passed else "does not hold"
-    return Outcome(expect.text, passed, value, f"{what} {_written(value)}; {expect.bounds}: {verdict}")
+        return Outcome(expect.text, False, None, f"{error.args[0]}, so there is nothing to compare")
+    passed = expect.bounds.hold(measured.value)
+    return Outcome(expect.text, passed, measured.value, _found(expect, measured, passed))
 
 
 def not_reached(expect: Expect) -> Outcome:
@@ -141,27 +154,68 @@ def not_reached(expect: Expect) -> Outcome:
     return Outcome(expect.text, None, None, "not reached")
 
 
-def _metric(quantity: MetricValue, history: Series) -> tuple[str, float]:
-    update, value = _point(quantity.metric, quantity.at, history)
-    what = f"{titled(quantity.metric)} at update {update}"
-    if quantity.minus is not None:
-        other, base = _point(quantity.metric, quantity.minus, history)
-        return f"{_change(quantity.metric, (other, base), (update, value))}, a difference of", value - base
-    if quantity.ratio_to is not None:
-        other, base = _point(quantity.metric, quantity.ratio_to, history)
-        if base == 0:
-            raise LookupError(f"{titled(quantity.metric)} at update {other} is 0, which has no multiple")
-        return f"{_change(quantity.metric, (other, base), (update, value))}, a ratio of", value / base
-    return f"{what} is", value
+class _Measured(NamedTuple):
+    """What the bounds are for: a number alone, its difference from `base`, or its ratio to it."""
+
+    value: float
+    now: float
+    base: float | None = None
+    is_ratio: bool = False
+    unit: str = ""
 
 
-def _change(name: str, before: tuple[int, float], after: tuple[int, float]) -> str:
-    (then, base), (now, value) = before, after
-    return f"{titled(name)} from {_written(base)} at update {then} to {_written(value)} at update {now}"
+def _found(expect: Expect, measured: _Measured, passed: bool) -> str:
+    """The numbers as the end of a sentence that the claim's text begins."""
+    unit = f" {measured.unit}" * bool(measured.unit)
+    aside = []
+    if measured.base is not None:
+        aside.append(_change(measured, expect.bounds))
+    # A rise or fall shows in the numbers themselves.
+    unsaid = [bound for _, bound in expect.bounds.given if not _names(expect.text, bound)]
+    if not passed or any(bound != 0 or measured.base is None for bound in unsaid):
+        aside.append(f"expected {_expected(measured, expect.bounds)}")
+    since = "" if measured.base is None else f"{_written(measured.base)} → "
+    return f"{since}{_written(measured.now)}{unit}" + (f" ({', '.join(aside)})" if aside else "")
+
+
+def _change(measured: _Measured, bounds: Bounds) -> str:
+    if measured.is_ratio:
+        return f"{_written(measured.value)}×"
+    same = measured.value == 0 or (bounds.equals == 0 and abs(measured.value) <= TOLERANCE)
+    return "no change" if same else _signed(measured.value)
+
+
+def _expected(measured: _Measured, bounds: Bounds) -> str:
+    written = _signed if measured.base is not None and not measured.is_ratio else _written
+    return " and ".join(f"{sign} {written(bound)}{'×' * measured.is_ratio}" for sign, bound in bounds.given)
+
+
+def _names(text: str, bound: float) -> bool:
+    """Whether a claim's text has the number in it."""
+    return re.search(rf"(?<![\d.]){re.escape(f'{abs(bound):g}')}(?!\d|\.\d)", text) is not None
 
 
 def _written(value: float) -> str:
-    return f"{value:.4g}".replace("-", "−")
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}").replace("-", "−")
+
+
+def _signed(value: float) -> str:
+    return f"+{_written(value)}" if value > 0 else _written(value)
+
+
+def _metric(quantity: MetricValue, history: Series) -> _Measured:
+    _, value = _point(quantity.metric, quantity.at, history)
+    row = describe(quantity.metric)
+    unit = row.unit if row is not None else ""
+    against = quantity.ratio_to if quantity.minus is None else quantity.minus
+    if against is None:
+        return _Measured(value, value, unit=unit)
+    other, base = _point(quantity.metric, against, history)
+    if quantity.ratio_to is None:
+        return _Measured(value - base, value, base, unit=unit)
+    if base == 0:
+        raise LookupError(f"{titled(quantity.metric)} at update {other} is 0, which has no multiple")
+    return _Measured(value / base, value, base, True, unit)
 
 
 def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
@@ -177,13 +231,12 @@ def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
     return int(updates[index]), float(values[index])
 
 
-def _token(quantity: TokenProbability, update: Update | None) -> tuple[str, float]:
-    named = {"token": f"P({quantity.probability!r})", "others": f"P(not {quantity.probability!r})", "all": "Σ P"}
-    what = f"{named[quantity.of]}{f' at position {quantity.position}' if quantity.position else ''}"
+def _token(quantity: TokenProbability, update: Update | None) -> _Measured:
     if quantity.minus is None:
-        return f"{what} {quantity.at} the update is", _mass(quantity, update, after=quantity.at == "after")
+        mass = _mass(quantity, update, after=quantity.at == "after")
+        return _Measured(mass, mass)
     after, before = _mass(quantity, update, after=True), _mass(quantity, update, after=False)
-    return f"{what} from {_written(before)} to {_written(after)} in the update, a difference of", after - before
+    return _Measured(after - before, after, before)
 
 
 def _mass(quantity: TokenProbability, update: Update | None, after: bool) -> float:

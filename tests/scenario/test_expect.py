@@ -52,20 +52,41 @@ def test_metrics(claim: dict[str, Any], value: float, passed: bool) -> None:
     assert (found.value, found.passed) == (pytest.approx(value), passed)
 
 
-def test_the_sentence_says_what_was_seen() -> None:
-    assert outcome(metric="reward", above=0.7).sentence == "Reward at update 10 is 0.75; above 0.7: holds"
-    assert outcome(metric="reward", at=0, minus=10, below=-0.6).sentence == (
-        "Reward from 0.75 at update 10 to 0.25 at update 0, a difference of −0.5; below −0.6: does not hold"
-    )
-    assert outcome(metric="reward", ratio_to=0, above=2).sentence == (
-        "Reward from 0.25 at update 0 to 0.75 at update 10, a ratio of 3; above 2: holds"
-    )
+@pytest.mark.parametrize(
+    ("claim", "finding"),
+    [
+        ({"text": "Reward at the end", "above": 0.7}, "Reward at the end: 0.75 (expected > 0.7)"),
+        ({"text": "Reward ends above 0.7", "above": 0.7}, "Reward ends above 0.7: 0.75"),
+        ({"text": "Reward ends above 0.8", "above": 0.8}, "Reward ends above 0.8: 0.75 (expected > 0.8)"),
+        ({"text": "Not 10.7", "above": 0.7}, "Not 10.7: 0.75 (expected > 0.7)"),
+        ({"text": "It rises", "minus": 0, "above": 0}, "It rises: 0.25 → 0.75 (+0.5)"),
+        ({"text": "It falls", "minus": 0, "below": 0}, "It falls: 0.25 → 0.75 (+0.5, expected < 0)"),
+        ({"text": "It stays", "minus": "last", "equals": 0}, "It stays: 0.75 → 0.75 (no change)"),
+        (
+            {"text": "It falls", "at": 0, "minus": 10, "below": -0.4, "above": -0.6},
+            "It falls: 0.75 → 0.25 (−0.5, expected > −0.6 and < −0.4)",
+        ),
+        ({"text": "It is ≥ 2× as high", "ratio_to": 0, "above": 2}, "It is ≥ 2× as high: 0.25 → 0.75 (3×)"),
+        ({"text": "It multiplies", "ratio_to": 0, "above": 2}, "It multiplies: 0.25 → 0.75 (3×, expected > 2×)"),
+    ],
+)
+def test_an_outcome_reads_as_a_finding(claim: dict[str, Any], finding: str) -> None:
+    assert check(parse_expect({"metric": "reward", **claim}), HISTORY, None).finding == finding
 
 
-def test_the_sentence_has_the_registrys_words() -> None:
-    assert "Length has not" in outcome(metric="completions/mean_length", above=0).sentence
-    assert "Held-out gold score helpful has not" in outcome(metric="eval_gold/helpful/mean", above=0).sentence
-    assert "Reward part a/b, std has not" in outcome(metric="rewards/a/b/std", above=0).sentence
+def test_a_finding_has_the_registrys_unit_and_few_digits() -> None:
+    class Lengths(Numbers):
+        def series(self, name: str) -> tuple[list[int], list[float]]:
+            return [1, 25], [1234.567, 23.456789]
+
+    found = outcome(metric="completions/mean_length", minus="first", below=0, history=Lengths({}))
+    assert found.finding == "It works: 1,235 → 23.5 tokens (−1,211)"
+
+
+def test_what_is_missing_has_the_registrys_words() -> None:
+    assert "Length has not" in outcome(metric="completions/mean_length", above=0).found
+    assert "Held-out gold score helpful has not" in outcome(metric="eval_gold/helpful/mean", above=0).found
+    assert "Reward part a/b, std has not" in outcome(metric="rewards/a/b/std", above=0).found
 
 
 @pytest.mark.parametrize(
@@ -79,13 +100,13 @@ def test_the_sentence_has_the_registrys_words() -> None:
 def test_what_cannot_be_measured_does_not_hold(claim: dict[str, Any], words: str) -> None:
     found = outcome(**claim)
     assert (found.passed, found.value) == (False, None)
-    assert words in found.sentence
+    assert words in found.found
 
 
 def test_a_multiple_of_zero_does_not_hold() -> None:
     found = outcome(metric="reward", ratio_to="first", above=1, history=Numbers({1: 0.0, 2: 3.0}))
     assert found.passed is False
-    assert "no multiple" in found.sentence
+    assert "no multiple" in found.found
 
 
 def test_not_reached_is_neither() -> None:
@@ -159,14 +180,14 @@ def whole_vocabulary(after: list[float]) -> Update:
 )
 def test_probabilities(claim: dict[str, Any], value: float) -> None:
     found = outcome(whole_vocabulary([0.4, 0.3, 0.3]), probability="4", equals=value, **claim)
-    assert found.passed, found.sentence
+    assert found.passed, found.found
     assert found.value == pytest.approx(value, abs=1e-6)
 
 
 def test_a_token_that_was_not_kept_cannot_be_summed() -> None:
     found = outcome(whole_vocabulary([0.4, 0.3, 0.3]), probability="9", above=0)
-    assert "not among the 3 candidates" in found.sentence
-    assert "token 5" in outcome(whole_vocabulary([0.4, 0.3, 0.3]), probability="4", position=5, above=0).sentence
+    assert "not among the 3 candidates" in found.found
+    assert "token 5" in outcome(whole_vocabulary([0.4, 0.3, 0.3]), probability="4", position=5, above=0).found
 
 
 def test_any_recorded_update_can_be_asked() -> None:

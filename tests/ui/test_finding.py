@@ -115,9 +115,9 @@ async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
         await settled(pilot)
         said = app.narrator.render().plain
         assert said.startswith("Look at them.\nupdate 1: Largest credit")
-        assert said.endswith("then the lesson goes on by itself")
+        assert said.endswith("the lesson then continues by itself")
         await pilot.press("m")
-        assert app.narrator.render().plain.startswith("Look at them.\nthe engine runs: update 1 of 9")
+        assert app.narrator.render().plain.startswith("Look at them.\nrunning: update 1 of 9")
 
 
 async def test_rounding_does_not_choose_among_values_that_are_the_same():

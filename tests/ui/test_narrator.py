@@ -287,7 +287,7 @@ async def test_a_number_key_answers_and_the_focus_goes_back():
         narrator.ask("Longer?", ["shorter", "longer"])
         await pilot.press("9", "2")
         assert app.choices == [1]
-        assert "You say: longer" in narrator.render().plain
+        assert "Your prediction: longer" in narrator.render().plain
         assert app.focused is app.query_one("#elsewhere")
         await pilot.press("1")
         assert app.choices == [1]
@@ -313,7 +313,7 @@ async def test_a_question_insists_on_its_answer():
             assert narrator.render().plain.count("▲") == 1
         narrator.action_choose(1)
         narrator.under_way(7, 25)
-        assert "You say: longer" in narrator.render().plain
+        assert "Your prediction: longer" in narrator.render().plain
         assert "update 7 of 25" in narrator.render().plain
 
 
@@ -321,12 +321,12 @@ async def test_what_does_not_fit_is_a_key_away():
     app = Strip()
     async with app.run_test(size=(60, 16)) as pilot:
         narrator = app.query_one(Narrator)
-        claims = [Outcome(f"Claim {n}", True, 1.0, "is what it is; above what it was: holds " * 2) for n in range(8)]
+        claims = [Outcome(f"Claim {n}", True, 1.0, "0.344 → 30.9 (90×, expected > 10×) " * 2) for n in range(8)]
         narrator.say("You said it.", claims, "That was all.")
         await pilot.pause()
         assert "Claim 7" not in narrator.render().plain
         seen = narrator.render().plain
-        assert "t shows the rest" in seen.split("\n")[-1]
+        assert "t next" in seen.split("\n")[-1]
         while narrator.more():
             page = narrator.render().plain
             assert page.count("\n") < narrator.size.height
@@ -386,7 +386,7 @@ async def test_claims_are_shown_with_how_they_fared():
     async with app.run_test(size=(80, 12)):
         narrator = app.query_one(Narrator)
         narrator.say("", [Outcome("Longer", True, 9.5, "is 9.5"), Outcome("Better", False, 0.1, "is 0.1")])
-        assert narrator.render().plain.split("\n")[:2] == ["✓ Longer  is 9.5", "✗ Better  is 0.1"]
+        assert narrator.render().plain.split("\n")[:2] == ["✓ Longer: is 9.5", "✗ Better: is 0.1"]
 
 
 async def test_a_warning_takes_a_line_and_a_colour():

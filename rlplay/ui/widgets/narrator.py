@@ -43,8 +43,9 @@ class Narrator(Widget):
 
 What just happened, with the numbers that were recorded, and what you can do next.
 
-In a lesson it is the teacher: `t` goes on, and shows the rest where not all of it fits. When it asks, predict first:
-press a choice's number or click it; the answer follows once it can be seen.
+In a lesson it is the teacher: `t` plays the next step, and shows the rest where not all of it fits. When it asks,
+predict first: press a choice's number or click it. The answer follows once it can be seen. If you have taken the run
+elsewhere meanwhile, `t` says so and goes back to where the lesson was.
 """
     DEFAULT_CSS = """
     Narrator { height: auto; min-height: 3; max-height: 9; padding: 0 1; border-left: outer $border;
@@ -104,7 +105,7 @@ press a choice's number or click it; the answer follows once it can be seen.
             self._remark = None
             self._show()
 
-    def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` goes on") -> None:
+    def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` next") -> None:
         """A scenario's words, and below them how its claims fared."""
         self._stop_asking()
         results = [_outcome(outcome) for outcome in outcomes]
@@ -123,7 +124,7 @@ press a choice's number or click it; the answer follows once it can be seen.
             ).stylize(KEY, 0, 3)
             for number, choice in enumerate(choices, start=1)
         ]
-        hint = keyed("predict first: press a number", QUIET)
+        hint = keyed(f"Your prediction? Press `1`-`{len(choices)}`", QUIET)
         self._teach([keyed(question, STRONG), Content("  ").join(shown)], hint)
 
     def insist(self) -> None:
@@ -136,9 +137,7 @@ press a choice's number or click it; the answer follows once it can be seen.
     def under_way(self, update: int, target: int) -> None:
         """How far the engine is on the way to where the lesson goes on."""
         if self.teaching:
-            self._below = keyed(
-                f"the engine runs: update {update} of {target}; then the lesson goes on by itself", QUIET
-            )
+            self._below = keyed(f"running: update {update} of {target} · the lesson then continues by itself", QUIET)
             self._show()
 
     def more(self) -> bool:
@@ -161,7 +160,7 @@ press a choice's number or click it; the answer follows once it can be seen.
         if 0 <= choice < len(self._choices):
             said = self._choices[choice]
             self._stop_asking()
-            self._teach([Content.assemble("You say: ", (visible(said), STRONG))], keyed("now watch", QUIET))
+            self._teach([Content.assemble("Your prediction: ", (visible(said), STRONG))], keyed("now watch", QUIET))
             self.post_message(Answered(choice))
 
     def key_choice(self, key: str) -> bool:
@@ -178,7 +177,7 @@ press a choice's number or click it; the answer follows once it can be seen.
         rest = len(lines) - self._top - (room - 1)
         if rest <= 1:
             return Content("\n").join(lines[-room:])
-        more = keyed(f"`t` shows the rest: {rest} more lines", WARN)
+        more = keyed(f"`t` next {rest} lines", WARN)
         return Content("\n").join([*lines[self._top : self._top + room - 1], more])
 
     def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
@@ -245,4 +244,4 @@ def _judged(text: str) -> Content:
 
 def _outcome(outcome: Outcome) -> Content:
     mark, style = {True: ("✓", GOOD), False: ("✗", BAD), None: ("–", QUIET)}[outcome.passed]
-    return Content.assemble((f"{mark} ", style), visible(outcome.text), (f"  {visible(outcome.sentence)}", QUIET))
+    return Content.assemble((f"{mark} ", style), visible(outcome.finding))
