@@ -368,7 +368,7 @@ class RlplayApp(GatedApp):
         elif self.lesson.playing:
             self.notify(self.lesson.waits_for)
         elif self.lesson.finished:
-            self.narrator.release()
+            self.lesson.take_over()
             self.notify(_no_lesson(self.session), markup=False)
         else:
             self.run_worker(self._play(), group="lesson")

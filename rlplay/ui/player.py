@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from rlplay.link.messages import Advance, AnyCommand, Set, Status
 from rlplay.link.messages import Prefer as PreferCommand
@@ -17,11 +17,17 @@ from rlplay.preferences import Played
 from rlplay.scenario.expect import Expect, Outcome
 from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
 from rlplay.trace.records import Choice
+from rlplay.trace.update import PHASES, Phase
 
 REFUSED_AFTER = 20.0
 """Seconds after which a setting that the engine did not take is given up."""
 
-TAKE_OVER = "any key takes over"
+TAKE_OVER = "any key: take over"
+NEXT = "`t` next"
+LAST = "Lesson complete · `l` other lessons"
+
+Place = tuple[int, str]
+"""Updates finished, and the phase that comes next or is under way."""
 
 
 class Stage(Protocol):
@@ -67,6 +73,12 @@ class Player:
         self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
         self._answer: asyncio.Future[int | None] | None = None
         self._playing = False
+        self._left: Place = (0, "sample")  # where the engine stood when the script last spoke
+        self._way: list[Step] = []  # what the script has done since the last update's end
+        self._lowest = 0  # the earliest update gone back to since then
+        self._offered = False
+        self._words: tuple[str, list[Outcome], str] = ("", [], "")
+        self._colour: Any = None
 
     @property
     def finished(self) -> bool:
@@ -93,12 +105,14 @@ class Player:
     def waits_for(self) -> str:
         """Why it does not go on at once while it is `playing`."""
         if self._target is None:
-            return "The lesson waits for the engine, and goes on by itself."
-        return f"The lesson goes on by itself after update {self._target}; this is update {self._update}."
+            return "Waiting for the engine; the lesson then continues by itself."
+        return f"The lesson continues by itself after update {self._target}; this is update {self._update}."
 
     def heard(self, status: Status) -> None:
         """The engine says where it stands."""
         self._status = status
+        if not self._playing:
+            self._lowest = min(self._lowest, status.update)
         self._tell_how_far()
         for test, future in self._heard:
             if not future.done() and test(status):
@@ -116,14 +130,22 @@ class Player:
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
         if not self._playing:
+            self._let_go_of_colour()
             self._stage.over()
 
     async def play(self) -> None:
-        """Carry out steps up to the next that says something, or until the engine is stopped by hand."""
+        """Carry out steps up to the next that says something, or until the engine is stopped by hand.
+
+        What comes next may not fit where somebody has taken the engine meanwhile: that is said first, and the next
+        call goes back.
+        """
         if self._playing:
             return
         self._playing = True
         try:
+            if self._wandered and not await self._find_back():
+                return
+            self._offered = False
             while not self.finished:
                 step = self._steps[self._at]
                 if isinstance(step, Expect):
@@ -132,8 +154,10 @@ class Player:
                 if self._asked is not None and isinstance(step, Say | Ask):
                     self._reveal([])
                     return
+                before = self._update
                 if not await self._carry_out(step):
                     return
+                self._note(step, before)
                 self._at += 1
                 if isinstance(step, Say):
                     return
@@ -141,6 +165,8 @@ class Player:
                 self._reveal([])
         finally:
             self._playing = False
+            if not self._offered:
+                self._left, self._lowest = self._place, self._update
 
     async def demo(self) -> None:
         """Play hands-free, with time to read, until the end or until somebody takes over."""
@@ -148,6 +174,52 @@ class Player:
         while self.hands_free and not self.finished:
             await self.play()
             await asyncio.sleep(self._pace(self._said))
+        self._let_go_of_colour()
+
+    @property
+    def _place(self) -> Place:
+        return (0, "sample") if self._status is None else (self._status.update, self._status.phase)
+
+    @property
+    def _wandered(self) -> bool:
+        """Whether the engine is elsewhere than the script left it; a run that was stopped goes on to its end."""
+        return self._target is None and not self.finished and self._place != self._left
+
+    def _note(self, step: Step, before: int) -> None:
+        """Keep what leads from the end of the last update to here; `before` is the update before `step`."""
+        if isinstance(step, Rewind) or (isinstance(step, Go) and self._update != before):
+            begun = PHASES.index(cast(Phase, self._place[1]))
+            self._way = [Go("phase", begun)] if begun else []
+        elif isinstance(step, Go | Change | Prefer):
+            self._way.append(step)
+
+    async def _find_back(self) -> bool:
+        """Say where the engine is and offer the way back; when that was offered, take it. True to go on from there."""
+        undone = self._lowest < self._left[0]
+        if not self._offered:
+            self._offered = True
+            on = "`t` start the lesson again" if undone else "`t` back to the lesson"
+            begun = f"The lesson stopped {_where(self._left)}" if self._at else "The lesson begins at the start"
+            lost = ", which is undone" if undone else ""
+            self._stage.say(f"{begun}{lost}. This is {_where(self._place)}.", [], on)
+            return False
+        self._offered = False
+        if undone:
+            self._at, self._asked, self._predictions, self._left, self._way = 0, None, [], (0, "sample"), []
+        await self._rewind(self._left[0])
+        for step in self._way:
+            await self._carry_out(step)
+        if self._at:
+            if self._colour is not None:
+                self._stage.look("lens", self._colour)
+            self._stage.say(*self._words)
+        return not self._at
+
+    def _let_go_of_colour(self) -> None:
+        """After its last word, a lesson's colour gives way to the one that fits the phase."""
+        if self.finished and self._colour is not None:
+            self._colour = None
+            self._stage.look("lens", "auto")
 
     async def _carry_out(self, step: Step) -> bool:
         match step:
@@ -166,6 +238,7 @@ class Player:
             case Rewind():
                 await self._rewind(max(0, self._update - 1) if step.update is None else step.update)
             case Look():
+                self._colour = step.argument if step.verb == "lens" else self._colour
                 self._stage.look(step.verb, step.argument)
         return True
 
@@ -255,9 +328,10 @@ class Player:
         self._say(_verdict(*asked) if asked is not None else "", outcomes, more=not self.finished)
 
     def _say(self, text: str, outcomes: list[Outcome], more: bool) -> None:
-        self._said = " ".join([text, *(outcome.text for outcome in outcomes)])
-        on = TAKE_OVER if self.hands_free else "`t` goes on"
-        self._stage.say(text, outcomes, on if more else "That was the whole lesson; `l` lists the others.")
+        self._said = " ".join([text, *(outcome.finding for outcome in outcomes)])
+        on = TAKE_OVER if self.hands_free else NEXT
+        self._words = text, outcomes, on if more else LAST
+        self._stage.say(*self._words)
 
     @property
     def _update(self) -> int:
@@ -265,12 +339,18 @@ class Player:
 
 
 def _verdict(asked: Ask, choice: int | None) -> str:
-    answer = f"“{asked.choices[asked.answer]}”"
+    told = f"{asked.choices[asked.answer]}. {asked.because}"
     if choice is None:
-        return f"The answer: {answer}. {asked.because}"
-    if choice == asked.answer:
-        return f"✓ You said {answer}, and so it is. {asked.because}"
-    return f"✗ You said “{asked.choices[choice]}”; it is {answer}. {asked.because}"
+        return f"Answer: {told}"
+    return f"✓ Right: {told}" if choice == asked.answer else f"✗ Not quite: {told}"
+
+
+def _where(place: Place) -> str:
+    """A place in words."""
+    update, phase = place
+    if phase == "sample":
+        return f"after update {update}" if update else "at the start"
+    return f"in update {update + 1}, before {phase.upper()}"
 
 
 def _reading_time(text: str) -> float:

@@ -28,11 +28,13 @@ class AppStage:
         self._app.call_later(self._app.perform, verb, argument)
 
     def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
-        """Show a scenario's words."""
+        """Show a scenario's words, and what they speak of."""
+        self._app.session.back_to_live()
         self._app.narrator.say(text, outcomes, hint)
 
     def ask(self, question: str, choices: Sequence[str]) -> None:
-        """Put a question."""
+        """Put a question about what is on the screen now."""
+        self._app.session.back_to_live()
         self._app.narrator.ask(question, choices)
 
     def under_way(self, update: int, target: int) -> None:

@@ -316,7 +316,7 @@ async def test_a_lesson_speaks_asks_and_goes_on():
         assert "Up?" in shown(app.narrator)
         await pilot.press("1")
         await settled(pilot)
-        assert "You said “yes”" in shown(app.narrator)
+        assert "Right: yes. So it is." in shown(app.narrator)
 
 
 async def test_the_lesson_asked_for_while_the_engine_starts_is_played_once_it_is_ready():

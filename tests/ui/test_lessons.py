@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from rlplay import preferences
+from rlplay.link.messages import Rewind
 from rlplay.preferences import Played
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
@@ -49,9 +50,9 @@ async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
         assert lines["flattery"].startswith("✓")
         assert lines["dpo"].startswith("◐")
         assert lines["rlhf"].startswith("○")
-        assert list(lines).index("two-plus-two") < list(lines).index("learn-to-think") < list(lines).index("rlhf")
+        assert list(lines) == ["two-plus-two", "learn-to-think", "flattery", "dpo", "rlhf"], "in teaching order"
         assert lessons.highlighted_option.id == "learn-to-think"
-        assert "It is the one on the screen." in told(screen)
+        assert "This lesson is on the screen." in told(screen)
         lessons.highlighted = list(lines).index("flattery")
         await settled(pilot)
         assert "played to the end, 1 of 1 predicted right" in told(screen)
@@ -97,7 +98,7 @@ async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
         await settled(pilot)
         assert app.lesson.finished
         screen = await opened(pilot, app)
-        assert "It is the one on the screen." not in told(screen)
+        assert "This lesson is on the screen." not in told(screen)
     assert preferences.lessons() == {}
 
 
@@ -143,4 +144,37 @@ async def test_a_run_gone_on_with_has_no_lesson_to_go_on_with():
     app, _ = playground(scenario="learn-to-think")
     async with app.run_test(size=(120, 35)) as pilot:
         screen = await opened(pilot, app)
-        assert "It is the one on the screen." not in told(screen)
+        assert "This lesson is on the screen." not in told(screen)
+
+
+async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_with_it():
+    script = [{"lens": "credit"}, {"say": "One."}, {"say": "Two."}]
+    app, source = playground(script)
+    async with app.run_test(size=(120, 35)) as pilot:
+
+        async def pressed(key: str) -> str:
+            await pilot.press(key)
+            await settled(pilot)
+            return str(app.narrator.render())
+
+        await settled(pilot)
+        assert "One." in await pressed("t")
+        source.update(1)
+        assert "One." not in await pressed("u")
+        assert "The lesson stopped at the start. This is after update 1." in await pressed("t")
+        assert Rewind(0) not in source.commands
+        await pressed("c")
+        await pressed("t")
+        assert Rewind(0) in source.commands
+        source.status(0)
+        await settled(pilot)
+        assert "One." in str(app.narrator.render())
+        assert app.lens_choice == "credit"
+        assert "Two." in await pressed("t")
+        assert app.lens_choice == "credit", "the last words may speak of it"
+        await pressed("t")
+        assert app.lens_choice is None
+        await pressed("c")
+        chosen = app.lens_choice
+        await pressed("t")
+        assert app.lens_choice == chosen, "somebody's own choice stays"

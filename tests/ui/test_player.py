@@ -7,7 +7,8 @@ import pytest
 from rlplay.link.messages import Advance, Rewind, Set, Status
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import parse
-from rlplay.ui.player import TAKE_OVER, Player
+from rlplay.trace.update import PHASES
+from rlplay.ui.player import LAST, TAKE_OVER, Player
 
 LESSON = [
     {"say": "Watch."},
@@ -24,6 +25,9 @@ LESSON = [
 ]
 
 
+BEGUN = {"beta": 0.0}
+
+
 class FakeStage:
     """A screen whose engine does at once what it is told, or nothing at all while `stuck`."""
 
@@ -31,7 +35,7 @@ class FakeStage:
         self.sent, self.looks, self.said, self.asked, self.told = [], [], [], [], []
         self.freed = 0
         self.stuck = False
-        self.status = Status(running=False, update=0, phase="sample", settings={"beta": 0.0}, rewindable=[0])
+        self.status = Status(running=False, update=0, phase="sample", settings=BEGUN, rewindable=[0])
         self.player: Player | None = None
 
     async def send(self, command) -> None:
@@ -41,12 +45,16 @@ class FakeStage:
         match command:
             case Advance():
                 self.tell(running=True)
-                done = command.count if command.until == "update" else 0
-                self.tell(running=False, update=self.status.update + done)
+                update, phase = self.status.update, PHASES.index(self.status.phase)
+                if command.until == "update":
+                    update, phase = update + command.count, 0
+                elif command.until == "phase":
+                    update, phase = update + (phase + command.count) // 5, (phase + command.count) % 5
+                self.tell(running=False, update=update, phase=PHASES[phase])
             case Set(name, value):
                 self.tell(settings={**self.status.settings, name: value})
             case Rewind(update):
-                self.tell(update=update)
+                self.tell(update=update, phase="sample", settings=BEGUN)
 
     def tell(self, **changes) -> None:
         fields = {name: getattr(self.status, name) for name in self.status.__struct_fields__}
@@ -109,9 +117,9 @@ async def test_a_question_waits_for_its_answer_and_is_resolved_by_the_claims_tha
     await task
     assert stage.sent[-1] == Advance("update", 24)
     text, passed, hint = stage.said[-1]
-    assert text == "✗ You said “shorter”; it is “longer”. It pays."
+    assert text == "✗ Not quite: longer. It pays."
     assert passed == [True, False]
-    assert hint == "`t` goes on"
+    assert hint == "`t` next"
 
 
 async def test_a_right_prediction_is_told_so():
@@ -119,9 +127,9 @@ async def test_a_right_prediction_is_told_so():
     task = await settled(player)
     player.answered(1)
     await task
-    assert stage.said[-1][0] == "✓ You said “longer”, and so it is. It pays."
+    assert stage.said[-1][0] == "✓ Right: longer. It pays."
     assert player.finished
-    assert "whole lesson" in stage.said[-1][2]
+    assert stage.said[-1][2] == LAST
 
 
 async def test_a_question_without_claims_is_resolved_at_once():
@@ -216,9 +224,10 @@ async def test_a_demo_plays_to_the_end_and_answers_nobodys_questions():
     player, stage = playing(LESSON)
     await asyncio.wait_for(player.demo(), 2)
     assert player.finished
-    said = ["Watch.", "Scored.", "Longer?", "The answer: “longer”. It pays.", "Again."]
+    said = ["Watch.", "Scored.", "Longer?", "Answer: longer. It pays.", "Again."]
     assert [text for text, _, _ in stage.said] == said
     assert stage.said[0][2] == TAKE_OVER
+    assert stage.looks == [("lens", "probability"), ("lens", "auto")], "at the end the colour is automatic again"
 
 
 async def test_a_demo_ends_when_somebody_takes_over():
@@ -252,3 +261,83 @@ async def test_a_script_without_words_just_ends(script):
     await player.play()
     assert player.finished
     assert stage.said == []
+
+
+WALK = [
+    {"lens": "credit"},
+    {"run": 2},
+    {"set": {"beta": 0.1}},
+    {"phase": 2},
+    {"say": "Scored."},
+    {"phase": 1},
+    {"say": "Credited."},
+]
+
+
+async def test_what_somebody_did_meanwhile_is_said_and_undone_before_a_caption_speaks_of_something_else():
+    player, stage = playing(WALK)
+    await player.play()
+    assert stage.said[-1][0] == "Scored."
+    await stage.send(Advance("update", 3))
+    before = len(stage.sent)
+    await player.play()
+    text, _, hint = stage.said[-1]
+    assert text == "The lesson stopped in update 3, before CREDIT. This is after update 5."
+    assert hint == "`t` back to the lesson"
+    assert len(stage.sent) == before, "nothing is undone before it is agreed to"
+    await stage.send(Advance("update", 1))
+    await player.play()
+    assert stage.sent[before + 1 :] == [Rewind(2), Set("beta", 0.1), Advance("phase", 2)], "by the way it came"
+    assert stage.looks == [("lens", "credit")] * 2
+    assert stage.said[-1][0] == "Scored."
+    await player.play()
+    assert stage.said[-1][0] == "Credited."
+    assert (stage.status.update, stage.status.phase) == (2, "update")
+    assert player.finished
+
+
+async def test_a_lesson_whose_updates_were_undone_starts_again():
+    player, stage = playing(WALK)
+    await player.play()
+    await stage.send(Rewind(0))
+    await stage.send(Advance("update", 4))
+    await player.play()
+    text, _, hint = stage.said[-1]
+    assert text == "The lesson stopped in update 3, before CREDIT, which is undone. This is after update 4."
+    assert hint == "`t` start the lesson again"
+    before = len(stage.sent)
+    await player.play()
+    assert stage.sent[before:] == [Rewind(0), Advance("update", 2), Set("beta", 0.1), Advance("phase", 2)]
+    assert stage.said[-1][0] == "Scored."
+
+
+async def test_a_lesson_begins_at_the_start_of_the_run():
+    player, stage = playing(WALK)
+    await stage.send(Advance("update", 4))
+    await player.play()
+    assert stage.said[-1][0] == "The lesson begins at the start. This is after update 4."
+    await player.play()
+    assert stage.sent[1:3] == [Rewind(0), Advance("update", 2)]
+    assert stage.said[-1][0] == "Scored."
+
+
+async def test_who_comes_back_alone_is_not_asked():
+    player, stage = playing(WALK)
+    await player.play()
+    await stage.send(Advance("phase", 2))
+    await player.play()
+    assert "The lesson stopped" in stage.said[-1][0]
+    await stage.send(Rewind(2))
+    await stage.send(Advance("phase", 2))
+    await player.play()
+    assert stage.said[-1][0] == "Credited."
+
+
+async def test_the_colour_stays_for_the_last_words_and_goes_with_them():
+    player, stage = playing([{"lens": "credit"}, {"say": "The colours are the credit."}])
+    await player.play()
+    assert player.finished
+    assert stage.looks == [("lens", "credit")]
+    player.take_over()
+    player.take_over()
+    assert stage.looks == [("lens", "credit"), ("lens", "auto")], "once: a colour chosen later stays"

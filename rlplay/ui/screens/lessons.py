@@ -19,6 +19,9 @@ from rlplay.scenario.schema import Scenario
 from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.narrator import keyed
 
+ORDER = ("two-plus-two", "learn-to-think", "flattery", "dpo", "rlhf")
+"""The lessons as they build on one another; others come after these."""
+
 
 class LessonsScreen(ModalScreen[str | None]):
     """Its result is the scenario to play; None for none."""
@@ -68,8 +71,7 @@ class LessonsScreen(ModalScreen[str | None]):
     def _read(self) -> None:
         """Each is checked from end to end, which takes longer than a key may."""
         found = [scenario for scenario in map(load, bundled()) if scenario.script]
-        # What takes longer is better seen later.
-        found.sort(key=lambda scenario: (bool(scenario.stages), scenario.max_updates))
+        found.sort(key=lambda scenario: ORDER.index(scenario.name) if scenario.name in ORDER else len(ORDER))
         self.app.call_from_thread(self._list, found)
 
     def _list(self, scenarios: list[Scenario]) -> None:
@@ -92,7 +94,7 @@ class LessonsScreen(ModalScreen[str | None]):
         scenario = self._scenarios[event.option_id or ""]
         self.query_one(Static).update(self._told(scenario))
         elsewhere = "play" if self._moves else "copy its command"
-        enter = "go on" if scenario.name == self._here else elsewhere
+        enter = "continue" if scenario.name == self._here else elsewhere
         self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` lesson · `enter` {enter} · `d` glossary · `esc` close")
 
     def _told(self, scenario: Scenario) -> Content:
@@ -108,9 +110,10 @@ class LessonsScreen(ModalScreen[str | None]):
             Content.styled(f"{len(scenario.script)} steps{asks} · {progress(played)}", "$text-muted"),
         ]
         if scenario.name == self._here:
-            lines.append(Content.styled("It is the one on the screen.", "$text-muted"))
+            lines.append(Content.styled("This lesson is on the screen.", "$text-muted"))
         elif self._moves:
-            lines.append(Content.styled("The run on the screen is kept; rlplay resume goes on with it.", "$text-muted"))
+            kept = "The run on the screen is saved; rlplay resume continues it."
+            lines.append(Content.styled(kept, "$text-muted"))
         return Content("\n").join(lines)
 
     @on(OptionList.OptionSelected)
