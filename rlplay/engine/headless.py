@@ -113,6 +113,9 @@ class Player:
                 for choice in choices:
                     engine.prefer(next(iter(engine.asks()), 0), choice)
             case Rewind(update):
+                # What follows it cannot be played any more: better a run that shows what was.
+                if self.limit is not None and self.trained >= self.limit:
+                    return False
                 self.back(update, engine)
             case Look() | Expect():
                 pass

@@ -167,6 +167,14 @@ def test_a_cap_cuts_the_script_and_what_is_not_reached_does_not_fail() -> None:
     assert played.engines[0].calls == [("update", 1), ("update", 1)]
 
 
+def test_a_cap_ends_the_run_before_the_script_takes_back_what_there_is_to_see() -> None:
+    played = Played([{"run": 4}, GROWS, {"rewind": 0}, {"set": {"beta": 2}}, {"run": 4}, GROWS], updates=4)
+    assert played.engines[0].calls == [("update", 4)]
+    assert [claim["passed"] for claim in played.objects[-1]["expectations"]] == [True, None]
+    again = Played([{"run": 4}, {"rewind": 0}, {"run": 4}], updates=5)
+    assert again.engines[0].calls == [("update", 4), ("rewind", 0), ("update", 1)]
+
+
 def test_a_cap_that_is_met_exactly_still_checks() -> None:
     assert Played([{"run": 4}, GROWS], updates=4).objects[-1]["expectations"][0]["passed"] is True
 
@@ -212,10 +220,9 @@ def test_lines_for_a_person() -> None:
     assert lines[2].startswith("update   0")
     assert lines[4].startswith("update   2  reward 0.200")
     assert "held out 0.100" in lines[4]
-    assert "Grows" in lines[5]
-    assert "does not hold" in lines[6]
-    assert lines[7:9] == ["= yes. It grows.", "Bye"]
-    assert lines[9] == "0 of 1 expectations hold."
+    assert lines[5].endswith(" Grows: 0.2 (expected > 0.35)")
+    assert lines[6:8] == ["= yes. It grows.", "Bye"]
+    assert lines[8] == "0 of 1 expectations hold."
     assert "\x1b" not in played.text
 
 
