@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -26,7 +27,12 @@ _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_upda
 
 def scenario_of(started: Started) -> Scenario:
     """What a run plays, as it was recorded; words that another version wrote are passed over."""
-    content = msgspec.yaml.decode(started.scenario_text, type=dict[str, Any])
+    return _scenario_in(started.scenario_text)
+
+
+@lru_cache(maxsize=32)
+def _scenario_in(text: str) -> Scenario:
+    content = msgspec.yaml.decode(text, type=dict[str, Any])
     return msgspec.convert({name: content[name] for name in Scenario.__struct_fields__ if name in content}, Scenario)
 
 

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rlplay.link.messages import Advance, AnyCommand, Pause
 from rlplay.scenario.knobs import KNOBS
+from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.schema import Scenario
 from rlplay.scenario.settings import shown
+from rlplay.trace.records import Started
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.session import Session
 
 _BEGUN = ("scenario", "model", "seed", "device", "dtype")
+_SOURCES = ("task", "dataset", "dataset_config", "dataset_train_split", "reward", "prompts", "stages",
+            "eval_prompts", "eval_generations")  # fmt: skip
+"""What of a scenario says where prompts and rewards come from, and in which stages they are learned from."""
+_PROGRAMS = ("rlplay", "torch", "transformers")
+"""Programs of which another version may round or sample in another way, as another number of threads may."""
 _KEPT = 8
 """Updates held in memory, of both together."""
 
@@ -72,21 +81,44 @@ class Pair:
 
     def differences(self, now: bool = False) -> list[str]:
         """What is different about the other at the update that is compared, or as it is set `now`: "beta 0 → 0.1"."""
-        return [visible(f"{name} {shown(a)} → {shown(b)}") for name, a, b in self._differing(now)]
+        return [_difference(name, a, b) for name, a, b in self._differing(now)]
 
     def unlike(self) -> list[str]:
         """What the other has where the two differ: "beta 0.1"."""
-        return [visible(f"{name} {shown(its)}") for name, _, its in self._differing(now=False)]
+        return [visible(f"{name} {_short(name, its)}") for name, _, its in self._differing(now=False)]
+
+    @property
+    def earlier(self) -> list[str]:
+        """The settings that differed before the update that is compared, and no longer do."""
+        now = {name for name, _, _ in self._settings(max(self.number, 1))}
+        turns = {at for session in self.both for at in session.turns_at}
+        before = {name for at in {1, *turns} if at < self.number for name, _, _ in self._settings(at)}
+        return [name for name in KNOBS if name in before - now]
+
+    @property
+    def names_files(self) -> bool:
+        """Whether data or rewards come from files, of which runs keep the names and not what was in them."""
+        return any(
+            session.started is not None
+            and any(getattr(_scenario(session.started), name) for name in ("dataset", "reward"))
+            for session in self.both
+        )
 
     def _differing(self, now: bool) -> list[tuple[str, Any, Any]]:
         begun = [session.started for session in self.both]
         if begun[0] is None or begun[1] is None:
             return []
-        told = [(name, getattr(begun[0], name), getattr(begun[1], name)) for name in _BEGUN]
-        compared = None if now else Update(max(self.number, 1))
-        one, other = (session.settings_of(compared) for session in self.both)
-        told += [(name, one.get(name), other.get(name)) for name in KNOBS]
-        return [(name, a, b) for name, a, b in told if a != b]
+        one, other = (_begun(started) for started in begun if started is not None)
+        told = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
+        aside = [each for each in told if each[0] in ("threads", *_PROGRAMS)]
+        told = [each for each in told if each not in aside]
+        return [*told, *self._settings(None if now else max(self.number, 1)), *aside]
+
+    def _settings(self, number: int | None) -> list[tuple[str, Any, Any]]:
+        """The settings that differ in an update; None: as they are set now."""
+        at = None if number is None else Update(number)
+        one, other = (session.settings_of(at) for session in self.both)
+        return [(name, one.get(name), other.get(name)) for name in KNOBS if one.get(name) != other.get(name)]
 
     @property
     def alike(self) -> bool:
@@ -111,6 +143,37 @@ class Pair:
         if behind:
             return [(session, Advance("update", count or ahead - session.finished)) for session in behind]
         return [(session, Advance("update", count)) for session in live] if count else []
+
+
+def _scenario(started: Started) -> Scenario:
+    """What the run played; an empty one where that is not on record."""
+    try:
+        return scenario_of(started)
+    except (msgspec.MsgspecError, TypeError):  # written by another program
+        return Scenario(started.scenario, started.title, "")
+
+
+def _begun(started: Started) -> dict[str, Any]:
+    """Everything besides the settings that answers and numbers of a run depend on."""
+    scenario = _scenario(started)
+    found = {name: getattr(started, name) for name in _BEGUN} | {name: getattr(scenario, name) for name in _SOURCES}
+    return found | {"threads": started.threads} | {name: started.versions.get(name) for name in _PROGRAMS}
+
+
+def _difference(name: str, one: Any, other: Any) -> str:
+    """What something is in both, "beta 0 → 0.1"; only that they differ, where a few words cannot say how."""
+    short = _short(name, one), _short(name, other)
+    return visible(f"{name} differ" if short[0] == short[1] else f"{name} {short[0]} → {short[1]}")
+
+
+def _short(name: str, value: Any) -> str:
+    if name == "stages" and value:
+        return " + ".join(f"{stage.name} {stage.updates}" for stage in value)
+    if name == "prompts" and value:
+        return f"{len(value)} given"
+    if name == "reward" and value:
+        return " + ".join(value)
+    return shown(value) if value not in (None, []) else "none"
 
 
 def place(session: Session) -> str:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from textual.widgets import Static
 
-from rlplay.link.messages import Advance, Pause, Prefer, Recorded, Set
+from rlplay.link.messages import Advance, Pause, Prefer, Recorded, Set, Status
 from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished, Rewound
@@ -23,7 +23,7 @@ from rlplay.ui.overlay import LOOKS, Overlay
 from rlplay.ui.pair import Pair
 from rlplay.ui.picture import Size
 from rlplay.ui.screens.branch import BranchScreen
-from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.screens.compare import CompareScreen, _difference
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.session import Restored, Session
@@ -31,6 +31,7 @@ from rlplay.ui.sources import ReplaySource
 from rlplay.ui.views import FIRST, SECOND, Source
 from rlplay.ui.widgets.said import Said
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
+from tests.ui.stage import CHOSEN as SETTINGS
 from tests.ui.stage import Fed, all_text, playground, settled
 
 SIZE = (160, 45)
@@ -566,3 +567,89 @@ def test_a_branch_of_thinned_updates_keeps_their_numbers(tmp_path):
         assert reader.detailed() == [1]
         assert reader.history().series("reward")[0] == [1, 2]
         assert reader.started.run_id != "synthetic-1"
+
+
+def scenario(**fields):
+    """The recorded text of a scenario with these fields."""
+    every = {"name": "synthetic", "title": "Word problems", "question": "Does it learn?", **fields}
+    return msgspec.yaml.encode(every).decode()
+
+
+TWO = [{"name": "imitate", "updates": 2}, {"name": "compare", "updates": 3}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ({"reward": ["a.py:short"]}, {"reward": ["a.py:long"]}, "reward a.py:short → a.py:long"),
+        ({"reward": ["a.py:f"]}, {"reward": ["a.py:f", "b.py:g"]}, "reward a.py:f → a.py:f + b.py:g"),
+        ({"dataset": "a.jsonl"}, {"dataset": "b.jsonl"}, "dataset a.jsonl → b.jsonl"),
+        ({"task": "arithmetic"}, {"dataset": "b.jsonl"}, "task arithmetic → none · dataset none → b.jsonl"),
+        ({"task": "arithmetic"}, {"task": "questions"}, "task arithmetic → questions"),
+        ({"dataset": "a", "dataset_config": "x"}, {"dataset": "a", "dataset_config": "y"}, "dataset_config x → y"),
+        ({"dataset_train_split": "a"}, {"dataset_train_split": "b"}, "dataset_train_split a → b"),
+        ({"prompts": ["1"]}, {"prompts": ["2"]}, "prompts differ"),
+        ({}, {"prompts": ["2"]}, "prompts none → 1 given"),
+        ({"stages": TWO}, {"stages": TWO[1:]}, "stages imitate 2 + compare 3 → compare 3"),
+        ({"stages": TWO}, {"stages": [{**TWO[0], "settings": {"beta": 1}}, TWO[1]]}, "stages differ"),
+        ({"eval_generations": 1}, {"eval_generations": 8}, "eval_generations 1 → 8"),
+    ],
+)
+def test_where_data_rewards_and_stages_come_from_is_compared(one, other, said):
+    pair = Pair(*(begun(scenario(**fields)) for fields in (one, other)))
+    assert " · ".join(pair.differences()) == said
+    assert Pair(*(begun(scenario(**one)) for _ in range(2))).differences() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"model": "other"}, "model pocket → other"),
+        ({"seed": 7}, "seed 0 → 7"),
+        ({"threads": 8}, "threads 1 → 8"),
+        ({"versions": {"rlplay": "0.2.0", "torch": "2.6.0"}}, "rlplay 0.1.0 → 0.2.0"),
+        ({"settings": {**SETTINGS, "beta": 1.5}, "threads": 8}, "beta 0.05 → 1.5 · threads 1 → 8"),
+    ],
+)
+def test_all_that_answers_depend_on_is_compared(changes, said):
+    assert " · ".join(Pair(begun(), begun(**changes)).differences()) == said
+
+
+def test_a_run_of_another_program_is_compared_as_far_as_it_is_known():
+    assert Pair(begun("not: [a scenario"), begun("not: [a scenario")).differences() == []
+    assert Pair(begun("- 1"), begun(seed=3)).differences() == ["seed 0 → 3"]
+
+
+def begun(text=None, **changes):
+    session = Session(Fed())
+    text = {} if text is None else {"scenario_text": text}
+    session.apply(Recorded(synthetic_started(**text, **changes)))
+    return session
+
+
+def differing(changes=(), text=None):
+    pair = Pair(begun(text), begun(text))
+    for session in pair.both:
+        for number in range(1, 5):
+            for change in changes if session is pair.both[1] else ():
+                if change.update == number:
+                    session.apply(Recorded(change))
+            for record in synthetic_update(number, seed=int(session is pair.both[1])):
+                session.apply(Recorded(record))
+        session.apply(Status(False, 4, "sample", SETTINGS, [0]))
+    return _difference(pair)
+
+
+def test_settings_that_differed_before_are_not_passed_over():
+    changes = [
+        Changed(update=2, phase="sample", name="beta", value=0.3, previous=0.05),
+        Changed(update=4, phase="sample", name="beta", value=0.05, previous=0.3),
+    ]
+    assert differing() == "at update 4 the settings are the same"
+    assert differing(changes[:1]) == "at update 4, different about B: beta 0.05 → 0.3"
+    assert differing(changes) == "at update 4 the settings are the same; beta differed before"
+
+
+def test_what_files_hold_is_not_said_to_be_the_same():
+    own = scenario(dataset="a.jsonl", reward=["a.py:f"])
+    assert differing(text=own).endswith("; what their data and reward files hold is not compared")

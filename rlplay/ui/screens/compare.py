@@ -44,8 +44,9 @@ Two runs at the same update, **A** and **B** to begin with, and the curves of al
 (━ and ┅), more by the letters on them, too. `o` puts the next run in the place of the one without the cursor.
 The fourth line says what the others have that the run on the left has not.
 
-With the same seed both are given the same prompts and the same random numbers, so that whatever is different comes
-from what is different about the runs, named in the third line.
+With the same seed and the same data both are given the same prompts and the same random numbers, so that whatever is
+different comes from what is different about the runs, named in the third line. Of data and reward files runs keep the
+names only: what is in them is not compared.
 
 Answers to the same prompt stand at the same height; the cursor is in both. Below are the distributions at that place.
 They can be compared only as long as the words before the token are the same, and the frame says whether they are.
@@ -309,7 +310,9 @@ def _difference(pair: Pair) -> str:
             return f"{letter} has come to update {session.finished} only, not to {pair.number}{later}"
     if pair.alike:
         return f"at update {pair.number} both are the same: settings, answers and numbers{later}"
-    return f"at update {pair.number} the settings are the same{later}"
+    before = f"; {', '.join(pair.earlier)} differed before" if pair.earlier else ""
+    files = "; what their data and reward files hold is not compared" if pair.names_files else ""
+    return f"at update {pair.number} the settings are the same{before}{files}{later}"
 
 
 def _context(parted: int | None, token: int) -> str:
