@@ -14,10 +14,11 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.messages import UpdatePicked
+from rlplay.ui.picture import Picture, Size
 from rlplay.ui.ratios import ONE_STEP, ONE_STEP_THEN
 from rlplay.ui.theme import contrast, palette
 from rlplay.ui.themes import THEMES
-from rlplay.ui.views import GHOST, NO_UPDATE, NOTHING_YET, single
+from rlplay.ui.views import GHOST, NO_UPDATE, NOTHING_YET, Source, single
 from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
 from tests.recorded import SETTINGS, synthetic_evaluated, synthetic_update
 
@@ -475,3 +476,10 @@ async def test_a_kl_of_rounding_is_none(estimator, written):
         assert app.panels[1].render().plain.split("\n")[0].startswith("2e-7") == (estimator == "k3")
         app.panels[0].put(single("policy_loss"))
         assert title(app.panels[0]) == "Policy loss ≈0"
+
+
+def test_a_curve_that_is_put_up_has_its_held_out_points():
+    assert single("gold/helpful/mean").metrics == ("gold/helpful/mean", "eval_gold/helpful/mean")
+    assert single("kl").metrics == ("kl",)
+    source = Source(History.of([(0, "eval_gold/helpful/mean", 5, 0.5)], []))
+    assert isinstance(single("gold/helpful/mean").draw(source, Size(40, 8), False), Picture), "points alone are drawn, too"
