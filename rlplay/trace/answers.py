@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from rlplay.trace.records import Array
+from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 
 OF_ANSWERS = ("reward", "advantage", "length")
@@ -36,3 +38,23 @@ def advantages(update: Update) -> Array | None:
     counts = np.concatenate([[0], np.cumsum(kept)])
     sums, sizes = (x[sampled.offsets[1:]] - x[sampled.offsets[:-1]] for x in (bounds, counts))
     return np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)
+
+
+def repeated(sampled: Sampled, order: Sequence[int]) -> dict[int, int]:
+    """Which of the completions in this `order` say word for word what one before them in their group says.
+
+    By completion, the place of the first that says it among those of its group, counted from 1. Empty as long as the
+    completions grow.
+    """
+    if not sampled.done:
+        return {}
+    found: dict[int, int] = {}
+    places: dict[int, int] = {}
+    first: dict[tuple[int, bytes], int] = {}
+    for completion in order:
+        group, (start, end) = int(sampled.group[completion]), sampled.offsets[completion : completion + 2]
+        places[group] = places.get(group, 0) + 1
+        here = first.setdefault((group, sampled.token_ids[start:end].tobytes()), places[group])
+        if here != places[group]:
+            found[completion] = here
+    return found

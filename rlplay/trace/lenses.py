@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 
+from rlplay.trace.kinds import Kind, kind_of
 from rlplay.trace.records import Array
 from rlplay.trace.update import Phase, Update
 
@@ -17,8 +18,9 @@ class Lens:
     """One per-token statistic.
 
     `low` and `high` are the ends of its colour scale, fixed so that shades compare between updates. On a
-    "diverging" scale the middle is neutral; on a "sequential" one `low` is. `values` returns float32 [T], NaN
-    where a token has no value, or None before the phase that makes it available.
+    "diverging" scale the middle is neutral; on a "sequential" one `low` is; of "states" there are three, −1, 0 and 1.
+    `values` returns float32 [T], NaN where a token has no value, or None before the phase that makes it available.
+    `instead` replaces fields in some kinds of update; `adds_up` says that the passes over a batch are summed.
     """
 
     name: str  # the exported column, as in prime-rl's token files where those have one
@@ -27,11 +29,26 @@ class Lens:
     formula: str
     unit: str
     phase: Phase
-    scale: Literal["diverging", "sequential"]
+    scale: Literal["diverging", "sequential", "states"]
     low: float
     high: float
     reading: str
     values: Callable[[Update], Array | None]
+    instead: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
+    adds_up: bool = False
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether the scale has a neutral middle, with values on both sides of it."""
+        return self.scale != "sequential"
+
+    def of(self, settings: Mapping[str, Any]) -> Lens:
+        """The statistic as an update with these settings has it: its name, and the scale that fits."""
+        instead = dict(self.instead.get(kind_of(settings), {}))
+        passes = settings.get("num_iterations", 1)
+        if self.adds_up and passes > 1:
+            instead |= {"low": self.low * passes, "high": self.high * passes}
+        return replace(self, **instead) if instead else self
 
 
 def _sampled(field: str) -> Callable[[Update], Array | None]:
@@ -68,6 +85,17 @@ def _log_ratio(u: Update) -> Array | None:
     return np.asarray(u.sampled.old_logprobs - u.credited.ref_logprobs)
 
 
+_PULL = {
+    "title": "Pull",
+    "symbol": "−∂L/∂ℓ before step 1",
+    "formula": "−∂loss/∂logp before the first optimizer step × tokens in the loss",
+    "reading": "How hard the loss pulls this token's log-probability up (+) or down (−) when the update begins.",
+}
+"""What stands in the place of advantages where answers are not rewarded: the loss has none, only a derivative."""
+
+_SCORES = {"scale": "diverging", "low": -2.0, "high": 2.0}
+"""The scale for what a reward model gives: its scores have no bounds and either sign; in the lessons −1.8 … 2.0."""
+
 LENSES: dict[str, Lens] = {
     lens.name: lens
     for lens in (
@@ -78,6 +106,7 @@ LENSES: dict[str, Lens] = {
             "weights, and the probabilities at a position add up to 1, so a token can still move the other way. An "
             "exact KL and an entropy bonus act on all candidates; they are not in this number.",
             lambda u: u.pull(),
+            adds_up=True,
         ),
         Lens(
             "probability", "Probability", "p", "exp(old_logprobs)",
@@ -107,6 +136,7 @@ LENSES: dict[str, Lens] = {
             "Learning from pairs or examples: the pull of the loss before the first step, in the same units. While a "
             "reward model is trained: 0, because the policy is not.",
             _credited("advantages"),
+            {"pairs": _PULL, "imitation": _PULL, "reward model": _PULL},
         ),
         Lens(
             "importance_ratio", "Ratio", "w",
@@ -119,7 +149,7 @@ LENSES: dict[str, Lens] = {
         Lens(
             "clip_state", "Clipping", "clip",
             "+1 high (A>0, w>1+ε), −1 low (A<0, w<1−ε), +2 dual (A<0, w>δ), else 0; GMPO: ℓ − ℓ_old beyond ±ε",
-            "", "update", "diverging", -1.0, 1.0,
+            "", "update", "states", -1.0, 1.0,
             "Clipped: the surrogate's gradient is exactly zero in this step. Only a KL term or an entropy bonus in the "
             "loss still acts on the token.",
             _stepped("clip_state"),
@@ -137,6 +167,7 @@ LENSES: dict[str, Lens] = {
             "Where reward arrives. An outcome reward sits on the last token; credit assignment decides which tokens "
             "gain from it.",
             _credited("token_rewards"),
+            {"learned rewards": _SCORES},
         ),
         Lens(
             "values", "Value", "V",
@@ -145,6 +176,16 @@ LENSES: dict[str, Lens] = {
             "With a value head, or sampled by VinePPO: the reward to expect from here on. While a reward model is "
             "trained: its score of the answer up to here. Other algorithms have no values.",
             _credited("values"),
+            {
+                "learned rewards": _SCORES,
+                "reward model": _SCORES | {
+                    "title": "Score",
+                    "symbol": "s",
+                    "formula": "the reward model's score of the answer up to and with this token, before the update",
+                    "unit": "",
+                    "reading": "What the reward model gives the answer so far. Only the score at its end is compared.",
+                },
+            },
         ),
         Lens(
             "returns", "Return", "G",
@@ -153,6 +194,7 @@ LENSES: dict[str, Lens] = {
             "The reward that this token is judged by: all of the answer's, or what follows the token, as the setting "
             "Return says.",
             _credited("returns"),
+            {"learned rewards": _SCORES},
         ),
         Lens(
             "log_ratio", "Log-ratio", "ℓ − ℓʳ", "old logprob − ref logprob, before the update",

@@ -323,7 +323,7 @@ async def _log(app: RlplayApp, _argument: Any) -> None:
 async def _help(app: RlplayApp, _argument: Any) -> None:
     from rlplay.ui.screens.help import HelpScreen
 
-    app.push_screen(HelpScreen(app.focused))
+    app.push_screen(HelpScreen(app.focused, app.session.settings_of(app.session.shown)))
 
 
 async def _glossary(app: RlplayApp, argument: Any) -> None:

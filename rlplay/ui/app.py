@@ -208,10 +208,10 @@ class RlplayApp(GatedApp):
         """The statistic that colours the tokens: the user's choice, or the one that fits the phase."""
         shown = self.session.shown
         if self.preview.shown is not None:
-            return self.preview.lens(self.lens_choice)
+            return self.preview.lens(self.lens_choice).of(self.preview.settings)
         # While a step is still being searched for, nothing has been pulled: credit's colours stay.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
-        return LENSES[self.lens_choice or AUTOMATIC[phase]]
+        return LENSES[self.lens_choice or AUTOMATIC[phase]].of(self.session.settings_of(shown))
 
     def paint(self) -> None:
         """Bring all panels up to date with what has changed in the session."""

@@ -94,6 +94,11 @@ class Layout:
         """Whether a completion begins on this line."""
         return self._first.get(self.rows[row].completion) == row
 
+    def ends(self, row: int) -> bool:
+        """Whether a completion's text ends on this line."""
+        here, after = self.rows[row], self.rows[row + 1 : row + 3]
+        return not here.values and not any(later.completion == here.completion and not later.values for later in after)
+
     def rows_of(self, completion: int) -> range:
         """The lines of a completion."""
         first = self._first.get(completion)

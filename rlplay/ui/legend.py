@@ -18,26 +18,41 @@ TURN_MARKS = {"changed": "◆", "back": "↶", "on": "↷"}
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
 
 
-def legend(lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True) -> Content:
+def legend(
+    lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True,
+    beyond: tuple[bool, bool] = (False, False),
+) -> Content:  # fmt: skip
     """The colour scale from low to high, its unit where there is `room`; or when the statistic will be there.
 
-    For a chosen statistic that is not there yet, it names the key that leads back to the `automatic` one.
+    For a chosen statistic that is not there yet, it names the key that leads back to the `automatic` one. An end that
+    stands for values `beyond` it, too, says so: ≤ at the lower, ≥ at the upper.
     """
     if not available:
         back = () if automatic else ((" · ", "$text-muted"), ("c", "$accent"), (" back to auto", "$text-muted"))
         return Content.assemble((f"appears after {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"), *back)
-    shades = range(-STEPS if lens.scale == "diverging" else 0, STEPS + 1)
-    parts: list[Content | tuple[str, str | ContentStyle]] = [(f"{_end(lens, lens.low)} ", "$text-muted")]
-    swatches = [palette.shade(level, lens.scale == "diverging") for level in shades]
+    if lens.scale == "states":
+        return _states(palette)
+    shades = range(-STEPS if lens.two_sided else 0, STEPS + 1)
+    low, high = "≤" * beyond[0] + _end(lens, lens.low), "≥" * beyond[1] + _end(lens, lens.high)
+    parts: list[Content | tuple[str, str | ContentStyle]] = [(f"{low} ", "$text-muted")]
+    swatches = [palette.shade(level, lens.two_sided) for level in shades]
     letters = _LETTERS[lens.scale] if swatches[-1].bgcolor is None else [""] * len(swatches)
     parts += [_swatch(*each) for each in zip(swatches, letters, strict=True)]
-    scale = Content.assemble(*parts, (f" {_end(lens, lens.high)}", "$text-muted"))
+    scale = Content.assemble(*parts, (f" {high}", "$text-muted"))
     unit = f" {lens.unit}".rstrip()
     return Content.assemble(scale, (unit, "$text-muted")) if scale.cell_length + len(unit) <= room else scale
 
 
+def _states(palette: Palette) -> Content:
+    """The three states of clipping, each as its tokens look."""
+    low, high = (ContentStyle.from_rich_style(palette.shade(level, True)) for level in (-STEPS, STEPS))
+    return Content.assemble(
+        (" ▼ ", low), (" low   not clipped   ", "$text-muted"), (" ▲ ", high), (" high", "$text-muted")
+    )  # fmt: skip
+
+
 def _end(lens: Lens, value: float) -> str:
-    if lens.scale == "diverging" and lens.low < 0:
+    if lens.low < 0:
         return f"{value:+g}".replace("-", "−")
     return f"{value:g}"
 

@@ -22,7 +22,7 @@ def told(lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, to
         mark = MARKS[int(best)]
         return f"The only clipped token ({mark})." if count == 1 else f"One of {count} clipped tokens ({mark}){ON}"
     value = signed(best).strip() if lens.low < 0 else plain(best)
-    below = lens.scale == "diverging" and best < (lens.low + lens.high) / 2
+    below = lens.two_sided and best < (lens.low + lens.high) / 2
     found = f"{'Smallest' if below else 'Largest'} {within(lens.title)}: {value}"
     if count == 1:
         return f"{found}, token {token} of {answer}."

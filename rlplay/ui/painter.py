@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from rlplay.trace.kinds import kind_of
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui import clipping
@@ -19,7 +20,6 @@ from rlplay.ui.narrate import (
     narrate_undone,
 )
 from rlplay.ui.order import order
-from rlplay.ui.pairs import needs_advantages
 from rlplay.ui.session import Session
 from rlplay.ui.text import literal
 from rlplay.ui.turned import reset, told
@@ -76,8 +76,8 @@ class Painter:
         if "update" in changes:
             abreast = () if app.main.has_class("-narrow") else app.tokens.rows
             app.rollouts.words = "None of them fits." if app.finder.nothing else app.rollouts.EMPTY
-            credits = needs_advantages(session.settings_of(session.shown))
-            app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, credits)
+            kind = kind_of(session.settings_of(session.shown))
+            app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, kind)
             app.rollouts.point(*app.tokens.cursor)
             if abreast:  # while its lines were others, it could not follow every scroll
                 app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)

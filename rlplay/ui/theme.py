@@ -130,7 +130,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
 
 def levels(lens: Lens, values: Array) -> Array:
     """The shade of each value on the lens's fixed scale: int8, −STEPS to STEPS (sequential: 0 to STEPS); NaN is 0."""
-    if lens.scale == "diverging":
+    if lens.two_sided:
         middle = (lens.low + lens.high) / 2
         unit = (values - middle) / (lens.high - middle)
         low = -1.0
@@ -138,6 +138,12 @@ def levels(lens: Lens, values: Array) -> Array:
         unit, low = (values - lens.low) / (lens.high - lens.low), 0.0
     unit = np.nan_to_num(np.clip(unit, low, 1.0), nan=0.0)
     return np.where(np.abs(unit) < 0.02, 0, np.sign(unit) * np.ceil(np.abs(unit) * STEPS - 1e-6)).astype(np.int8)
+
+
+def beyond(lens: Lens, values: Array) -> tuple[bool, bool]:
+    """Whether some of the values lie below and above the lens's scale, so that their shade says less than they do."""
+    rounding = 1e-4 * (lens.high - lens.low)
+    return bool((values < lens.low - rounding).any()), bool((values > lens.high + rounding).any())
 
 
 def contrast(one: Color, other: Color) -> float:

@@ -653,3 +653,18 @@ def test_settings_that_differed_before_are_not_passed_over():
 def test_what_files_hold_is_not_said_to_be_the_same():
     own = scenario(dataset="a.jsonl", reward=["a.py:f"])
     assert differing(text=own).endswith("; what their data and reward files hold is not compared")
+
+
+async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tmp_path):
+    app = compared(tmp_path)
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        app.lens_choice = "advantages"
+        screen.pair.both[1]._begun = {**SETTINGS, "loss_type": "sigmoid"}
+        screen._drawn = None
+        screen.follow()
+        titles = [tokens._border_title.plain for tokens in screen.tokens]
+        assert "colour: advantage" in titles[0]
+        assert "colour: pull" in titles[1]
+        assert "Advantage" in all_text(screen.inspectors[0])
+        assert "Pull" in all_text(screen.inspectors[1])

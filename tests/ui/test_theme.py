@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import numpy as np
 import pytest
 from rich.color import Color as RichColor
@@ -12,13 +13,14 @@ from textual.color import Color
 
 from rlplay import doctor, preferences
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Credited
 from rlplay.trace.update import Update
 from rlplay.ui.capture import capture
 from rlplay.ui.legend import legend
 from rlplay.ui.overlay import LOOKS
 from rlplay.ui.plain import Plain
 from rlplay.ui.start import run as opened
-from rlplay.ui.theme import READABLE, STEPS, contrast, levels, palette
+from rlplay.ui.theme import READABLE, STEPS, beyond, contrast, levels, palette
 from rlplay.ui.themes import THEMES, quiet
 from rlplay.ui.views import GHOST
 from tests.recorded import synthetic_run, synthetic_update
@@ -69,8 +71,8 @@ async def test_every_lens_has_a_cue_without_colour(colourless, lens, size):
         await settled(pilot)
         assert not COLOURED.search(written(app))
         reached = levels(LENSES[lens], LENSES[lens].values(UPDATE))
-        looks = [app.tokens.palette.shade(int(level), LENSES[lens].scale == "diverging") for level in reached]
-        for low, high in [(2, STEPS)] + [(-STEPS, -2)] * (LENSES[lens].scale == "diverging"):
+        looks = [app.tokens.palette.shade(int(level), LENSES[lens].two_sided) for level in reached]
+        for low, high in [(2, STEPS)] + [(-STEPS, -2)] * (LENSES[lens].two_sided):
             marked = [look for look, level in zip(looks, reached, strict=True) if low <= level <= high]
             assert all(look.underline if low > 0 else look.strike for look in marked)
         if np.abs(reached).max() >= 2:
@@ -304,3 +306,33 @@ def test_the_real_program_sends_no_colour(tmp_path):
         terminal.close()
     assert b"Rollouts" in sent
     assert not COLOURED.search(sent)
+
+
+def test_an_end_of_the_scale_says_that_there_is_more_beyond_it():
+    found = palette({**THEMES[0].to_color_system().generate(), **THEMES[0].variables})
+    for values, ends in (([-2, 0, 2], ("−2", "+2")), ([-9, 0, 2], ("≤−2", "+2")), ([0, np.nan, 2.5], ("−2", "≥+2"))):
+        words = legend(LENSES["credit"], found, True, beyond=beyond(LENSES["credit"], np.array(values))).plain.split()
+        assert (words[0], words[1]) == ends
+    assert beyond(LENSES["probability"], np.array([0.0, 1 + 1e-6])) == (False, False), "rounding"
+
+
+def test_the_three_states_of_clipping_are_three_in_the_legend():
+    for colours in (1 << 24, 2):
+        found = palette({**THEMES[0].to_color_system().generate(), **THEMES[0].variables}, colours)
+        shown = legend(LENSES["clip_state"], found, True)
+        assert shown.plain == " ▼  low   not clipped    ▲  high"
+    assert levels(LENSES["clip_state"], np.array([-1, 0, 1, 2])).tolist() == [-STEPS, 0, STEPS, STEPS]
+
+
+async def test_the_legend_of_the_tokens_says_what_their_shades_hide():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        records = synthetic_update(1)
+        credited = next(record for record in records if isinstance(record, Credited))
+        source.records(
+            [msgspec.structs.replace(r, advantages=r.advantages * 9) if r is credited else r for r in records[:3]]
+        )
+        source.status(0, phase="credit")
+        await settled(pilot)
+        assert app.tokens._border_subtitle.plain.split()[0] == "≤−2"
+        assert app.tokens._border_subtitle.plain.split()[1] == "≥+2"

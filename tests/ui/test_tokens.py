@@ -12,6 +12,7 @@ from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.layout import Layout
 from rlplay.ui.order import order
+from rlplay.ui.text import quoted
 from rlplay.ui.theme import STEPS, contrast, levels, palette
 from rlplay.ui.themes import THEMES
 from rlplay.ui.widgets.inspector import _folded
@@ -393,3 +394,45 @@ def test_other_tokens_of_the_same_length_are_laid_out_afresh():
     fresh = Layout()
     fresh.arrange(second, None, list(range(16)), 60, False)
     assert layout.rows == fresh.rows
+
+
+def candidates(app):
+    """The names of the candidates under the cursor, and what their lines say."""
+    lines = [line.strip("▸ ") for line in all_text(app.inspector).split("\n")]
+    start = next(at for at, line in enumerate(lines) if line.endswith("ref   old   new"))
+    rows = lines[start + 1 : lines.index("", start)]
+    return {row[:18].split("  ")[0].strip(): row.rstrip(" ▁▂▃▄▅▆▇█").split()[-3:] for row in rows}
+
+
+async def test_what_no_candidate_shows_is_in_a_line_for_all_others():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        *before, finished = synthetic_update(1)
+        # Every candidate written down before the update has lost nearly all it had.
+        source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs - 5)])
+        await settled(pilot)
+        found = candidates(app)
+        *_, others = found
+        assert others == "all others"
+        ref, old, new = (float(value.replace("<", "")) for value in found[others])
+        listed = [float(row[1].replace("<", "")) for name, row in found.items() if name != others]
+        assert old == pytest.approx(1 - sum(listed), abs=0.04)
+        assert new > 0.95, "something else has become the likeliest"
+        assert 0 <= ref < 1
+        assert "by old" in all_text(app.inspector)
+
+
+async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        *before, finished = synthetic_update(1)
+        sampled = before[0]
+        risen = finished.top_logprobs.copy()
+        risen[:, -1] = np.log(0.9)
+        source.records([*before, msgspec.structs.replace(finished, top_logprobs=risen)])
+        await settled(pilot)
+        app.point(0, 1)
+        token = int(sampled.offsets[0]) + 1
+        last = quoted(sampled.pieces[int(sampled.top_ids[token][-1])])
+        assert candidates(app)[last][-1] == ".90"
+        assert "by old or new" in all_text(app.inspector)

@@ -129,7 +129,8 @@ ended, and where a branch did from what it shares with the other.
             tokens.words = f"Update {number} of {letter} comes once it is finished, or was not kept." if number else (
                 "What both have finished is compared here.")  # fmt: skip
             order = [] if update is None or update.sampled is None else list(range(update.completions))
-            tokens.show(update, order, lens, not chosen, signs)
+            session = self.pair.both[tokens is self.tokens[1]]
+            tokens.show(update, order, lens.of(session.settings_of(update)), not chosen, signs)
         self._inspect()
 
     def _cuts(self) -> list[int]:

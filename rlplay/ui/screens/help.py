@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from rlplay.scenario.verbs import VERBS
+from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
@@ -55,7 +56,7 @@ _NAMES = {
 
 
 class HelpScreen(ModalScreen[None]):
-    """Explains `widget`, or the nearest panel around it that explains itself."""
+    """Explains `widget`, or the nearest panel around it that explains itself; statistics as under the `settings`."""
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $background 70%; }
@@ -77,16 +78,17 @@ class HelpScreen(ModalScreen[None]):
         Binding("question_mark,f1,d", "glossary", "what the words mean"),
     ]
 
-    def __init__(self, widget: Widget | None) -> None:
+    def __init__(self, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         self._panel = _explained(widget)
+        self._settings = settings or {}
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as page:
             page.border_title = "Help"
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` what the words mean · `esc` close")
             yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL, open_links=False)
-            for section in (*_statistics(self._panel), _keys(self._panel)):
+            for section in (*_statistics(self._panel, self._settings), _keys(self._panel)):
                 yield Static(section)
 
     def on_mount(self) -> None:
@@ -103,13 +105,14 @@ def _explained(widget: Widget | None) -> Widget | None:
     return next((node for node in around if isinstance(node, Widget) and node.HELP), None)
 
 
-def _statistics(panel: Widget | None) -> Iterator[Content]:
+def _statistics(panel: Widget | None, settings: Mapping[str, Any]) -> Iterator[Content]:
     """One block for each statistic the panel shows, from the registries."""
     if isinstance(panel, Tokens | Inspector):
-        for lens in LENSES.values():
+        for lens in (lens.of(settings) for lens in LENSES.values()):
             scale = f"{lens.low:g} … {lens.high:g} {lens.unit}".replace("-", "−").strip()
             yield _block(lens.title, lens.symbol, lens.formula, f"{lens.reading} Scale: {scale}.")
-    names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if isinstance(panel, Rollouts) else ()
+    rewarded = isinstance(panel, Rollouts) and kind_of(settings) in REWARDED
+    names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
     for name in names or getattr(panel, "help_metrics", ()):
         row = describe(name)
         if row is not None:

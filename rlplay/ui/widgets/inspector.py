@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from rich.segment import Segment
 from rich.style import Style
 
 from rlplay.scenario.settings import Settings
+from rlplay.trace.kinds import REWARDED, Kind, kind_of
 from rlplay.trace.lenses import LENSES, Lens
-from rlplay.trace.records import Array, Sampled
+from rlplay.trace.records import Array, Sampled, Scored
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.facts import Facts, Steps, value_at
@@ -27,12 +28,15 @@ from rlplay.ui.picture import number
 from rlplay.ui.supposed import Supposed
 from rlplay.ui.text import quoted
 from rlplay.ui.widgets.lines import Lines
+from rlplay.ui.widgets.rollouts import label
 
 SHOWN, FEW, ROOMY = 8, 5, 24
 """Candidates in a panel of so many lines or more, and in a lower one."""
 WIDEST = 24
 """Cells for a candidate's text at most; the numbers should stand near it."""
 BARS = " ▁▂▃▄▅▆▇█"
+SLIGHT = 0.005
+"""A probability that is written as less than .01, and a change that is not marked."""
 
 
 class Inspector(Lines):
@@ -43,7 +47,8 @@ class Inspector(Lines):
 # Token
 
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy that
-sampled (old) and the policy after the update (new); the sampled one is marked. `i` asks the model about this place,
+sampled (old) and the policy after the update (new); the sampled one is marked. They are written down before the update:
+a token that only the update made likely is part of **all others**. `i` asks the model about this place,
 and `o` there shows how likely the candidates were over the whole run.
 
 **Loss** is the objective's formula for the settings of this run, then the same with this token's numbers, in one
@@ -100,19 +105,20 @@ Below stand all statistics of this token, the ones the colours can show.
                 s = settled(settings)
                 numbers = self._facts.numbers(token, s.loss_type)
                 self._lines = [
-                    *self._head(update, sampled, cursor[0], token, why_clipped(s, numbers)[:1]),
+                    *self._head(update, sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)),
                     [],
                     *([] if supposed is None else self._compared(supposed, token)),
                     *self._candidates(self._facts, sampled, token),
                     [],
                     *(self._formulas(s, numbers, self._facts.steps(token)) if settings else []),
-                    *self._statistics(self._facts, token),
+                    *self._statistics(self._facts, token, settings),
                 ]
         self.rebuild()
 
     def _head(
-        self, update: Update, sampled: Sampled, completion: int, token: int, clipped: list[str]
+        self, update: Update, sampled: Sampled, place: tuple[int, int], clipped: list[str], kind: Kind
     ) -> list[list[Segment]]:
+        completion, token = place
         piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
         lines = [
@@ -125,18 +131,24 @@ Below stand all statistics of this token, the ones the colours can show.
         if not sampled.mask[token]:
             lines.append([Segment("written by the environment, not trained", self.palette.muted)])
         lines += [[Segment(why, self.palette.warning)] for why in clipped]
-        scored = update.scored
-        if scored is not None:
-            parts = [
-                f"{number(scored.weights.get(name, 1.0))}·{visible(name)} {plain(float(part[completion]))}"
-                for name, part in scored.parts.items()
-            ]
-            reward = plain(float(scored.rewards[completion]))
-            told = [("reward ", self.palette.muted), (reward, self.palette.strong)]
-            if parts and (len(parts) > 1 or not parts[0].startswith("1·")):
-                told.append((" = " + " + ".join(parts), self.palette.muted))
-            lines += _folded(told, self.scrollable_content_region.width)
+        if update.scored is not None:
+            lines += self._earned(update.scored, completion, kind)
         return lines
+
+    def _earned(self, scored: Scored, completion: int, kind: Kind) -> list[list[Segment]]:
+        """The answer's reward and its parts; its label, where answers are not rewarded."""
+        if kind not in REWARDED:
+            told = [("label: ", self.palette.muted), (label(scored, completion, kind), self.palette.strong)]
+            return [[Segment(*part) for part in told]]
+        parts = [
+            f"{number(scored.weights.get(name, 1.0))}·{visible(name)} {plain(float(part[completion]))}"
+            for name, part in scored.parts.items()
+        ]
+        reward = plain(float(scored.rewards[completion]))
+        told = [("reward ", self.palette.muted), (reward, self.palette.strong)]
+        if parts and (len(parts) > 1 or not parts[0].startswith("1·")):
+            told.append((" = " + " + ".join(parts), self.palette.muted))
+        return _folded(told, self.scrollable_content_region.width)
 
     def _compared(self, supposed: Supposed, token: int) -> list[list[Segment]]:
         """What changed settings would change of the token, beside what was trained."""
@@ -153,38 +165,50 @@ Below stand all statistics of this token, the ones the colours can show.
 
     def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
         most = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
-        ids = [int(x) for x in sampled.top_ids[token][:most]]
-        old = {i: float(np.exp(lp)) for i, lp in zip(ids, sampled.top_logprobs[token], strict=False)}
+        ids = [int(x) for x in sampled.top_ids[token]]
+        old = _by_id(ids, sampled.top_logprobs, token)
         ref = _by_id(ids, facts.ref_top, token)
         new = _by_id(ids, facts.new_top, token)
         chosen = int(sampled.token_ids[token])
+        listed = _likeliest(ids, old, new, most)
+        grown = listed != ids[:most]
         if chosen not in old:
-            ids = [*ids[: most - 1], chosen]
+            listed = [*listed[: most - 1], chosen]
             alone = (old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new)
             for table, logprobs in alone:
                 if logprobs is not None:
                     table[chosen] = float(np.exp(logprobs[token]))
         width = min(max(self.scrollable_content_region.width - 24, 7), WIDEST)
-        lines = [[Segment(" " * (width + 2) + "   ref   old   new", self.palette.muted)]]
-        for i in ids:
-            here = i == chosen
-            style = self.palette.strong if here else self.palette.text
-            after = new.get(i, np.nan)
-            latest = after if np.isfinite(after) else old[i]
-            lines.append(
-                [
-                    Segment("▸ " if here else "  ", self.palette.key),
-                    Segment(set_cell_size(quoted(sampled.pieces.get(i, "")), width), style),
-                    Segment(_probability(ref.get(i)), self.palette.muted),
-                    Segment(_probability(old[i]), style),
-                    Segment(_probability(new.get(i)), self._moved(old[i], new.get(i), style)),
-                    Segment(f" {BARS[round(max(0.0, min(latest, 1.0)) * 8)]}", self.palette.accent),
-                ]
-            )
+        by = "by old or new" if grown else "by old"
+        head = next(words for words in (f"likeliest {by}", f"top {by}", by, "") if len(words) <= width)
+        lines = [[Segment(f"  {head:<{width}}   ref   old   new", self.palette.muted)]]
+        for i in listed:
+            style = self.palette.strong if i == chosen else self.palette.text
+            name = set_cell_size(quoted(sampled.pieces.get(i, "")), width)
+            lines.append(self._candidate(name, (ref.get(i), old[i], new.get(i)), style, i == chosen))
+        # What has become likely since, and was not among the candidates when they were written down, is in here.
+        others = [_rest(table, listed) for table in (ref, old, new)]
+        if any(share is not None and share >= SLIGHT for share in others):
+            lines.append(self._candidate(set_cell_size("all others", width), others, self.palette.muted, False))
         return lines
 
+    def _candidate(
+        self, name: str, probabilities: Sequence[float | None], style: Style, here: bool
+    ) -> list[Segment]:  # fmt: skip
+        """One line: what could stand here, its probability under reference, old and new policy, and a bar."""
+        ref, old, new = probabilities
+        latest = new if new is not None and np.isfinite(new) else old or 0.0
+        return [
+            Segment("▸ " if here else "  ", self.palette.key),
+            Segment(name, style),
+            Segment(_probability(ref), self.palette.muted),
+            Segment(_probability(old), style),
+            Segment(_probability(new), self._moved(old or 0.0, new, style)),
+            Segment(f" {BARS[round(max(0.0, min(latest, 1.0)) * 8)]}", self.palette.accent),
+        ]
+
     def _moved(self, old: float, new: float | None, otherwise: Style) -> Style:
-        if new is None or not abs(new - old) >= 0.005:  # not re-evaluated is NaN
+        if new is None or not abs(new - old) >= SLIGHT:  # not re-evaluated is NaN
             return otherwise
         return self.palette.up_text if new > old else self.palette.down_text
 
@@ -205,9 +229,9 @@ Below stand all statistics of this token, the ones the colours can show.
             lines += _folded(parts, self.scrollable_content_region.width)
         return lines
 
-    def _statistics(self, facts: Facts, token: int) -> list[list[Segment]]:
+    def _statistics(self, facts: Facts, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
         lines = []
-        for lens in LENSES.values():
+        for lens in (lens.of(settings) for lens in LENSES.values()):
             value = value_at(facts.lenses[lens.name], token)
             if value is None and lens.name == "values" and facts.update.credited is not None:
                 continue
@@ -217,7 +241,7 @@ Below stand all statistics of this token, the ones the colours can show.
                 mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
                 lines.append([Segment(f"{name:<22}{mark:>3}", self.palette.muted)])
                 continue
-            is_signed = lens.scale == "diverging" and lens.low < 0
+            is_signed = lens.two_sided and lens.low < 0
             text = signed(value, 3) if is_signed else plain(value, 3)
             if lens.name == "clip_state":
                 text = _clip(value)
@@ -268,6 +292,19 @@ def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, floa
     if logprobs is None:
         return {}
     return {i: float(np.exp(lp)) for i, lp in zip(ids, logprobs[token], strict=False)}
+
+
+def _likeliest(ids: list[int], old: Mapping[int, float], new: Mapping[int, float], most: int) -> list[int]:
+    """Those of the candidates that are or have become the likeliest, likeliest before the update first."""
+    likely = {i: float(np.fmax(old[i], new.get(i, np.nan))) for i in ids}
+    kept = set(sorted(ids, key=lambda i: -likely[i])[:most])
+    return [i for i in ids if i in kept]
+
+
+def _rest(table: Mapping[int, float], listed: Sequence[int]) -> float | None:
+    """The probability of all tokens that are not listed; None where that of a listed one is not known."""
+    share = 1.0 - sum(table.get(i, np.nan) for i in listed)
+    return max(0.0, share) if np.isfinite(share) else None
 
 
 def _probability(value: float | None) -> str:

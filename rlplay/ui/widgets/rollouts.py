@@ -12,7 +12,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from rlplay.trace.answers import advantages
+from rlplay.trace.answers import advantages, repeated
+from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
@@ -26,6 +27,15 @@ from rlplay.ui.widgets.narrator import keyed
 
 PART_WIDTH = 7
 PROMPT, NOTHING = -1, -2
+LEFT_OUT = "left out"
+COLUMNS: dict[Kind, tuple[str, str]] = {
+    "rewards": ("reward", "advantage"),
+    "learned rewards": ("reward", "advantage"),
+    "pairs": ("label", "pull"),
+    "imitation": ("label", "pull"),
+    "reward model": ("label", "score"),
+}
+"""What the two numbers or words of an answer are. A label is no reward: it has no mean and no spread."""
 
 
 class Rollouts(Lines):
@@ -38,9 +48,13 @@ class Rollouts(Lines):
 Every sampled answer, grouped by prompt: its **reward** (what is trained on), its **advantage** (how much better or
 worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the longest length.
 
-Beside each prompt stand the group's mean reward and its standard deviation. A group in which every advantage is 0 says
+Beside each prompt stand the group's mean reward and its standard deviation. `= answer 1` marks an answer that says word
+for word what another to the same prompt says. A group in which every advantage is 0 says
 **no signal**: its rewards teach nothing. With a group baseline that happens when all its answers earned the same; other
 baselines can learn from such a group. `o` sorts the answers within their groups.
+
+Where answers are compared or imitated, nobody gives rewards. Each has a **label** instead (chosen, rejected, left out
+or imitated) and the **pull** of the loss on it, mean over its tokens; a reward model in training, its **score**.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(-1)", "answer above", show=False),
@@ -57,7 +71,9 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         self._scored: Scored | None = None
         self._credited: Credited | None = None
         self._order: list[int] = []
-        self._means: Array | None = None
+        self._kind: Kind = "rewards"
+        self._means: Array | None = None  # what stands in the second column
+        self._repeated: dict[int, int] = {}
         self._silent: set[int] = set()
         self._rows: list[tuple[int, int]] = []  # group and completion, or PROMPT or NOTHING
         self._row_of: dict[int, int] = {}
@@ -65,23 +81,30 @@ baselines can learn from such a group. `o` sorts the answers within their groups
 
     def show(
         self, update: Update | None, order: list[int], sort: Sort, beside: Sequence[Row] = (), found: str = "",
-        credits: bool = True,
+        kind: Kind = "rewards",
     ) -> None:  # fmt: skip
         """List `update`'s completions in this `order`, each on the line where `beside`, the token map, begins it.
 
-        `found` says how many of them these are, where they are not all; `credits` whether advantages are what teaches.
+        `found` says how many of them these are, where they are not all; `kind` what the update learns from.
         """
+        self._kind = kind
         self._order = order
         self._sampled, self._scored, self._credited = (
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
         )
-        self._means = None if update is None or not credits else advantages(update)
-        sampled = self._sampled if credits else None
-        self._silent = set() if sampled is None else _without_signal(sampled, self._credited)
+        compares = kind != "reward model"  # its loss takes the difference of two scores, and pulls on no token
+        self._means = None if update is None else advantages(update) if compares else _outcomes(update)
+        self._silent = (
+            set() if self._sampled is None or not compares else _without_signal(self._sampled, self._credited)
+        )
+        self._repeated = {} if self._sampled is None else repeated(self._sampled, order)
         self._rows = _abreast(beside) if beside else _close(order, self._sampled)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
         named = Content.assemble("Rollouts", (f" · {found}" if found else "", "$accent"))
-        below = f"by {sort}" if sort != "as sampled" else "reward · advantage"
+        columns = COLUMNS[kind]
+        below = " · ".join(columns)
+        if sort != "as sampled":
+            below = f"by {dict(zip(('reward', 'advantage'), columns, strict=True)).get(sort, sort)}"
         self.caption(named, keyed("`esc` all answers") if found else Content(below))
         self.rebuild()
 
@@ -121,7 +144,7 @@ baselines can learn from such a group. `o` sorts the answers within their groups
     def _prompt(self, group: int, width: int) -> Iterable[Segment]:
         assert self._sampled is not None
         credited, numbers = self._credited, ""
-        if credited is not None:
+        if credited is not None and self._kind in REWARDED:
             numbers = f" {plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
         if group in self._silent:
             numbers = f"{numbers.partition(' ±')[0]} no signal"
@@ -141,16 +164,26 @@ baselines can learn from such a group. `o` sorts the answers within their groups
         base = self.palette.strong if here else self.palette.text
         length = int(sampled.offsets[completion + 1] - sampled.offsets[completion])
         yield Segment("▸ " if here else "  ", self.palette.key)
-        reward = np.nan if scored is None else float(scored.rewards[completion])
-        yield Segment(f"{plain(reward):>5}", base)
         mean = np.nan if self._means is None else float(self._means[completion])
         style = self.palette.muted
         if abs(mean) >= 0.005:
             style = self.palette.up_text if mean > 0 else self.palette.down_text
-        yield Segment(f"  {signed(mean):>5}", style)
-        cut = sampled.truncated[completion] and sampled.done
-        yield Segment(f" {length:>4} tok", self.palette.muted)
-        yield Segment("…" if cut else " ", self.palette.warning)
+        if self._kind in REWARDED:
+            reward = np.nan if scored is None else float(scored.rewards[completion])
+            yield Segment(f"{plain(reward):>5}", base)
+            yield Segment(f"  {signed(mean):>5}", style)
+            used = 14
+        else:
+            word = "·" if scored is None else label(scored, completion, self._kind)
+            yield Segment(f"{word:<8}", self.palette.muted if word in ("·", LEFT_OUT) else base)
+            yield Segment(f" {signed(mean):>5}", style)
+            used = 16
+        if completion in self._repeated:
+            yield Segment(_same(self._repeated[completion], width - used), self.palette.muted)
+        else:
+            cut = sampled.truncated[completion] and sampled.done
+            yield Segment(f"{length:>{5 if used + 10 <= width else 4}} tok", self.palette.muted)
+            yield Segment("…" if cut else " ", self.palette.warning)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():
                 yield Segment(f"  {visible(name)[:6]} {plain(float(part[completion])):>5}", self.palette.muted)
@@ -201,6 +234,25 @@ def _abreast(beside: Sequence[Row]) -> list[tuple[int, int]]:
         if begins:
             seen.add((row.group, row.completion))
     return rows
+
+
+def label(scored: Scored, completion: int, kind: Kind) -> str:
+    """What an answer that is compared or imitated was labelled."""
+    role = scored.roles[completion] if scored.roles else ""
+    return "imitated" if role and kind == "imitation" else role or LEFT_OUT
+
+
+def _same(place: int, room: int) -> str:
+    """That an answer says the same as the one at this place among those to its prompt, in words that fit."""
+    words = (f" = {name}{place}" for name in ("answer ", "no. ", ""))
+    return next((line for line in words if len(line) <= room), "")
+
+
+def _outcomes(update: Update) -> Array | None:
+    """A reward model's score of each whole answer, at its last token: float [N]; None before there is one."""
+    if update.sampled is None or update.credited is None or update.credited.values is None:
+        return None
+    return np.asarray(update.credited.values[update.sampled.offsets[1:] - 1])
 
 
 def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:

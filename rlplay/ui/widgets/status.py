@@ -61,12 +61,10 @@ class Header(Bar):
 
     def words(self, session: Session) -> Content:
         """The least important parts give way on a narrow screen."""
-        started, settings = session.started, session.settings
+        started = session.started
         left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
-            algorithm = str(settings.get("algorithm", ""))
-            title = PRESETS[algorithm].title if algorithm in PRESETS else algorithm
-            left.append((f"   {visible(title)}", "$foreground"))
+            left.append((f"   {visible(_algorithm(session))}", "$foreground"))
             model = f" · {started.model} {_count(started.parameters)} · {started.device}"
             left.append((visible(model), "$text-muted"))
         progress = _progress(session)
@@ -81,6 +79,16 @@ class Header(Bar):
         right = [*progress, ("  ", ""), *state]
         gap = max(self.size.width - _width(left) - _width(right) - 1, 1)
         return Content.assemble(*left, " " * gap, *right)
+
+
+def _algorithm(session: Session) -> str:
+    """What made the update that is shown; while that is the newest, also what makes the next one if it is another."""
+    shown = session.shown
+    here, after = (str(settings.get("algorithm", "")) for settings in (session.settings_of(shown), session.settings))
+    names = [here] if session.looking is not None or not session.source.live else list(dict.fromkeys((here, after)))
+    if shown is None or shown.sampled is None:
+        names = [after]
+    return ", next ".join(PRESETS[name].title if name in PRESETS else name for name in names)
 
 
 def _progress(session: Session) -> list[Part]:

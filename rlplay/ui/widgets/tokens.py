@@ -13,20 +13,20 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from rlplay.trace.answers import advantages
+from rlplay.trace.answers import advantages, repeated
 from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.finder import Finder
-from rlplay.ui.layout import TURNED, Layout, Row
+from rlplay.ui.layout import GUTTER, TURNED, Layout, Row
 from rlplay.ui.legend import legend
 from rlplay.ui.messages import CursorMoved, Reflowed
 from rlplay.ui.most import told
 from rlplay.ui.narrate import Place
 from rlplay.ui.numbers import short
 from rlplay.ui.text import literal, quoted, within
-from rlplay.ui.theme import levels
+from rlplay.ui.theme import beyond, levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.wrap import Cell
 
@@ -48,15 +48,18 @@ class Tokens(Lines):
 # Tokens
 
 Every answer the policy sampled, prompt dim above it. The colour of a token is one statistic, named in the title; its
-scale, written below, never changes, so shades compare between updates. `c` and `C` go through the statistics; past
-the last of them, and at first, the one that fits what has just happened is shown (auto). `x` goes to the token with
-the largest value; where several have it, again to the next of them.
+scale, written below, stays the same, so shades compare between updates; ≤ or ≥ at an end says that some values lie
+beyond it and have its shade. `c` and `C` go through the statistics; past the last of them, and at first, the one that
+fits what has just happened is shown (auto). `x` goes to the token with the largest value; where several have it, again
+to the next of them.
 
 **Without colour:** on a scale with two sides the underlined tokens are on the upper one; with `NO_COLOR` and with 16
 colours, those on the lower one are struck through. `m` writes every number. With `NO_COLOR`, what `/` has found is
 reversed.
 ▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero, and only a KL
 term in the loss, if there is one, still pulls.
+
+An answer that says word for word what one above it says is marked behind its end.
 
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
 """
@@ -80,6 +83,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._levels: Array | None = None
         self._clips: Array | None = None
         self._means: Array | None = None
+        self._repeated: dict[int, int] = {}
         self._found: Array | None = None
         self._signs = False
         self._steps = 0
@@ -106,6 +110,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._sampled = sampled
         self._values = self._levels = self._means = None
+        self._repeated = {} if sampled is None else repeated(sampled, order)
         if update is not None and sampled is not None:
             self._values = lens.values(update)
             self._levels = None if self._values is None else levels(lens, self._values)
@@ -132,8 +137,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             named = Content.assemble(
                 "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
+        past = (False, False)
+        if self._values is not None and sampled is not None:
+            past = beyond(lens, self._values[sampled.mask == 1])
         room = self.outer_size.width - CORNERS
-        self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic))
+        self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic, past))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor there and show it."""
@@ -164,7 +172,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         if not np.isfinite(values).any():
             return [], np.nan
         lens = self._lens
-        none_above = lens.scale == "diverging" and np.nanmax(values) <= (lens.low + lens.high) / 2
+        none_above = lens.two_sided and np.nanmax(values) <= (lens.low + lens.high) / 2
         best = float(np.nanmin(values) if none_above else np.nanmax(values))
         # Sums over steps and lengths leave rounding between values that are the same.
         offsets, tokens = self._sampled.offsets, np.flatnonzero(np.isclose(values, best, rtol=1e-5, atol=0))
@@ -258,6 +266,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
                 yield from self._token(start + cell.token, cell, here and self.cursor[1] == cell.token)
         if not shown.cells and not shown.values:
             yield Segment("…", self.palette.faint)
+        if shown.completion in self._repeated and self._layout.ends(row):
+            words = f"  same text as answer {self._repeated[shown.completion]}"
+            used = GUTTER + sum(cell.width for cell in shown.cells)
+            if used + len(words) <= self.scrollable_content_region.width:
+                yield Segment(words, self.palette.muted)
 
     def _edge(self, completion: int) -> Style:
         if self._means is None:
@@ -273,7 +286,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             return self.palette.muted
         style = self.palette.text
         if self._levels is not None and self._lens is not None:
-            style = self.palette.shade(int(self._levels[token]), self._lens.scale == "diverging") or style
+            style = self.palette.shade(int(self._levels[token]), self._lens.two_sided) or style
         return style if self._found is None else style + self.palette.found
 
     def _token(self, token: int, cell: Cell, here: bool) -> Iterable[Segment]:
@@ -294,7 +307,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         level = int(self._levels[token])
         text = short(float(self._values[token]), _two_sided(self._lens))
         style = self.palette.muted
-        if self._lens.scale == "diverging" and level:
+        if self._lens.two_sided and level:
             style = self.palette.up_text if level > 0 else self.palette.down_text
         return Segment(text.ljust(cell.width)[: cell.width], style)
 
@@ -351,7 +364,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
 def _two_sided(lens: Lens) -> bool:
     """Whether its values are written with their sign."""
-    return lens.scale == "diverging" and lens.low < 0
+    return lens.two_sided and lens.low < 0
 
 
 def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:

@@ -1,0 +1,74 @@
+"""What an update learns from, and how statistics are called and scaled accordingly."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from rlplay.scenario.presets import resolve
+from rlplay.trace.answers import repeated
+from rlplay.trace.kinds import kind_of
+from rlplay.trace.lenses import LENSES
+from tests.recorded import synthetic_sampling, synthetic_update
+
+
+def settings(algorithm, **others):
+    return msgspec.to_builtins(resolve({"algorithm": algorithm, **others}))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "others", "kind"),
+    [
+        ("grpo", {}, "rewards"),
+        ("rlhf-ppo", {"reward_weights": {"reward_model": 1}}, "learned rewards"),
+        ("rlhf-ppo", {"reward_weights": {"reward_model": 0, "helpful": 1}}, "rewards"),
+        ("sft", {}, "imitation"),
+        ("reward-model", {}, "reward model"),
+        *((name, {}, "pairs") for name in ("dpo", "ipo", "hinge", "kto", "simpo", "cpo", "orpo", "robust-dpo")),
+    ],
+)
+def test_the_kind_of_an_update(algorithm, others, kind):
+    assert kind_of(settings(algorithm, **others)) == kind
+    assert kind_of({}) == "rewards"
+
+
+@pytest.mark.parametrize("algorithm", ["dpo", "sft", "reward-model"])
+def test_what_is_no_advantage_is_not_called_one(algorithm):
+    lens = LENSES["advantages"].of(settings(algorithm))
+    words = f"{lens.title} {lens.formula} {lens.reading}"
+    assert lens.title == "Pull"
+    assert "return" not in words
+    assert "dvantage" not in words
+    assert "∂" in lens.symbol
+
+
+def test_a_statistic_that_is_the_same_everywhere_is_the_registry_s_own():
+    assert all(lens.of(settings("grpo")) is lens for lens in LENSES.values())
+    assert LENSES["probability"].of(settings("dpo")) is LENSES["probability"]
+
+
+def test_scores_of_a_reward_model_have_a_scale_with_two_sides():
+    trained, used = settings("reward-model"), settings("rlhf-ppo", reward_weights={"reward_model": 1})
+    for lens in (LENSES["values"].of(trained), *(LENSES[name].of(used) for name in ("values", "returns"))):
+        assert (lens.scale, lens.low, lens.high) == ("diverging", -2, 2)
+    assert LENSES["values"].of(trained).title == "Score"
+    assert (LENSES["values"].scale, LENSES["values"].high) == ("sequential", 1), "a value head's is the task's reward"
+
+
+def test_what_several_passes_add_up_to_has_a_scale_as_much_wider():
+    once, twice = (LENSES["credit"].of(settings("grpo", num_iterations=count)) for count in (1, 4))
+    assert (once.high, twice.low, twice.high) == (2, -8, 8)
+    assert LENSES["advantages"].of(settings("grpo", num_iterations=4)).high == 2
+
+
+def test_which_answers_say_what_another_said():
+    sampled = synthetic_update(1, prompts=2, generations=3)[0]
+    first, second = (sampled.token_ids[sampled.offsets[i] : sampled.offsets[i + 1]] for i in (0, 1))
+    rows = [first, second, first, first, second, second]
+    twice = msgspec.structs.replace(
+        sampled, token_ids=np.concatenate(rows), offsets=np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    )
+    assert repeated(twice, range(6)) == {2: 1, 5: 2}, "only among answers to the same prompt"
+    assert repeated(twice, [2, 1, 0, 5, 4, 3]) == {0: 1, 4: 1}, "places are those of the list"
+    assert repeated(sampled, range(6)) == {}
+    begun = synthetic_sampling(1, prompts=2, generations=3)[0]
+    assert repeated(begun, range(6)) == {}, "answers that grow may still differ"
