@@ -482,4 +482,5 @@ def test_a_curve_that_is_put_up_has_its_held_out_points():
     assert single("gold/helpful/mean").metrics == ("gold/helpful/mean", "eval_gold/helpful/mean")
     assert single("kl").metrics == ("kl",)
     source = Source(History.of([(0, "eval_gold/helpful/mean", 5, 0.5)], []))
-    assert isinstance(single("gold/helpful/mean").draw(source, Size(40, 8), False), Picture), "points alone are drawn, too"
+    drawn = single("gold/helpful/mean").draw(source, Size(40, 8), False)
+    assert isinstance(drawn, Picture), "points alone are drawn, too"
