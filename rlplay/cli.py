@@ -71,10 +71,10 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="rlplay %(version)s")
 def cli() -> None:
-    """See reinforcement learning on language models happen, token by token, and play with it.
+    """Watch reinforcement learning on language models happen, token by token, and play with it.
 
     Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
-    scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…), as the knobs show one.
+    scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel.
     """
 
 
@@ -121,7 +121,7 @@ def _no_option(error: click.NoSuchOption) -> str:
     options = [word for param in context.command.params for word in param.opts if word.startswith("--")]
     near = nearest(error.option_name.lstrip("-"), [word.lstrip("-") for word in (*options, "--help")])
     asked = "rlplay" if context.command is cli_play.play else context.command_path
-    hint = f"did you mean '--{near}'?" if near else f"'{asked} --help' lists what there is"
+    hint = f"did you mean '--{near}'?" if near else f"'{asked} --help' lists the options"
     return f"no such option {error.option_name!r}; {hint}"
 
 

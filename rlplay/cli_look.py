@@ -143,12 +143,12 @@ def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]
 def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
     """Write a run's tokens and numbers for other tools.
 
-    npz has arrays, jsonl and parquet a completion per line or row, tensorboard the curves as an event folder, trl a
-    Python script that trains with TRL under the same settings.
+    npz holds arrays, jsonl and parquet one completion per line or row, tensorboard the curves as an event folder, trl
+    a Python script that trains with TRL under the same settings.
     """
     if kind == "trl":
         if update is not None:
-            raise click.UsageError("--update does not go with trl: a script is about the whole run; leave it out")
+            raise click.UsageError("--update does not work with trl: the script covers the whole run; omit it")
         from rlplay.scenario.trl_script.page import export_trl
 
         export_trl(recorded, out)
@@ -173,7 +173,7 @@ def doctor() -> None:
 def algorithms(name: str | None) -> None:
     """List the algorithms, or write out the formulas of one.
 
-    With the formulas it says how they differ from those of the one before it.
+    The formulas are followed by how they differ from those of the algorithm that it builds on.
     """
     from rlplay.scenario.algorithms import PRESETS
 

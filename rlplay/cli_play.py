@@ -50,9 +50,9 @@ _CHANGES = (
     ),
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
-    click.option("--seed", type=WholeNumber(0), metavar="N", help="Of all random choices."),
+    click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
     _DEVICE,
-    click.option("--updates", type=WholeNumber(1), metavar="N", help="Training updates, at most."),
+    click.option("--updates", type=WholeNumber(1), metavar="N", help="Maximum number of training updates."),
 )
 
 
@@ -78,7 +78,7 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
 
     chosen = _scenario(scenario, changes)
     if out is not None and out.exists():
-        raise click.UsageError(f"{out} exists already; name a new file, or leave --out away")
+        raise click.UsageError(f"{out} exists already; name a new file, or omit --out")
     return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
 
 
@@ -122,7 +122,7 @@ def _job_going_on(recorded: Path, device: str) -> Job:
     with RunReader(recorded) as reader:
         # Before the end of the first update, going on is beginning again.
         if reader.last_snapshot() is None and reader.updates():
-            raise click.UsageError(f"{recorded} has no snapshot to go on from; 'rlplay replay' still shows it")
+            raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
             scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
         except msgspec.MsgspecError as error:
@@ -144,16 +144,16 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
     given = _typed(changes)[:1]
     given += ["the scenario"] * (scenario is not None) + ["--out"] * (out is not None)
     if given:
-        raise click.UsageError(f"--resume goes on with the run's own scenario and settings; leave {given[0]} away")
+        raise click.UsageError(f"--resume uses the run's own scenario and settings; omit {given[0]}")
 
 
 @click.command(epilog="Example: rlplay resume last")
 @click.argument("recorded", metavar="RUN", type=RUN)
 @_DEVICE
 def resume(recorded: Path, device: str) -> int:
-    """Go on with a recorded run in the playground.
+    """Continue a recorded run in the playground.
 
-    It goes on from its last snapshot.
+    It continues from its last snapshot.
     """
     with curtain(recorded.stem):
         job = _job_going_on(recorded, device)
@@ -165,7 +165,7 @@ def resume(recorded: Path, device: str) -> int:
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
-@click.option("--resume", type=RUN, metavar="RUN", help="Go on with a recorded run instead.")
+@click.option("--resume", type=RUN, metavar="RUN", help="Continue a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
 def run(
@@ -181,7 +181,7 @@ def run(
 
     Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupted (the run is saved).
     With --updates, expectations after the cut are not reached and do not fail. Held-out numbers join the
-    update they follow; those from before training are update 0. With --resume, the run goes on to its last update,
+    update they follow; those from before training are update 0. With --resume, the run continues to its last update,
     or by --updates, without its script.
     """
     from rlplay.scenario.script import parse
@@ -203,7 +203,7 @@ def run(
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
         again = shlex.join(["rlplay", "run", "--resume", job.run])
-        raise click.UsageError(f"training cannot go on: {error}. To go on from where it stands: {again}") from error
+        raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
 
 
 @click.command(epilog="Example: rlplay replay last")
@@ -221,10 +221,10 @@ def replay(recorded: Path) -> int:
 def compare(recorded: tuple[Path, ...]) -> int:
     """Open two to eight recorded runs beside each other.
 
-    Curves stand in one plot, answers to the same prompts next to each other, those of two runs at a time.
+    Their curves share one plot. Answers to the same prompts are shown next to each other, for two runs at a time.
     """
     if not 2 <= len(recorded) <= _COMPARED:
-        raise click.UsageError(f"compare takes 2 to {_COMPARED} runs, and got {len(recorded)}")
+        raise click.UsageError(f"compare takes 2 to {_COMPARED} runs; got {len(recorded)}")
     _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
     from rlplay.ui.start import compare as open_comparison
 
@@ -240,7 +240,7 @@ def compare(recorded: tuple[Path, ...]) -> int:
 def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:
     """Open the playground in this machine's browsers.
 
-    Each tab is a run of its own, with the same options. It is at http://127.0.0.1:N, for this machine alone.
+    Each tab is a separate run with the same options, at http://127.0.0.1:N, for this machine only.
     """
     from importlib.util import find_spec
 

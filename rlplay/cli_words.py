@@ -109,7 +109,7 @@ class WholeNumber(_Count):
         number = int(text) if text.isdecimal() else None
         if number is None or number < self._low or (self._high is not None and number > self._high):
             span = f"{self._low} or more" if self._high is None else f"from {self._low} to {self._high}"
-            self.fail(f"it takes a whole number, {span}, and got {text!r}", param, ctx)
+            self.fail(f"it takes a whole number, {span}; got {text!r}", param, ctx)
         return number
 
 

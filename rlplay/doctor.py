@@ -53,7 +53,7 @@ def _hindrance(folder: Path) -> str:
     """Why nothing can be kept there; empty if something can."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir():
-        return f": CANNOT BE USED, {there} is no folder; set RLPLAY_HOME to another"
+        return f": CANNOT BE USED, {there} is not a folder; set RLPLAY_HOME to another"
     return "" if os.access(there, os.W_OK) else f": CANNOT BE WRITTEN ({there}); set RLPLAY_HOME to another"
 
 

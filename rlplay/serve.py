@@ -1,6 +1,6 @@
 """The playground in a browser, by textual-serve: this machine's browsers and no others.
 
-Every tab is a playground of its own, with its own engine, and both end with it. Whoever reaches the port could play, so
+Every tab is a separate playground with its own engine; both end with it. Whoever reaches the port could play, so
 the port is only open on 127.0.0.1, and a page from elsewhere that sends the browser here is turned away.
 """
 
@@ -35,7 +35,7 @@ class Playground(Server):
 
     async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002 - the signature is theirs
         """Say where it is, in a line."""
-        print(f"{self.scenario}: {self.public_url} · each tab is a run of its own · ctrl+c ends all", flush=True)
+        print(f"{self.scenario}: {self.public_url} · each tab is a separate run · ctrl+c ends all", flush=True)
 
     async def application(self) -> web.Application:
         """textual-serve's pages and socket, for this machine's own pages only."""
@@ -46,7 +46,7 @@ class Playground(Server):
                 raise web.HTTPFound(self.public_url)
             asker = f"http://{request.host}", request.headers.get("Origin", self.public_url)
             if set(asker) != {self.public_url}:
-                raise web.HTTPForbidden(text=f"this playground is at {self.public_url}, for this machine alone\n")
+                raise web.HTTPForbidden(text=f"this playground is at {self.public_url}, for this machine only\n")
             response = await handler(request)
             if not response.prepared:
                 response.headers["Content-Security-Policy"] = self._policy
@@ -68,7 +68,7 @@ def bound(port: int) -> socket.socket:
         sock.listen()
     except OSError as error:
         sock.close()
-        raise ValueError(f"port {port} cannot be had ({error.strerror}); choose another with --port") from None
+        raise ValueError(f"port {port} is not available ({error.strerror}); choose another with --port") from None
     return sock
 
 

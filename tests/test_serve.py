@@ -154,7 +154,7 @@ def test_what_stands_in_the_way_is_one_line(
             cli.main(["serve", "--port", str(port)])
     out, err = capsys.readouterr()
     assert (left.value.code, out, err.count("\n")) == (2, "", 1)
-    assert ("pip install textual-serve" if missing else f"port {port} cannot be had") in err
+    assert ("pip install textual-serve" if missing else f"port {port} is not available") in err
 
 
 class Chromium:

@@ -149,7 +149,7 @@ class Driver:
     def prefer(self, pair: int, choice: Choice) -> None:
         """The user's label of a pair; it may change until all have one. Raises ValueError, one line, if none is due."""
         if not (self._labelling and pair in self._pairs):
-            raise ValueError(f"pair {pair} waits for no label; with labeller=user, pairs do once they are sampled")
+            raise ValueError(f"pair {pair} isn't awaiting a label; with labeller=user, pairs do once they are sampled")
         self._state.choices[self._point[0], pair] = choice
         self._emit(Labelled(update=self._point[0], pair=pair, choice=choice))
 
@@ -159,7 +159,7 @@ class Driver:
         Nothing changes. Raises ValueError, one line, if it does not.
         """
         if self._state.batch is None or not (self._labelling and pair in self._pairs):
-            raise ValueError(f"pair {pair} waits for no label")
+            raise ValueError(f"pair {pair} isn't awaiting a label")
         return judge(self._state, pair)
 
     def what_if(self, changes: Mapping[str, Any]) -> Imagined:
@@ -326,7 +326,7 @@ class Driver:
         while self._done < update:
             moment = next(self._moments)
             if isinstance(moment, Unlabelled):
-                raise ValueError(f"update {self._point[0]} cannot be repeated: its labels are not on record")
+                raise ValueError(f"update {self._point[0]} cannot be repeated: its labels were not recorded")
             if _ends_phase(moment):
                 self._enter(_beyond(self._point, moment))
             if isinstance(moment, Finished):

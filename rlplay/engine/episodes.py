@@ -67,7 +67,9 @@ class Episodes:
         closed = closed[: closed.rfind(end) + len(end)]
         whole = str(template([*said, {"role": "user", "content": reply}], tokenize=False, add_generation_prompt=True))
         if not whole.startswith(closed):
-            raise Halt("the model's chat template rewrites earlier turns, so an episode cannot go on token by token")
+            raise Halt(
+                "the model's chat template rewrites earlier turns, so an episode can't be continued token by token"
+            )
         return list(self._lm.tokenizer(whole[len(closed) :], add_special_tokens=False)["input_ids"])
 
 

@@ -156,7 +156,7 @@ class Player:
 def _check_labelled(engine: Engine) -> None:
     if waiting := len(engine.asks()):
         raise ValueError(
-            f"{waiting} pairs of update {engine.status()[0] + 1} wait for somebody to choose: play it on the screen "
+            f"{waiting} pairs of update {engine.status()[0] + 1} wait for labels: play the run on the screen "
             "(without 'run'), put '- prefer: [a, b, …]' into the script after '- phase: 1', or set labeller=gold"
         )
 
@@ -181,9 +181,8 @@ def run(
         finally:
             driver.close()
     if player.stopped.is_set():
-        report.note(
-            f"interrupted; what was done is saved, to go on: {shlex.join(['rlplay', 'run', '--resume', job.run])}"
-        )
+        again = shlex.join(["rlplay", "run", "--resume", job.run])
+        report.note(f"interrupted; all finished updates are saved. To continue: {again}")
         return INTERRUPTED
     passed = all(outcome.passed is not False for outcome in player.outcomes)
     report.result(passed, player.outcomes, job.run)

@@ -126,7 +126,7 @@ class Session:
             if left := self._driver.advance(command.until, command.count, self._interrupted):
                 self._rest = Advance(command.until, left)
                 waiting = len(self._driver.asks())
-                self._link.send(LogLine("info", f"{waiting} pairs wait to be labelled: prefer a, b or skip"))
+                self._link.send(LogLine("info", f"{waiting} pairs wait for labels: prefer a, b or skip"))
             return
         except RunFileError:
             raise
@@ -231,7 +231,7 @@ def _explain(error: Exception, update: int, phase: str) -> str:
     if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate" in str(error):
         return (
             f"Out of memory in update {update + 1} ({phase}); the run is back at the end of update {update}. "
-            "Lower num_prompts, num_generations or max_completion_length, or raise num_minibatches, and go on."
+            "Lower num_prompts, num_generations or max_completion_length, or raise num_minibatches, then continue."
         )
     if isinstance(error, (ValueError, RuntimeError)):
         return f"{what} (update {update + 1}, {phase})"

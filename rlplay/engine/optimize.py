@@ -57,7 +57,7 @@ def optimize(batch: Batch, state: State, seed: int) -> Iterator[Stepped | Search
         parts = minibatches(len(batch.group), settings.num_minibatches, seed, batch.update, epoch, batch.ids.device)
         for minibatch, rows in enumerate(parts):
             seen = _gradients(batch, rows, state)
-            # The trust region bounds TRPO's step; a shortened gradient would only belittle what is expected of it.
+            # The trust region bounds TRPO's step; a shortened gradient would shrink the predicted gain.
             longest = 0.0 if settings.surrogate == "trpo" else settings.max_grad_norm
             grad_norm = checked_norm(batch.update, state, seen.loss, seen.dloss_dlogp, longest)
             if step == 0:
@@ -242,7 +242,7 @@ def checked_norm(update: int, state: State, loss: float, dloss_dlogp: Tensor, lo
     bad = int((~torch.isfinite(dloss_dlogp)).sum())
     raise Halt(
         f"update {update}: loss {loss:g}, gradient norm {norm:g} ({bad} tokens not finite). "
-        "The weights were not changed. Lower learning_rate or temperature, or raise max_grad_norm's grip, then go on."
+        "The weights were not changed. Lower learning_rate or temperature, or lower max_grad_norm, then continue."
     )
 
 

@@ -105,10 +105,10 @@ def _example(prefix: Prefix, state: State) -> tuple[Example, bool]:
 
 def _why_unrewarded(state: State, known: bool) -> str:
     if state.task.environment is not None:
-        return "answers here are episodes with an environment, which cannot be gone on with from their middle"
+        return "an episode with an environment can't be continued mid-way"
     if not weights_of(state):
         return "this run has no reward function"
-    return "" if known else "it has no columns, = adds them"
+    return "" if known else "it has no columns; = adds them"
 
 
 def _context(lm: LanguageModel) -> int:

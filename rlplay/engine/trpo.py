@@ -116,7 +116,7 @@ class Fisher:
 
 
 class _Pass:
-    """One pass over the completions `rows`, kept so that J v and Jᵀ u can be had of it again and again.
+    """One pass over the completions `rows`, kept so that J v and Jᵀ u can be computed from it repeatedly.
 
     Jᵀ u is a backward pass. It is linear in u, so its own derivative by u, along v, is J v.
     """

@@ -44,7 +44,7 @@ def vine(batch: Batch, state: State, seed: int) -> Iterator[Vining]:
     Raises Halt if a reward function fails.
     """
     if state.task.environment is not None:
-        raise Halt("returns=vine cannot go on from the middle of an episode with an environment; choose another")
+        raise Halt("returns=vine can't continue an episode with an environment mid-way; choose another")
     rows = [row[:n] for row, n in zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)]
     ends = [_ends(row, state) for row in rows]
     begins = [[0, *(end + 1 for end in row[:-1])] for row in ends]

@@ -142,7 +142,7 @@ class EngineProcess:
         for task in lasting:
             task.cancel()
         if not self._closing and not self._explained:
-            text = f"The engine ended: {_how(status)}; every update it finished is kept"
+            text = f"The engine ended: {_how(status)}. All finished updates are saved."
             await self._fail(text, "\n".join(self._last_words))
         await self._events.put(None)
 
@@ -164,7 +164,7 @@ class EngineProcess:
                 self._ready = self._ready or isinstance(event, Status)
                 await self._events.put(event)
         except (framing.FrameError, msgspec.MsgspecError) as error:
-            await self._fail(f"The engine sent what is no message ({error}); it was ended, start it again")
+            await self._fail(f"The engine sent an invalid message ({error}) and was stopped; start it again")
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
         finally:
@@ -188,9 +188,7 @@ class EngineProcess:
             self._connected.set_result((reader, writer))
         else:
             writer.close()
-            await self._events.put(
-                LogLine("warning", "a connection to the engine's port without its token was refused")
-            )
+            await self._events.put(LogLine("warning", "refused a connection to the engine's port without its token"))
 
     async def _log(self, stream: asyncio.StreamReader, level: Literal["info", "warning"]) -> None:
         async for line in lines(stream):
@@ -210,5 +208,5 @@ def _how(status: int) -> str:
         name = signal.Signals(-status).name
     except ValueError:
         name = f"signal {-status}"
-    hint = ", which is how a system out of memory ends programs" if name == "SIGKILL" else ""
-    return f"killed by {name}{hint}"
+    hint = ", usually by the system running out of memory" if name == "SIGKILL" else ""
+    return f"killed ({name}){hint}"

@@ -151,7 +151,7 @@ def _ask(_verb: str, argument: Any) -> Ask:
     words = [_text("a choice of ask", choice if isinstance(choice, str) else str(choice)) for choice in choices]
     answer = " ".join(str(argument["answer"]).split())
     if answer not in words:
-        raise ValueError(f"the answer {answer!r} of ask is none of its choices: {', '.join(words)}")
+        raise ValueError(f"the answer {answer!r} of ask is not one of its choices: {', '.join(words)}")
     return Ask(
         _text("question", argument["question"]), words, words.index(answer), _text("because", argument["because"])
     )

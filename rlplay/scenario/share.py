@@ -67,7 +67,7 @@ def shared_in(code: str) -> Shared:
     """What a code says. Raises ShareError, one line, if it is damaged or of a newer rlplay."""
     found = _CODE.fullmatch(code.strip())
     if found is None:
-        raise ShareError(f"this is no share code; they begin with {PREFIX}, and the knobs (k) show one")
+        raise ShareError(f"this is not a share code; one begins with {PREFIX}, and the knobs panel (k) shows it")
     if int(found[1]) != FORMAT:
         raise ShareError(f"the share code has format {found[1]}, and this rlplay reads {FORMAT}; upgrade rlplay")
     damaged = ShareError("the share code is damaged: a character is wrong or missing; copy it again, as a whole")

@@ -24,7 +24,7 @@ def named_rows(name: str, config: str | None, split: str, told: Callable[[str], 
     datasets.config.HF_DATASETS_TRUST_REMOTE_CODE = False  # before version 4 a dataset may bring a script
     where, problem = "", ""
     if not Path(name).is_dir():
-        where = "is no file here, and from Hugging Face it "
+        where = "is not a file here, and from Hugging Face it "
         told(f"asking {hub.address()} for {name}")
         problem = hub.out_of_reach()
         # What was downloaded before is taken at once instead of after a minute.

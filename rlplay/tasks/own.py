@@ -71,7 +71,10 @@ def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> Non
     """Raises OwnError, one line, if a task has nothing that the settings could learn from; `rewards` by name."""
     if settings.loss_type == "policy_gradient":
         if not rewards:
-            raise OwnError("there is no reward to maximise: add --reward FILE.py:FUNCTION, or a reward model before")
+            raise OwnError(
+                "there is no reward to maximise: add --reward FILE.py:FUNCTION, or train a reward model in an earlier "
+                "stage"
+            )
         return
     if not (brings_answers(task, settings) or task.gold or rewards or settings.labeller == "user"):
         columns = "prompt and completion" if settings.loss_type == "sft" else "prompt, chosen and rejected"

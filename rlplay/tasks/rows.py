@@ -19,7 +19,7 @@ _ANSWERS = ("chosen", "rejected", "completion")
 def read_row(row: Any) -> Example:
     """The example in a row. Raises ValueError with what is wrong with it, to be read after "row 3"."""
     if not isinstance(row, dict):
-        raise ValueError("is no mapping of columns")
+        raise ValueError("is not a mapping of columns")
     answers = {name: _answer(name, row[name]) for name in _ANSWERS if row.get(name) is not None}
     if "completion" in answers and "chosen" in answers:
         raise ValueError("has both 'completion' and 'chosen'; one of them is the answer to imitate")

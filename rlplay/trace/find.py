@@ -105,7 +105,7 @@ def parse(typed: str) -> Query | None:
     while at < len(plain):
         found = _CONDITION.match(plain, at)
         if found is None:
-            raise ValueError(f"'{plain[at:]}' is no comparison; write one like reward<0.5, and text in quotes")
+            raise ValueError(f"'{plain[at:]}' is not a comparison; write one like reward<0.5, and text in quotes")
         conditions.append(Condition(_meant(found[1]), found[2], float(found[3])))
         at = found.end()
     return Query(typed, tuple(conditions))

@@ -186,7 +186,7 @@ class History:
             case Rewound() if record.abandoned > record.update:
                 self._marks.append((record.update, Mark(record.update, f"rewound from {record.abandoned}", "back")))
             case Rewound():
-                self._marks.append((record.update, Mark(record.update, f"went on from {record.update}", "on")))
+                self._marks.append((record.update, Mark(record.update, f"resumed from {record.update}", "on")))
             case _:
                 pass
 

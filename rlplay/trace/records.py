@@ -221,7 +221,7 @@ AnyRecord = (
 )
 
 Turn = Changed | Staged
-"""What turns the settings into others."""
+"""An event that changes settings."""
 
 
 def spans(offsets: Array, rows: Array) -> Array:

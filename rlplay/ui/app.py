@@ -273,7 +273,7 @@ class RlplayApp(GatedApp):
 
     def action_help_quit(self) -> None:
         """ctrl+c, which ends other programs."""
-        self.notify("q leaves. ctrl+q does from anywhere, also while you type.", title="Leave?")
+        self.notify("q quits. ctrl+q quits from anywhere, even while you type.", title="Quit?")
 
     async def action_back(self) -> None:
         """From what was found to all answers; from an update looked at to what the engine does."""
@@ -308,7 +308,7 @@ class RlplayApp(GatedApp):
         """Every setting, to see and to change, with the cursor on the one named `at`."""
         started = self.session.started
         if started is None:
-            self.notify("The engine is still starting; its settings come with it.")
+            self.notify("The engine is still starting; its settings are not known yet.")
             return
         from rlplay.ui.screens.knobs import KnobsScreen
 

@@ -75,7 +75,7 @@ class Beside:
         except RunFileError as error:
             self._app.notify(visible(str(error)), severity="error", markup=False)
         except Stopped:
-            self._app.notify("No branch was begun.")
+            self._app.notify("No branch was started.")
         except asyncio.CancelledError:
             copying.action_cancel()  # where the app ends, its thread would go on
             raise

@@ -34,7 +34,7 @@ def course(
     rows = np.searchsorted(updates, at, side="right") - 1
     first, last = f"update {updates[0]}", str(updates[-1]) if len(updates) > 1 else ""
     axis = first + last.rjust(cells - len(first)) if cells >= len(first) + len(last) + 1 else first
-    yield [Segment(f"  {'over the run':<{_NAME + 6}}{axis}", palette.muted)]
+    yield [Segment(f"  {'over training':<{_NAME + 6}}{axis}", palette.muted)]
     for place, token in enumerate(recalled.token_ids):
         shares = np.array([row[place] for row in recalled.probabilities])
         here = token == chosen

@@ -25,7 +25,7 @@ def paste(app: RlplayApp) -> None:
     """Ask for a share code, and set what it holds."""
     started = app.session.started
     if started is None:
-        app.notify("The engine is still starting; its settings come with it.")
+        app.notify("The engine is still starting; its settings are not known yet.")
         return
     from rlplay.scenario.recipe import scenario_of
     from rlplay.ui.screens.paste import PasteScreen
@@ -38,13 +38,13 @@ def paste(app: RlplayApp) -> None:
 
 
 def lessons(app: RlplayApp) -> None:
-    """Show the lessons; the one chosen goes on, or takes the place of this run."""
+    """Show the lessons; the chosen one continues, or replaces this run."""
     from rlplay import preferences
     from rlplay.scenario.recipe import bundled_name
     from rlplay.ui.screens.lessons import LessonsScreen
 
     session = app.session
-    # A run that is gone on with has left its lesson behind.
+    # Resumed runs have no lesson.
     here = bundled_name(session.started) if session.started is not None and session.source.script else ""
     moves = session.source.live and not app.is_web
 
@@ -81,7 +81,7 @@ def label(app: RlplayApp, session: Session | None = None, letter: str = "") -> N
 
 
 def branch(app: RlplayApp, number: int | None) -> None:
-    """Ask what should be different in a branch from the end of update `number`, None being the one looked at."""
+    """Ask what should differ in a branch from the end of update `number`; None stands for the one looked at."""
     started = app.session.started
     if started is None:
         app.notify("There is nothing to branch from yet: the engine is still starting.")

@@ -26,7 +26,7 @@ class Finder:
         try:
             query = parse(typed)
             if query is not None and (name := unknown(query, session.shown, parts)) is not None:
-                raise ValueError(f"nothing is called {name!r}; known: {', '.join(names(session.shown))}")
+                raise ValueError(f"there is nothing called {name!r}; known: {', '.join(names(session.shown))}")
         except ValueError as error:
             return visible(str(error))
         self.query = query
@@ -60,7 +60,7 @@ class Finder:
         """For an empty list: what it is that nothing fits."""
         if self.found is None or self.query is None:
             return ""
-        return f"No answer fits {literal(self._sought)}. `esc` shows all of them again."
+        return f"No answer matches {literal(self._sought)}. `esc` shows all of them again."
 
     @property
     def wants_clipped(self) -> bool:

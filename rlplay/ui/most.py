@@ -9,7 +9,7 @@ from rlplay.ui.layout import MARKS
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.text import within
 
-ON = "; `x` goes on to the next."
+ON = "; `x` goes to the next."
 
 
 def told(lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, token: str, answer: str, own: int) -> str:

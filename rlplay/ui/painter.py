@@ -75,7 +75,7 @@ class Painter:
             app.tokens.point(listed[0], 0)
         if "update" in changes:
             abreast = () if app.main.has_class("-narrow") else app.tokens.rows
-            app.rollouts.words = "None of them fits." if app.finder.nothing else app.rollouts.EMPTY
+            app.rollouts.words = "None of them matches." if app.finder.nothing else app.rollouts.EMPTY
             kind = kind_of(session.settings_of(session.shown))
             app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, kind)
             app.rollouts.point(*app.tokens.cursor)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def commands(app: RlplayApp) -> Iterator[SystemCommand]:
-    """What can be done now. Curves, knobs and words are many: they are found by typing, not listed at the start."""
+    """What can be done now. Curves, settings and words are many: they are found by typing, not listed at the start."""
 
     def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:
         return SystemCommand(words, help, lambda: app.call_later(app.perform, verb, argument), listed)
@@ -35,7 +35,7 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
             yield command(_titled(verb), f"{_keyed(verb)}{verb.help}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
-            yield command(f"Better: {side}", "Label the pair that waits; with `enter` the next.", "prefer", choice)
+            yield command(f"Better: {side}", "Label the pair that waits; enter goes to the next.", "prefer", choice)
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", lens.reading, "lens", lens.name)
     for name in app.session.history.names():
@@ -46,7 +46,7 @@ def commands(app: RlplayApp) -> Iterator[SystemCommand]:
         yield command(f"Glossary: {term.name}", term.text, "glossary", term.name, listed=False)
     for knob in KNOBS.values():
         meaning = f"{knob.meaning} {knob.effect}"
-        yield command(f"Knob: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)
+        yield command(f"Setting: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)
 
 
 class Palette(SystemCommandsProvider):

@@ -23,7 +23,7 @@ HELP, FRAME, ROLLOUTS, KEY = 0.3, 0.6, 8.0, 0.05
 """The limits, in seconds."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COLOUR = re.compile(r"colour: ([\w ,'+]+?)(?: · all alike)?(| \(auto\)) ─")
+_COLOUR = re.compile(r"colour: ([\w ,'+]+?)(?:: same for every token)?(| \(auto\)) ─")
 
 
 def report(what: str, seconds: float, limit: float) -> None:

@@ -154,8 +154,8 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["serve", "--port", "70000"], "from 0 to 65535, and got '70000'"),
         (["--sed", "3"], "no such option '--sed'; did you mean '--seed'?"),
         (["run", "--modl", "x"], "did you mean '--model'?"),
-        (["run", "--nope"], "'rlplay run --help' lists what there is"),
-        (["--nope"], "'rlplay --help' lists what there is"),
+        (["run", "--nope"], "'rlplay run --help' lists the options"),
+        (["--nope"], "'rlplay --help' lists the options"),
         (["serve", "--set", "bta=0.1"], "did you mean 'beta'?"),
         (["serve", "nowhere"], "there is no scenario 'nowhere'"),
         (["--device", "tpu"], "unknown device 'tpu'; it is one of auto, cpu, cuda"),
@@ -247,7 +247,7 @@ def test_what_the_machine_refuses_is_no_defect(
 def test_a_place_that_runs_cannot_go_to_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert doctor._hindrance(tmp_path / "new" / "runs") == ""
-    assert f"{tmp_path / 'file'} is no folder; set RLPLAY_HOME" in doctor._hindrance(tmp_path / "file" / "runs")
+    assert f"{tmp_path / 'file'} is not a folder; set RLPLAY_HOME" in doctor._hindrance(tmp_path / "file" / "runs")
     monkeypatch.setattr("os.access", lambda *_: False)
     assert "CANNOT BE WRITTEN" in doctor._hindrance(tmp_path / "new" / "runs")
 
@@ -346,7 +346,7 @@ def test_a_run_without_a_snapshot_cannot_be_resumed(capsys: pytest.CaptureFixtur
     for args in (["resume"], ["run", "--resume"]):
         status, _, err = called(capsys, *args, str(recorded_run))
         assert status == 2
-        assert "has no snapshot to go on from" in err
+        assert "has no snapshot to continue from" in err
 
 
 @pytest.mark.parametrize("command", [[], ["run"], ["demo"]])

@@ -58,7 +58,7 @@ def _answer(driver: Any, *choices: str) -> None:
 
 def test_an_update_waits_until_every_pair_has_a_label(start: Start) -> None:
     driver, records = start(**GIVEN)
-    with pytest.raises(ValueError, match="pair 0 waits for no label"):
+    with pytest.raises(ValueError, match="pair 0 isn't awaiting a label"):
         driver.prefer(0, "a")
     driver.advance("update", 1, never)
     assert driver.status()[:2] == (0, "score")
@@ -70,7 +70,7 @@ def test_an_update_waits_until_every_pair_has_a_label(start: Start) -> None:
     driver.prefer(0, "a")
     assert driver.asks() == [2]
     driver.prefer(1, "a")  # on second thoughts
-    with pytest.raises(ValueError, match="pair 3 waits for no label"):
+    with pytest.raises(ValueError, match="pair 3 isn't awaiting a label"):
         driver.prefer(3, "a")
     driver.prefer(2, "skip")
     assert [(r.pair, r.choice) for r in records if isinstance(r, Labelled)] == [
@@ -151,7 +151,7 @@ def test_the_models_view_of_a_pair_is_that_of_the_update_and_changes_nothing(sta
             _answer(driver, *"aba")
             runs.append(judged)
             driver.advance("update", 1, never)
-        with pytest.raises(ValueError, match="pair 0 waits for no label"):
+        with pytest.raises(ValueError, match="pair 0 isn't awaiting a label"):
             driver.judge(0)
         driver.close()
         runs.append(_steps(records, 1) + _steps(records, 2))

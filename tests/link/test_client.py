@@ -182,7 +182,7 @@ async def test_a_killed_engine_is_reported_with_its_last_words(screen: Screen) -
     await screen.engine.send(Advance("token"))
     failed = await screen.until(lambda event: isinstance(event, Failed))
     assert "SIGKILL" in failed.text
-    assert "every update it finished is kept" in failed.text
+    assert "All finished updates are saved." in failed.text
     assert "last words" in failed.detail
     await screen.engine.send(Advance("token"))
     await screen.to_the_end()
@@ -238,7 +238,7 @@ async def test_an_engine_that_talks_nonsense_is_ended(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     screen = await _started(*FAKE, "garbling")
     failed = await screen.until(lambda event: isinstance(event, Failed))
-    assert "no message" in failed.text
+    assert "invalid message" in failed.text
     await screen.to_the_end()
     await screen.engine.close()
 

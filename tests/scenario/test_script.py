@@ -66,7 +66,7 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"probe": {"promt": "Hi"}}, "did you mean 'prompt'"),
         ({"probe": {"token": True}}, "token of probe must be of type int"),
         ({"probe": {"then": "walk"}}, "one of samples"),
-        ({"ask": QUESTION | {"answer": "left"}}, "none of its choices"),
+        ({"ask": QUESTION | {"answer": "left"}}, "not one of its choices"),
         ({"ask": {"question": "Why?"}}, "mapping with question"),
         ({"ask": QUESTION | {"choices": ["up"]}}, "two choices"),
     ],

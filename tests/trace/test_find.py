@@ -85,7 +85,7 @@ def test_what_does_not_begin_like_a_comparison_is_text(typed):
     ],
 )
 def test_a_broken_comparison_is_quoted(typed, wrong):
-    with pytest.raises(ValueError, match="is no comparison") as caught:
+    with pytest.raises(ValueError, match="is not a comparison") as caught:
         parse(typed)
     assert str(caught.value).startswith(wrong)
 

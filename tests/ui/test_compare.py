@@ -97,7 +97,7 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
         assert isinstance(app.screen, CompareScreen)
 
 
-@pytest.mark.parametrize(("keys", "shown"), [(["w"], "┅ B Tokens"), (["escape", "g", "w"], "■ the replay stands at")])
+@pytest.mark.parametrize(("keys", "shown"), [(["w"], "┅ B Tokens"), (["escape", "g", "w"], "■ replay at")])
 async def test_the_comparison_and_the_timeline_are_saved_as_views(tmp_path, keys, shown):
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
@@ -116,7 +116,7 @@ async def test_one_cursor_moves_in_both_and_the_frame_says_what_can_be_compared(
         await settled(pilot)
         assert screen.tokens[0].cursor == screen.tokens[1].cursor != (0, 0)
         assert screen.inspectors[0].clipping() == screen.inspectors[1].clipping(), "the same run twice"
-        assert "the same words before it" in str(screen.inspectors[1].border_subtitle)
+        assert "same prefix, so comparable" in str(screen.inspectors[1].border_subtitle)
     app = compared(tmp_path / "other", seeds=(0, 1))
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
@@ -388,7 +388,7 @@ async def test_what_is_different_is_not_said_before_it_is_known():
         second.status(1, beta=0.1)
         await settled(pilot)
         app.screen.follow()
-        assert "settings, answers and numbers; later in B: beta 0.05 → 0.1" in head(app.screen)
+        assert "settings, answers and numbers; B changes later: beta 0.05 → 0.1" in head(app.screen)
 
 
 async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_shares():

@@ -158,16 +158,16 @@ async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
         await settled(pilot)
         assert isinstance(app.screen, FindScreen)
         words = str(app.screen.query_one(Static).render())
-        assert "nothing is called 'beauty'; known: reward, advantage, length" in words
+        assert "there is nothing called 'beauty'; known: reward, advantage, length" in words
         assert app.finder.query is None
         app.screen.query_one(Input).value = "reward<"
         await pilot.press("enter")
         await settled(pilot)
-        assert "'reward<' is no comparison" in str(app.screen.query_one(Static).render())
+        assert "'reward<' is not a comparison" in str(app.screen.query_one(Static).render())
         await pilot.press("escape")
         await app.perform("find", "beauty>1")
         await settled(pilot)
-        assert "nothing is called 'beauty'" in [notice.message for notice in app._notifications][-1]
+        assert "there is nothing called 'beauty'" in [notice.message for notice in app._notifications][-1]
 
 
 async def test_the_beginning_of_a_name_is_not_looked_for_before_enter():
@@ -194,8 +194,8 @@ async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
         await settled(pilot)
         await app.perform("find", "reward>100")
         await settled(pilot)
-        assert "No answer fits reward>100." in " ".join(text_of(app.tokens).replace("╱", " ").split())
-        assert "None of them fits." in " ".join(text_of(app.rollouts).replace("╱", " ").split())
+        assert "No answer matches reward>100." in " ".join(text_of(app.tokens).replace("╱", " ").split())
+        assert "None of them matches." in " ".join(text_of(app.rollouts).replace("╱", " ").split())
         await pilot.press("right", "left", "up", "down", "home", "end", "pagedown", "f", "F", "x", "y", "o", "m", "c")
         app.rollouts.focus()
         await pilot.press("up", "down", "home", "end", "y")

@@ -46,7 +46,7 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
         ("advantages", 1.0, [(3, 0), (3, 1)], 2, "Largest advantage: +1.00: all 2 tokens of answer 4 of 8 share it"),
         ("advantages", 1.0, [(3, 0), (5, 1)], 2, "Largest advantage: +1.00, at 1 of 2 tokens that have it: ⌂ of"),
         ("importance_ratio", 1.4, [(3, 1)], 9, "Largest ratio: 1.40, token"),
-        ("clip_state", -1.0, [(3, 0), (5, 1)], 9, "One of 2 clipped tokens (▼); `x` goes on to the next."),
+        ("clip_state", -1.0, [(3, 0), (5, 1)], 9, "One of 2 clipped tokens (▼); `x` goes to the next."),
         ("clip_state", 1.0, [(3, 0)], 9, "The only clipped token (▲)."),
     ],
 )
@@ -72,7 +72,7 @@ async def test_several_as_large_are_counted_and_x_goes_through_them():
         said = app.narrator.render().plain
         found, _, _ = said.partition("\n")
         assert found.startswith(f"Largest advantage: {signed(values.max())}"), "what was asked for stands first"
-        assert found.endswith("x goes on to the next.")
+        assert found.endswith("x goes to the next.")
         assert not app._notifications, "a toast would cover the token it speaks of"
 
 
@@ -231,11 +231,15 @@ async def test_the_palette_finds_knobs_curves_and_statistics_by_name():
         source.update(1)
         await settled(pilot)
         offered = await found(pilot, "kl")
-        for words in ("Colour: KL to reference (ref_kl)", "Curve: KL old to new (kl_old)", "Knob: KL weight β (beta)"):
+        for words in (
+            "Colour: KL to reference (ref_kl)",
+            "Curve: KL old to new (kl_old)",
+            "Setting: KL weight β (beta)",
+        ):
             assert words in offered
         assert "Glossary: KL divergence" in offered
         await pilot.press("escape")
-        assert [words for words in await found(pilot, "learning_rate") if words.startswith("Knob: Learning rate")]
+        assert [words for words in await found(pilot, "learning_rate") if words.startswith("Setting: Learning rate")]
         await pilot.press("escape")
         assert not isinstance(app.screen, CommandPalette)
 

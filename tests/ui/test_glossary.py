@@ -134,7 +134,7 @@ async def test_where_nothing_is_found_it_says_so():
         await pilot.press(*"xyzzy", "enter", "down")
         await settled(pilot)
         assert isinstance(app.screen, GlossaryScreen)
-        assert explained(app.screen).startswith("No word fits.")
+        assert explained(app.screen).startswith("No entry matches.")
         app.screen.query_one(Input).value = ""
         await settled(pilot)
         assert app.screen.query_one(OptionList).option_count == len(TERMS)

@@ -89,7 +89,7 @@ def test_what_the_models_think_comes_after_the_choice() -> None:
     ]  # fmt: skip
     assert "+0.125   −0.250" in lines[3]
     labelling.told(Judged(0, 1, scores={"implicit reward": (0.0, 1e-9)}))
-    assert "nothing learned of them yet" in str(told(labelling))
+    assert "not trained on yet" in str(told(labelling))
     labelling.told(Judged(0, 1, refused="out of memory"))
     assert "out of memory" in str(told(labelling))
 
@@ -208,7 +208,7 @@ async def test_leaving_says_what_the_engine_waits_for_and_a_key_comes_back() -> 
         source.waiting(1, 2)
         await settled(pilot)
         assert app.screen is app.main, "who has left is not asked again by itself"
-        assert "● waits for 2 choices · a" in str(app.header.render())
+        assert "● waiting for 2 labels · press a" in str(app.header.render())
         assert "2 pairs wait for you" in str(app.narrator.render())
         await pilot.press("a")
         await settled(pilot)
@@ -236,7 +236,7 @@ async def test_stepping_by_phase_does_not_interrupt() -> None:
         await settled(pilot)
         await settled(pilot)
         assert app.screen is app.main, "the answers can be looked at first"
-        assert "waits for 3 choices" in str(app.header.render())
+        assert "waiting for 3 labels" in str(app.header.render())
 
 
 async def test_by_mouse_by_palette_and_by_script() -> None:
@@ -259,7 +259,7 @@ async def test_by_mouse_by_palette_and_by_script() -> None:
         await settled(pilot)
         await pilot.press("a")
         assert app.screen is app.main
-        assert any("No pair waits" in toast.message for toast in app._notifications)
+        assert any("No pair needs a label" in toast.message for toast in app._notifications)
 
 
 async def until(pilot: Any, condition: Callable[[], bool]) -> None:

@@ -99,7 +99,7 @@ async def test_an_empty_log_says_so():
     app = Host(Session(NoSource()))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert app.text().strip() == "nothing to report"
+        assert app.text().strip() == "no messages"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])

@@ -121,7 +121,7 @@ def test_ratios_that_have_moved_are_not_said_to_be_1(steps):
     happened = narrate(update, History(), CHOSEN).happened
     assert "ratios from 1 to 1" in happened
     assert "still 1" not in happened
-    assert "exactly 1" not in happened
+    assert "every ratio is 1" not in happened
 
 
 def test_backticks_of_the_model_name_no_key():

@@ -72,7 +72,7 @@ def test_every_phase_is_told_in_its_own_words(algorithm, metrics, said):
     assert said in stepped
     assert said in after
     words = " ".join(entry.happened + entry.next for entry in told)
-    for wrong in ("nan", "ratio", "how many will be right", "says nothing about progress"):
+    for wrong in ("nan", "ratio", "how many will do well", "does not measure progress"):
         assert wrong not in words
     assert ("which of two" in told[0].next) == (algorithm == "dpo"), "fine-tuning has one answer to each prompt"
     assert "1 update" in narrate_run(history).happened
@@ -157,10 +157,10 @@ async def test_a_reward_model_is_not_said_to_lack_signal():
         source.records(credited)
         source.status(0, phase="credit")
         await settled(pilot)
-        assert "no signal" in all_text(app.rollouts)
+        assert "all equal" in all_text(app.rollouts)
         source.records(
             [Staged(update=1, index=1, stages=2, name="rank", settings={**app.session.settings, **REWARD_MODEL})]
         )
         await settled(pilot)
-        assert "no signal" not in all_text(app.rollouts)
+        assert "all equal" not in all_text(app.rollouts)
         assert "no advantages" in app.narrator.render().plain

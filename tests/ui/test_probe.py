@@ -197,7 +197,7 @@ async def test_the_bars_of_reference_and_policy_stand_side_by_side(size: tuple[i
     async with app.run_test(size=size) as pilot:
         screen, asked = await opened(pilot, source)
         bars = screen.query_one(ProbeBars)
-        assert "Asking the engine" in " ".join(text_of(bars).replace("╱", " ").split())
+        assert "Waiting for the engine" in " ".join(text_of(bars).replace("╱", " ").split())
         assert isinstance(asked[0], Peek)
         assert len(asked[0].prefix.answer) == 2
         await answer(pilot, source, peeked(asked[0].prefix))
@@ -313,11 +313,11 @@ async def test_letters_are_text_in_the_prompt_and_keys_at_the_tokens(size: tuple
         screen, asked = await opened(pilot, source)
         text, frame = screen.query_one(ProbeText), screen.query_one("Vertical")
         assert app.focused is text
-        assert "tab types a prompt" in text._border_title.plain
+        assert "tab type a prompt" in text._border_title.plain
         await pilot.press("tab")
         assert app.focused is screen.query_one("#prompt")
-        assert text._border_title.plain == "Text · tab comes back here"
-        assert "what you type goes to the line above" in frame._border_subtitle.plain
+        assert text._border_title.plain == "Text · tab back"
+        assert "typing a prompt" in frame._border_subtitle.plain
         await pilot.press(*"say ,gu?", "enter")
         assert [type(question) for question in asked] == [Peek, Peek], "no letter was taken for a key"
         assert asked[-1] == Peek(Prefix("say ,gu?"))
@@ -336,7 +336,7 @@ async def test_letters_that_are_no_key_say_where_they_are_typed_and_never_reach_
         for key in ("i", "q", "u", "H"):
             await pilot.press(key)
             assert app.screen is screen
-            assert "Letters are keys here. tab goes to the prompt" in str(screen.query_one(Static).visual)
+            assert "Letters are shortcuts here; tab to type." in str(screen.query_one(Static).visual)
         assert {type(command) for command in source.commands} == {Peek}
         await pilot.press("tab", "escape")
         assert app.focused is screen.query_one(ProbeText), "escape ends the typing first"
@@ -353,9 +353,9 @@ async def test_why_there_is_no_reward_is_read_to_its_end(size: tuple[int, int]) 
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         screen, asked = await opened(pilot, source)
-        why = "answers here are episodes with an environment, which cannot be gone on with from their middle"
+        why = "an episode with an environment can't be continued mid-way"
         await answer(pilot, source, peeked(asked[0].prefix, unrewarded=why))
-        assert "their middle" in " ".join(text_of(screen.query_one(Static)).split())
+        assert "mid-way" in " ".join(text_of(screen.query_one(Static)).split())
 
 
 async def test_what_the_engine_refuses_stands_in_the_panel() -> None:

@@ -268,7 +268,7 @@ async def test_groups_without_signal_are_marked():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, source)
-        assert all_text(app.rollouts).count("no signal") == int((app.session.shown.credited.group_std < 1e-6).sum()) > 0
+        assert all_text(app.rollouts).count("all equal") == int((app.session.shown.credited.group_std < 1e-6).sum()) > 0
         assert all_text(app.rollouts).count("tok…") == int(app.session.shown.sampled.truncated.sum())
 
 
@@ -300,7 +300,7 @@ async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
         source.records([sampled, scored, msgspec.structs.replace(credited, advantages=given)])
         await settled(pilot)
         lines = all_text(app.rollouts).split("\n")
-        assert [row for row, line in enumerate(lines) if "no signal" in line] == [0], "the first group alone"
+        assert [row for row, line in enumerate(lines) if "all equal" in line] == [0], "the first group alone"
 
 
 async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar():

@@ -60,7 +60,7 @@ async def test_why_a_token_is_clipped(size):
         state = app.session.shown.latest_step("clip_state")
         at = int(app.session.shown.sampled.offsets[app.tokens.cursor[0]]) + app.tokens.cursor[1]
         reason = "A > 0 and w > 1.2" if state[at] > 0 else "A < 0 and w < 0.8"
-        assert f"Here {reason}: it has moved as far as its advantage may push it" in app.narrator.render().plain
+        assert f"Here {reason}: its ratio has reached the bound" in app.narrator.render().plain
         if size[0] > 80:  # else the token's panel is another view
             assert f"clipped: {reason}" in text_of(app.inspector)
 
@@ -100,7 +100,7 @@ async def test_how_to_change_beta(size, keys):
         await press(pilot, *keys)
         assert app.knobs.name_under_cursor == "beta"
         frame = app.knobs.query_one("Vertical")
-        assert frame._border_title.plain == "Knobs · ← → or enter change it, then a applies"
+        assert frame._border_title.plain == "Knobs · ← → or enter change · then a apply"
         await pilot.press("right")
         assert app.knobs.draft.differing() == {"beta": 0.1}
 

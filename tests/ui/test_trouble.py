@@ -34,11 +34,11 @@ async def test_the_engine_dies_and_comes_back():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
-        source.put(Failed("The engine ended: killed by SIGKILL", "traceback"), None)
+        source.put(Failed("The engine ended: killed (SIGKILL)", "traceback"), None)
         await settled(pilot)
         assert app.banner.display
         words = shown(app.banner)
-        assert "killed by SIGKILL" in words
+        assert "killed (SIGKILL)" in words
         assert "r resumes from the last snapshot (update 1)" in words
         assert "answer" in all_text(app.tokens), "the data stays"
         commands = len(source.commands)

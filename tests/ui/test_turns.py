@@ -101,7 +101,7 @@ async def test_who_wants_to_leave_is_told_the_keys_that_do():
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)
         await pilot.press("ctrl+c")
-        assert "q leaves" in [notice.message for notice in app._notifications][-1]
+        assert "q quits" in [notice.message for notice in app._notifications][-1]
         await pilot.press("q")
     assert app.return_code == 0
 

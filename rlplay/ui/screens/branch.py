@@ -27,8 +27,8 @@ class BranchScreen(KnobsScreen):
         """What the changes are for."""
         begin = f"update {self._number}" if self._number else "the start"
         if self._unfinished is not None:
-            return f"Branch from {begin}, as {self._unfinished} is not finished yet"
-        return f"Branch from {begin}: what should be different?"
+            return f"Branch from {begin}, because {self._unfinished} is not finished yet"
+        return f"Branch from {begin}: what should differ?"
 
     @property
     def key_line(self) -> str:

@@ -213,7 +213,7 @@ ended, and where a branch did from what it shares with the other.
             self.notify(visible(str(error)), severity="error", markup=False)
             return
         if not moved:
-            self.notify("Both runs have no update on record before." if step < 0 else "Both have none on record after.")
+            self.notify("No earlier update in both runs." if step < 0 else "No later update in both runs.")
         self.follow()
 
     def action_other(self, step: int) -> None:
@@ -245,7 +245,7 @@ ended, and where a branch did from what it shares with the other.
             await session.source.send(command)
         if not told:
             live = any(session.source.live for session in self.pair.both)
-            self.notify("Both are as far. u plays one more update of each." if live else "Both runs are recordings.")
+            self.notify("Both are at the same update: u plays one more." if live else "Both runs are recordings.")
 
     def action_perform(self, verb: str) -> None:
         """A verb of the main screen."""
@@ -301,11 +301,11 @@ def _differing(pair: Pair, width: int) -> Content:
 def _difference(pair: Pair) -> str:
     its = pair.letters[1]
     if pair.starting:
-        return f"{pair.starting} is still starting; once it has, what is different about {its} stands here"
+        return f"{pair.starting} is starting…"
     there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
     if there:
         return f"at update {pair.number}, different about {its}: {there}"
-    later = f"; later in {its}: {set_now}" if set_now else ""
+    later = f"; {its} changes later: {set_now}" if set_now else ""
     for letter, session in zip(pair.letters, pair.both, strict=True):
         if session.finished < pair.number:
             return f"{letter} has come to update {session.finished} only, not to {pair.number}{later}"
@@ -320,5 +320,5 @@ def _context(parted: int | None, token: int) -> str:
     if parted == -1:
         return "not the same prompt"
     if parted is None or token <= parted:
-        return "the same words before it"
+        return "same prefix, so comparable"
     return f"other words before it, from token {parted + 1} on"

@@ -27,9 +27,9 @@ from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
 
 _PANELS = {
-    "answers": ("Rollouts", "every answer with its reward, its advantage and its length, by group"),
+    "answers": ("Rollouts", "every answer with its score, its advantage and its length, by prompt"),
     "tokens": ("Tokens", "every token of every answer, coloured by one statistic"),
-    "token": ("Token", "the token under the cursor: candidates under reference, old and new policy, and its formula"),
+    "token": ("Token", "the selected token: its candidates under reference, old and new policy, and its formula"),
 }
 
 
@@ -140,14 +140,14 @@ class GlossaryScreen(ModalScreen[None]):
         self.query_one(Vertical).border_title = Content.assemble("Glossary", (f" · {how_many}", "$text-muted"))
         words.set_options([Option(Content(term.name), id=term.name) for term in found])
         if at is None:
-            self.query_one(Static).update(keyed("No word fits. Fewer letters find more; `ctrl+p` finds commands.", ""))
+            self.query_one(Static).update(keyed("No entry matches. Try fewer letters; `ctrl+p` finds commands.", ""))
             self.query_one(Vertical).border_subtitle = keyed("`esc` close")
         else:
             words.highlighted = found.index(at)
 
 
 def entry(term: Term) -> Content:
-    """All that is said of one word."""
+    """Everything about one word."""
     lines = [Content.styled(term.name, "bold $accent"), Content(term.text)]
     if term.formula:
         lines += [Content(""), *(Content.styled(line, "bold") for line in term.formula.split("\n"))]
@@ -172,7 +172,7 @@ def _algorithm(name: str) -> list[Content]:
 
 
 def _place(verb: str, argument: Any) -> list[Content]:
-    """Where it can be seen live, with what the registry says of that."""
+    """Where it can be seen live, with what the registry says about it."""
     kind, title, formula, reading = _row(verb, argument)
     there = Content(f" {title} ").stylize(Style.from_meta({"@click": "screen.jump"}))
     head = Content.assemble(("enter", "bold $accent"), (f"  {kind} ", "$text-muted"), there)
@@ -189,7 +189,7 @@ def _row(verb: str, argument: Any) -> tuple[str, str, str, str]:
         return "curve:", metric.title, metric.formula, metric.reading
     if verb == "knobs":
         knob = KNOBS[argument]
-        return "knob:", f"{knob.title} ({knob.name})", "", f"{knob.meaning} {knob.effect}"
+        return "setting:", f"{knob.title} ({knob.name})", "", f"{knob.meaning} {knob.effect}"
     if verb == "panel":
         title, reading = _PANELS[argument]
         return "panel:", title, "", f"{reading[0].upper()}{reading[1:]}."

@@ -252,7 +252,7 @@ def told(labelling: Labelling) -> Content:
     if labelling.held is None:
         refused = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
         return Content("\n").join([*refused, keyed(CHOOSE, "$text-muted")])
-    said = {"a": "You choose A.", "b": "You choose B.", "skip": "You leave this pair out."}[labelling.held]
+    said = {"a": "You chose A.", "b": "You chose B.", "skip": "You left this pair out."}[labelling.held]
     left = len(labelling.left)
     on = keyed(f"   `enter` {f'goes on, {left} more wait' if left else 'hands in the last one'}", "$text-muted")
     lines = [Content.assemble((said, "bold $foreground"), on)]
@@ -272,7 +272,7 @@ def _score(name: str, one: float, other: float, choice: Choice) -> Content:
     written, digits = (signed, 3) if learned else (plain, 2)
     verdict, ink = _favours(name, one - other, choice), "$text-muted"
     if learned and max(abs(one), abs(other)) < SAME:
-        verdict = "nothing learned of them yet"
+        verdict = "not trained on yet"
     elif "you" in verdict:
         ink = "$success" if "like you" in verdict.split(", ") else "$warning"
     return Content.assemble(

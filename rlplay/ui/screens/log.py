@@ -108,7 +108,7 @@ class LogScreen(ModalScreen[None]):
     def _rewrite(self) -> None:
         log = self.query_one(RichLog)
         panel = self.query_one(Vertical)
-        panel.border_title = "Log" if self._level == "debug" else f"Log · {self._level} and graver"
+        panel.border_title = "Log" if self._level == "debug" else f"Log · {self._level} and above"
         log.clear()
         inks = palette(self.app.theme_variables)
         levels = {"debug": inks.muted, "info": inks.text, "warning": inks.warning, "error": inks.error}
@@ -122,7 +122,7 @@ class LogScreen(ModalScreen[None]):
                 lead = Text(" " * lead.cell_len)
         self._written = self._session.log[-1] if self._session.log else None
         if not self.lines:
-            log.write(Text("nothing to report", style=inks.muted))
+            log.write(Text("no messages", style=inks.muted))
 
 
 def _clock(at: float) -> str:
@@ -131,7 +131,7 @@ def _clock(at: float) -> str:
 
 def _place(started: Started | None) -> list[Content]:
     if started is None:
-        return [Content.styled("the engine has not said yet where it runs", "$text-muted")]
+        return [Content.styled("waiting for the engine to say where it runs", "$text-muted")]
     versions = " · ".join(f"{name} {version}" for name, version in started.versions.items())
     threads = "1 thread" if started.threads == 1 else f"{started.threads} threads"
     return [

@@ -51,7 +51,7 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
         with Vertical() as panel:
             panel.border_title, panel.border_subtitle = "Paste a share code", keyed("`enter` apply · `esc` cancel")
             yield Entry(placeholder=f"{PREFIX}…")
-            yield Static(Content.styled("It sets settings; the weights stay as they are.", "$text-muted"))
+            yield Static(Content.styled("It changes settings, not weights.", "$text-muted"))
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -73,9 +73,11 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
             return Content.styled(visible(str(error)), "$error")
         named = [f"{KNOBS[name].title} {shown(getattr(self._held, name))} → {shown(v)}" for name, v in found.items()]
         rest = [f"and {len(named) - _SHOWN} more"] * (len(named) > _SHOWN)
-        lines = [visible(line) for line in [*named[:_SHOWN], *rest]] or ["All settings are as in the code already."]
+        lines = [visible(line) for line in [*named[:_SHOWN], *rest]] or ["The settings already match the code."]
         if (shared.scenario, shared.seed) != (self._scenario.name, self._scenario.seed):
-            lines.append(f"It is of {visible(shared.scenario)}, seed {shared.seed}: for all of it, rlplay {PREFIX}…")
+            lines.append(
+                f"It is from {visible(shared.scenario)}, seed {shared.seed}; to run all of it: rlplay {PREFIX}…"
+            )
         return Content("\n").join(map(Content, lines))
 
 

@@ -1,4 +1,4 @@
-"""The probe: any prompt, any beginning of an answer; what comes next, what if it were another, what is it worth."""
+"""The probe: any prompt, any beginning of an answer; what comes next, what if another did, what is it worth."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 
 FRAMES = 15
 KEYS = (
-    "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `o` over the run · "
-    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc`"
+    "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `o` over training · "
+    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc` back"
 )
-FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `o` run · `tab` prompt · `?` · `esc`"
-PROMPT = "a prompt of your own: tab comes here, enter asks"
-COLUMNS = "columns for the reward, as in answer: 4"
-TYPING = "what you type goes to the line above · `enter` ask · `tab` back to the tokens"
-STRAY = "Letters are keys here. `tab` goes to the prompt, and there they are typed."
-REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, goes on with one."
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `o` training · `tab` prompt · `?` help · `esc` back"
+PROMPT = "your own prompt: tab comes here, enter asks"
+COLUMNS = "columns for the reward, for example answer: 4"
+TYPING = "typing a prompt · `enter` ask · `tab` back to the tokens"
+STRAY = "Letters are shortcuts here; `tab` to type."
+REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, starts one."
 ENDED = "The engine has ended: `esc`, then `r` to resume."
-ASKED = "Asking the engine. It answers between two moments of what it is doing."
+ASKED = "Waiting for the engine …"
 
 
 class ProbeScreen(ModalScreen[None]):
@@ -42,29 +42,29 @@ class ProbeScreen(ModalScreen[None]):
     HELP = """\
 # Probe
 
-A prompt, an answer to it, and a **place** in the answer: `← →` move it. `tab` goes to the line for a prompt of your
-own, where all that you type is text, and back to the tokens, where letters are keys.
+A prompt, an answer to it, and a **place** in the answer: `← →` move it. `tab` goes to the line for your own prompt,
+where you can type, and back to the tokens, where letters are shortcuts.
 
-The bars are the next-token distributions there, under the frozen **reference** and under the **policy** as it is now,
-at the run's temperature. While the run goes on they follow it, update by update.
+The bars show the next-token distributions at that place, under the frozen **reference** and under the current
+**policy**, at the run's temperature. During a run they follow it, update by update.
 
-`enter` **forces** the chosen candidate: it takes the place, and the model writes the rest anew. What it would have
-written most readily is the greedy tail, `g`. `s` draws six tails, others each time. `w` says who writes on, the policy
-or the reference; both get the same random numbers.
+`enter` **forces** the chosen candidate: it takes the place, and the model writes the rest anew. `g` continues greedily,
+with the likeliest token each time. `s` samples six continuations, different ones each time. `w` chooses who writes
+them, the policy or the reference; both get the same random numbers.
 
-**Value** (`v`): the mean reward of up to 256 sampled answers that go on from here, with a 95 % interval. Rewards that
-are all 0 or 1 have Wilson's score interval, others Student's t; equal ones that are neither have none. It grows while
-it samples; `v` again, or anything else that is asked, ends it, and what is there stays. Answers are cut at the run's
-longest length.
+**Value** (`v`): the mean reward of up to 256 answers sampled from here, with a 95 % interval. It is Wilson's score
+interval if all rewards are 0 or 1, else Student's t; equal rewards that are neither 0 nor 1 have none. The number of
+samples grows until you press `v` again or ask something else; the result so far stays. Answers are cut at the run's max
+length.
 
-**Over the run** (`o`): how likely the candidates were, at this place, after each update whose weights are kept, at
-the present temperature. A cell is as full as the token is likely; blue where it has become likelier since the first of
-them, orange where less so. It grows while the run goes on.
+**Over training** (`o`): how likely the candidates were, at this place, after each update whose weights are kept, at
+the current temperature. The fuller a cell, the likelier the token; blue where it has become likelier than at the first
+of these updates, orange where less likely. It grows with the run.
 
-A prompt of the run comes with its columns, such as the right answer. To give one of your own a reward, write its
-columns: `=`, then for instance `answer: 4`.
+A prompt of the run brings its columns, such as the right answer. To get rewards for your own prompt, write its
+columns: `=`, then for example `answer: 4`.
 
-Nothing of this is recorded and nothing changes the run: not a weight, not a random number of its.
+The probe records nothing and does not change the run: neither its weights nor its random numbers.
 """
     DEFAULT_CSS = """
     ProbeScreen { align: center middle; background: $background 70%; }
@@ -98,12 +98,12 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         Binding("down", "choose(1)", "candidate below"),
         Binding("enter", "force", "force the candidate and write the rest anew"),
         Binding("g", "greedy", "write the rest with the likeliest token each time"),
-        Binding("s", "samples", "sample six tails"),
+        Binding("s", "samples", "sample six continuations"),
         Binding("v", "value", "estimate the value, or stop"),
-        Binding("o", "course", "how likely the candidates were over the run"),
-        Binding("w", "writer", "policy or reference goes on"),
+        Binding("o", "course", "how likely the candidates were over training"),
+        Binding("w", "writer", "policy or reference writes"),
         Binding("e", "type", "type a prompt"),
-        Binding("equals_sign", "columns", "columns for the reward, as in answer: 4"),
+        Binding("equals_sign", "columns", "columns for the reward, for example answer: 4"),
         Binding("p", "plain", "plain text, or through the chat template"),
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
@@ -133,7 +133,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
 
     async def on_mount(self) -> None:
         self._label()
-        self.query_one(ProbeTails).border_title = "Going on from here"
+        self.query_one(ProbeTails).border_title = "Continuations"
         self.set_interval(1 / FRAMES, self._follow)
         await self._ask(self.probing.peek() if not self.probing.vacant else None)
         if self._then:
@@ -150,7 +150,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         keys = KEYS if self.size.width > len(KEYS.replace("`", "")) + 6 else FEW_KEYS
         typing = isinstance(self.focused, Input)
         self.query_one(Vertical).border_subtitle = keyed(TYPING if typing else keys)
-        hint = " · `tab` comes back here" if typing else " · `tab` types a prompt"
+        hint = " · `tab` back" if typing else " · `tab` type a prompt"
         self.query_one(ProbeText).border_title = keyed(f"Text{hint * self.live}")
 
     @property
@@ -193,8 +193,8 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         bars.caption(Content.assemble("Next token", ("" if probing.fresh else " …", "$text-muted")), Content(""))
         tails.caption(
             Content.assemble(
-                "Going on from here",
-                (f" · {probing.writer} writes", "$text-muted"),
+                "Continuations",
+                (f" · by the {probing.writer}", "$text-muted"),
                 (self._busy(), "$accent"),
             ),
             Content(""),
@@ -210,7 +210,7 @@ Nothing of this is recorded and nothing changes the run: not a weight, not a ran
         if self.session.failed is not None:
             return ENDED
         if self.probing.vacant:
-            return "The next-token distributions stand here once there is a prompt."
+            return "The next-token distributions appear here once there is a prompt."
         if loading is not None:
             return f"The engine is still starting: {visible(loading.what)}."
         return literal(self.probing.refused) or ASKED
@@ -357,5 +357,5 @@ def read_columns(text: str) -> dict[str, Any] | str | None:
     except yaml.YAMLError:
         columns = None
     if not isinstance(columns, dict) or None in columns.values() or not all(isinstance(key, str) for key in columns):
-        return "columns are written as name: value, with commas between them, as in answer: 4"
+        return "write columns as name: value, separated by commas, for example answer: 4"
     return columns

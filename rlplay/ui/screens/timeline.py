@@ -25,7 +25,7 @@ from rlplay.ui.widgets.updates import Updates
 
 _LOOK_AGAIN = 0.25
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
-_TURNS = f"{TURN_MARKS['changed']} changed  {TURN_MARKS['back']} went back  {TURN_MARKS['on']} went on"
+_TURNS = f"{TURN_MARKS['changed']} changed  {TURN_MARKS['back']} went back  {TURN_MARKS['on']} resumed"
 
 
 class TimelineScreen(ModalScreen[None]):
@@ -34,16 +34,16 @@ class TimelineScreen(ModalScreen[None]):
     HELP = f"""\
 # Timeline
 
-Every update of the run, newest last: how good its answers were, what held-out prompts gave, how far the policy has gone
-from the reference. The last line is what goes on now. `↑` `↓` `home` `end` or a click move the cursor; `enter` or a
-second click looks at that update, while the engine goes on.
+Every update of the run, newest last: the score of its answers, the score on held-out prompts, the distance of the
+policy from the reference. The last line is the live run. `↑` `↓` `home` `end` or a click move the cursor; `enter` or a
+second click looks at that update. Training is not interrupted.
 
-● the state after it is on disk: going back there is quick; · its answers were kept and can be looked at;
-{LOOKED_AT} the main screen shows it. {TURN_MARKS["changed"]} a changed setting first made a difference there,
-{TURN_MARKS["back"]} the run went back to it, {TURN_MARKS["on"]} it went on from there after it had ended.
+● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be looked at;
+{LOOKED_AT} the main screen shows it. {TURN_MARKS["changed"]} a changed setting took effect here, {TURN_MARKS["back"]}
+the run went back to this update, {TURN_MARKS["on"]} the run resumed here after it had ended.
 
-`z` goes back to an update: those after it are given up, and their curves stay in grey. `b` begins a second run after
-it, with settings you change, and leaves this one as it is.
+`z` goes back to an update: later updates are discarded, and their curves stay in grey. `b` starts a second run from
+this update, with settings that you change; the first run is not touched.
 """
 
     DEFAULT_CSS = """
@@ -128,17 +128,17 @@ it, with settings you change, and leaves this one as it is.
     def _told(self) -> Content:
         row = self.query_one(Updates).row
         if row is None:
-            live = "What goes on now. `↑` goes back in time; the engine goes on meanwhile."
-            return keyed(live if self._session.source.live else "What the replay shows. `↑` goes back in time.")
+            live = "The live run. `↑` looks back; training is not interrupted."
+            return keyed(live if self._session.source.live else "The place of the replay. `↑` looks back.")
         if self._asked == row.number:
             lost = " ".join(
                 filter(None, (_lost(row.number, self._session.finished), _reset(self._session, row.number)))
             )
             question = f"Go back to {_called(row.number)}? {lost}"
-            return keyed(f"{question}\n`z` again goes back, any move keeps everything.")
-        tokens = "Its answers were not kept, only its numbers." if row.number and not row.tokens else ""
+            return keyed(f"{question}\nPress `z` again to go back; moving the cursor cancels.")
+        tokens = "Only its numbers were kept, not its answers." if row.number and not row.tokens else ""
         repeats = self._session.source.live and not row.snapshot
-        state = "No snapshot: going back repeats the updates since the last ● before it." if repeats else ""
+        state = "No snapshot: going back here replays the updates since the last ● before it." if repeats else ""
         events = " · ".join(mark.text for mark in row.events)
         words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, events]
         return Content(visible(" ".join(filter(None, words))))
@@ -157,13 +157,13 @@ it, with settings you change, and leaves this one as it is.
             self.post_message(UpdatePicked(row.number))
             self.dismiss()
         else:
-            self.notify("Nothing was kept of its answers; the nearest with ● or · can be looked at.")
+            self.notify("The answers of this update were not kept; look at the nearest one that has them.")
 
     def action_rewind(self) -> None:
         """Go back to the update under the cursor; asks once where that gives something up."""
         row = self.query_one(Updates).row
         if row is None:
-            self.notify("This is now: there is nothing to go back to. Move up first.")
+            self.notify("This is the live run. Move up to an update to go back to it.")
         elif self._session.source.live and self._asked != row.number:
             self._asked = row.number
             self._label()
@@ -199,7 +199,7 @@ it, with settings you change, and leaves this one as it is.
 
 
 def state(session: Session) -> Content:
-    """What the main screen shows: the engine as it goes on, or an update looked at."""
+    """What the main screen shows: the live run, or an update looked at."""
     if session.looking is not None:
         back = "back to live" if session.source.live else "back"
         return Content.assemble(
@@ -209,23 +209,23 @@ def state(session: Session) -> Content:
         return Content.styled("● ended", "bold $error")
     if session.source.live:
         running = session.status is not None and session.status.running
-        return Content.assemble(("● live", "bold $success"), " · running" if running else " · paused")
+        return Content.assemble(("● now", "bold $success"), " · running" if running else " · paused")
     return Content(_now(session))
 
 
 def _now(session: Session) -> str:
     """What there is besides the updates that are over."""
     newest = 0 if session.newest is None else session.newest.number
-    live = "now ● live" if session.failed is None else "now ● ended"
-    return live if session.source.live else f"■ the replay stands at {_called(newest)}"
+    live = "● now" if session.failed is None else "● ended"
+    return live if session.source.live else f"■ replay at {_called(newest)}"
 
 
 def _lost(number: int, finished: int) -> str:
     """What going back to update `number` gives up."""
     if number >= finished:
-        return "No finished update is given up."
-    lost = f"Update {finished} is" if number + 1 == finished else f"Updates {number + 1} to {finished} are"
-    return f"{lost} given up; what the curves showed of it stays, in grey."
+        return "No finished update is discarded."
+    lost = f"Update {finished} is" if number + 1 == finished else f"Updates {number + 1}–{finished} are"
+    return f"{lost} discarded (their curves stay, in grey)."
 
 
 def _reset(session: Session, number: int) -> str:

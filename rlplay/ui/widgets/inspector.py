@@ -42,7 +42,7 @@ SLIGHT = 0.005
 class Inspector(Lines):
     """One token: what else could have stood here, what the loss does to it, every statistic."""
 
-    EMPTY = "The token under the cursor is taken apart here."
+    EMPTY = "Details of the selected token appear here."
     HELP = """\
 # Token
 

@@ -154,7 +154,7 @@ class ProbeBars(ProbePanel):
         fresh = self.probing.fresh
         if fresh and peeked.ended:
             yield [Segment("The answer ends here.", self.palette.text)]
-            yield [Segment("← goes back to an earlier token.", self.palette.muted)]
+            yield [Segment("← an earlier token", self.palette.muted)]
             return
         text, bar = self._columns()
         head = f"{'':{text + 2}}{'reference':<{bar + 6}}{'policy now':<{bar + 6}}"
@@ -228,7 +228,7 @@ class ProbeBars(ProbePanel):
 class ProbeTails(ProbePanel):
     """The course of the candidates over the run, the value of the beginning, and ways in which it goes on."""
 
-    EMPTY = "`s` goes on several times, `v` estimates what this is worth, `o` shows the candidates over the run."
+    EMPTY = "`s` sample six continuations · `v` estimate the value · `o` candidates over training"
 
     def made(self) -> Iterator[list[Segment]]:
         """The candidates' course, values, then tails, the policy's first."""

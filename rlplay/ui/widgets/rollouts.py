@@ -50,7 +50,7 @@ worse than expected, mean over its tokens) and its **length** in tokens; `…` m
 
 Beside each prompt stand the group's mean reward and its standard deviation. `= answer 1` marks an answer that says word
 for word what another to the same prompt says. A group in which every advantage is 0 says
-**no signal**: its rewards teach nothing. With a group baseline that happens when all its answers earned the same; other
+**all equal**: its rewards teach nothing. With a group baseline that happens when all its answers earned the same; other
 baselines can learn from such a group. `o` sorts the answers within their groups.
 
 Where answers are compared or imitated, nobody gives rewards. Each has a **label** instead (chosen, rejected, left out
@@ -147,7 +147,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
         if credited is not None and self._kind in REWARDED:
             numbers = f" {plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
         if group in self._silent:
-            numbers = f"{numbers.partition(' ±')[0]} no signal"
+            numbers = f"{numbers.partition(' ±')[0]} all equal"
         numbers += " "  # they should not touch the scrollbar
         prompt = visible(self._sampled.prompts[group])
         room = width - cell_len(numbers)

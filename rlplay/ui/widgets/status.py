@@ -133,8 +133,8 @@ def _waiting(session: Session) -> list[Part]:
 
 
 def _asking(pairs: int) -> list[Part]:
-    choices = "1 choice" if pairs == 1 else f"{pairs} choices"
-    return [(f"● waits for {choices}", "bold $warning"), (" · a", "bold $primary"), (" chooses", "$text-muted")]
+    labels = "1 label" if pairs == 1 else f"{pairs} labels"
+    return [(f"● waiting for {labels}", "bold $warning"), (" · press ", "$text-muted"), ("a", "bold $primary")]
 
 
 def _count(number: int) -> str:

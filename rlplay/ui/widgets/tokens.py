@@ -33,9 +33,9 @@ from rlplay.ui.wrap import Cell
 VACANT: dict[Place, str] = {
     "live": "Press `n` to sample the first answers, `space` to let it run.",
     "ended": "The engine ended before it had sampled anything.",
-    "looking": "There is nothing to see of this update.",
+    "looking": "No tokens of this update were kept.",
     "replay": "Press `n` to show the first answers, `space` to play the recording.",
-    "end": "This recording holds no update yet. What comes is shown here.",
+    "end": "This recording holds no update yet. New updates appear here.",
 }
 """What stands in an empty map."""
 
@@ -372,7 +372,7 @@ def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: 
 
     Where no token has a colour, it says that they are all `alike`: it might seem that nothing was coloured yet.
     """
-    name, same = within(lens.title), " · all alike" * alike
+    name, same = within(lens.title), ": same for every token" * alike
     colour = f" · colour: {name}{_steps(lens, update)}{same}"
     lines = (colour + " (auto)" * automatic, colour, f" · colour: {name}{same}", f" · {name}{same}", f" · {name}")
     words = next((line for line in lines if cell_len(f"Tokens{line}") <= room), lines[-1])

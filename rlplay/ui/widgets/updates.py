@@ -30,7 +30,7 @@ _NARROW = 100
 class Updates(Lines):
     """All updates of a run. The cursor is an update's number, or None for the engine's own."""
 
-    EMPTY = "Updates are listed here once the first is finished."
+    EMPTY = "Updates appear here, once the first is finished."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "one up", show=False),
         Binding("down", "move(1)", "one down", show=False),
@@ -52,7 +52,7 @@ class Updates(Lines):
         self.timeline = Timeline(History(), 0)
         self.cursor: int | None = None
         self.looking: int | None = None
-        self.now = "now ● live"
+        self.now = "● now"
 
     @property
     def row(self) -> Row | None:
