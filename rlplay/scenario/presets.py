@@ -136,6 +136,11 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "and no KL in the reward: its values are sampled rewards of whole answers",
     )
     yield (
+        s.multi_objective_aggregation == "sum_then_normalize" or s.reward_stream == "outcome",
+        "multi_objective_aggregation=normalize_then_sum needs reward_stream=outcome: it normalises whole rewards, and "
+        "their steps would count once more",
+    )
+    yield (
         s.baseline != "value" or s.returns != "broadcast",
         "baseline=value needs returns=gae or to_go: a value is the expectation from one token on",
     )
