@@ -69,7 +69,7 @@ _CLIPPED = _CRITIC | {"scale_rewards": "whiten", "num_iterations": 4, "num_minib
 _GROUP = _NEUTRAL | {"baseline": "group_mean", "scale_rewards": "group"}
 _BY_ANSWER = {"aggregation": "seq_mean_token_mean"}
 _TWO_STEPS = {"num_minibatches": 2}
-_NO_KL = "Here β is 0, TRL's default; in the paper it is 0.04."
+_NO_KL = "By default β is 0, as in TRL; in the paper it is 0.04."
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -109,7 +109,7 @@ PRESETS: dict[str, Preset] = {
             "Takes several steps on each batch, with a KL penalty to the old policy whose weight adapts.",
             _CLIPPED | {"surrogate": "ratio", "kl_placement": "loss", "kl_anchor": "old", "beta": 1.0,
                         "kl_ctrl": "ppo"},
-            "Here target_kl is 0.1; the paper's targets are 0.003 to 0.03.",
+            "By default target_kl is 0.1; the paper's targets are 0.003 to 0.03.",
         ),
         Preset(
             "ppo", "PPO-clip", "Schulman et al. 2017, arXiv:1707.06347", "ppo-penalty",
@@ -126,7 +126,7 @@ PRESETS: dict[str, Preset] = {
             "rlhf-ppo", "PPO for RLHF", "Ziegler et al. 2019, arXiv:1909.08593", "ppo",
             "PPO-clip, with the KL to the reference subtracted from each token's reward.",
             _CLIPPED | {"kl_placement": "reward", "kl_estimator": "k1", "beta": 0.05},
-            "Here β stays 0.05, as in TRL's PPO; the paper's adapts to a KL target (kl_ctrl=ziegler).",
+            "By default β stays 0.05, as in TRL's PPO; the paper's adapts to a KL target (kl_ctrl=ziegler).",
         ),
         Preset(
             "rloo", "RLOO", "Ahmadian et al. 2024, arXiv:2402.14740", "rlhf-ppo",

@@ -45,7 +45,7 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
         "ipo", "IPO", "Azar et al. 2023, arXiv:2310.12036", "dpo",
         "Aims at a finite gap of 1/(2β) per token, so pairs whose label is certain are not pushed apart for ever.",
         {"loss_type": "ipo", "beta": 0.1},
-        "Here log-ratios are averaged over tokens, as in TRL; the paper sums them over the answer.",
+        "Log-ratios are averaged over tokens, as in TRL; the paper sums them over the answer.",
     ),
     (
         "hinge", "Hinge (SLiC)", "Zhao et al. 2023, arXiv:2305.10425", "dpo",
@@ -63,7 +63,7 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
         "simpo", "SimPO", "Meng et al. 2024, arXiv:2405.14734", "dpo",
         "No reference: the reward is β times an answer's mean log-probability, and the aim is a gap of γ.",
         {"loss_type": "simpo", "beta": 0.1, "cpo_alpha": 0.0},
-        "Here β is 0.1 and γ 0.5, TRL's defaults, so the aim is a gap of 5 nats per token; in the paper β is 2 to 2.5 "
+        "By default β is 0.1 and γ 0.5, as in TRL, so the aim is a gap of 5 nats per token; in the paper β is 2 to 2.5 "
         "and γ/β is 0.1 to 0.8.",
     ),
     (
