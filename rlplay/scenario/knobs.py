@@ -38,7 +38,7 @@ KNOBS: dict[str, Knob] = {
              "Sets everything in which algorithms differ: reward, return, baseline, surrogate, KL, passes and loss."),
         Knob("num_prompts", "Prompts", "sampling", "Prompts per update; of pairs, one pair each.",
              "More: less noise in an update, but it takes longer.", 1, 1024, 1),
-        Knob("num_generations", "Generations", "sampling", "Answers per prompt: the group.",
+        Knob("num_generations", "Generations", "sampling", "Answers per prompt: the group. A pair always has two.",
              "More: a better baseline and fewer groups without signal.", 1, 1024, 1),
         Knob("max_completion_length", "Max answer length", "sampling", "Tokens after which an answer is cut.",
              "Too small: answers are cut before they can earn their reward.", 1, 8192, 8),

@@ -31,9 +31,9 @@ _ROWS = (
            "The spread over the whole batch, not within groups. At 0 all answers earned the same: the rewards give "
            "nothing to compare."),
     Metric("frac_reward_zero_std", "Groups without signal", "share of groups whose rewards are all equal", "",
-           "With an outcome reward and a group baseline, every advantage in such a group is 0: the prompt is too "
-           "easy, too hard, or sampled too few times. Step scores, rewards that are normalised one by one and "
-           "penalties inside the reward can still tell its answers apart."),
+           "With an outcome reward and a group baseline, equal rewards cancel out: the prompt is too easy, too hard, "
+           "or sampled too few times. Step scores, rewards that are normalised one by one and penalties inside the "
+           "reward can still tell the answers apart."),
     Metric("rewards/*/mean", "Reward part, mean", "mean of one reward function, before its weight", "",
            "Compare the parts: one may rise while another falls."),
     Metric("rewards/*/std", "Reward part, std", "standard deviation of one reward function, ddof = 1", "", ""),

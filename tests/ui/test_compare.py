@@ -377,7 +377,7 @@ async def test_what_is_different_is_not_said_before_it_is_known():
     async with app.run_test(size=SIZE) as pilot:
         await settled(pilot)
         app.screen.follow()
-        assert "B is still starting" in head(app.screen)
+        assert "B is starting…" in head(app.screen)
         assert "nothing" not in head(app.screen)
         second.records([synthetic_started()])
         second.update(1)
@@ -405,7 +405,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
     second.put(Restored(history, [], synthetic_started().settings))
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        assert "B is still starting" in head(screen)
+        assert "B is starting…" in head(screen)
         assert screen.pair.number == 2
         formulas = [inspector.clipping()[1] for inspector in screen.inspectors]
         assert "its loss before step" in formulas[1]
@@ -529,7 +529,7 @@ async def test_a_branch_begins_after_the_update_that_is_looked_at():
         app.session.look_at(5)
         await pilot.press("b")
         await settled(pilot)
-        assert "Branch from update 4, as 5 is not finished yet" in app.screen.query_one("Vertical").border_title
+        assert "Branch from update 4, because 5 is not finished yet" in app.screen.query_one("Vertical").border_title
 
 
 async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):

@@ -32,7 +32,7 @@ def drawn(recalled: Recalled, width: int, colours: Palette) -> list[str]:
 def test_a_cell_is_as_full_as_the_token_was_likely(colours: Palette) -> None:
     rows = [[0.0, 1.0], [0.25, 0.5], [0.5, 0.001], [1.0, 0.06]]
     axis, seven, bold = drawn(Recalled(HERE, [7, 8], updates=[0, 1, 2, 3], probabilities=rows), 80, colours)
-    assert axis.split() == ["over", "the", "run", "update", "0", "3"]
+    assert axis.split() == ["over", "training", "update", "0", "3"]
     assert seven.split() == ["▸", '"', 'seven"', ".00", "▂▂▂▂▄▄▄▄████", "1.00"]
     assert "[bold]␛" in bold, "model text is shown and not obeyed"
     assert "████▄▄▄▄" in bold
@@ -62,7 +62,7 @@ def test_a_change_of_a_hundredth_is_coloured(colours: Palette) -> None:
 
 def test_the_first_update_alone_is_a_course_too(colours: Palette) -> None:
     axis, line = drawn(Recalled(HERE, [7], updates=[0], probabilities=[[0.5]]), 80, colours)
-    assert axis.split()[3:] == ["update", "0"]
+    assert axis.split()[2:] == ["update", "0"]
     assert line.endswith(" .50  ▄▄▄▄   .50")
 
 

@@ -49,7 +49,7 @@ async def test_every_update_stands_with_its_numbers_and_what_was_turned_there(tm
         assert f"{rewards[2]:.3f}" in lines[2]
         assert "●" in lines[3], "its snapshot is there"
         assert "●" not in lines[1]
-        assert "live" in lines[-1]
+        assert "● now" in lines[-1]
         assert "epsilon 0.2 → 0.1" in lines[-1]
 
 
@@ -111,11 +111,11 @@ async def test_going_back_asks_once(tmp_path):
         await opened(pilot)
         await pilot.press("up", "up", "z")
         assert source.commands == []
-        assert "Go back to update 3? Update 4 is given up" in told(app)
+        assert "Go back to update 3? Update 4 is discarded" in told(app)
         await pilot.press("down", "z")
-        assert "Go back to update 4? No finished update is given up." in told(app)
+        assert "Go back to update 4? No finished update is discarded." in told(app)
         await pilot.press("up", "up", "z")
-        assert "Updates 3 to 4 are given up" in told(app)
+        assert "Updates 3–4 are discarded" in told(app)
         assert source.commands == [], "a move takes the question back"
         await pilot.press("z")
         await settled(pilot)

@@ -112,4 +112,4 @@ async def test_what_kl_means(size):
         await at_rest(pilot, app, source)
         await press(pilot, "d", "k", "l")
         assert app.screen.term is TERMS["KL divergence"]
-        assert "How far apart two policies are" in str(app.screen.query_one(Static).render())
+        assert "How far one policy is from another" in str(app.screen.query_one(Static).render())

@@ -37,7 +37,7 @@ BOUNDS = (
          "min(w·A, clip(w, 1 − ε, 1 + ε)·A)", ("clip", "epsilon", "ε", "clipped"), ("lens", "clip_state")),
     Term("Clip fraction",
          "The share of tokens whose gradient clipping has set to 0: A > 0 above the band, or A < 0 below it. The share "
-         "outside the band on either side is a different number and never smaller.",
+         "outside the band on either side is a different, usually larger number.",
          aliases=("clipfrac", "clip ratio"), see=("curve", "clip_ratio/region_mean")),
     Term("Surrogate",
          "What an update maximises in place of the expected reward, which it cannot compute: usually ratio times "

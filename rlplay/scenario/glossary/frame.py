@@ -62,8 +62,8 @@ FRAME = (
          "another model gives it, usually once, after the last token.",
          aliases=("score", "feedback"), see=("curve", "reward"), play="learn-to-think"),
     Term("Sparse reward",
-         "A reward that is 0 almost everywhere, here at every token but the last. It does not say which tokens earned "
-         "it; credit assignment has to work that out.",
+         "A reward that is 0 almost everywhere, here usually at every token but the last. It does not say which tokens "
+         "earned it; credit assignment has to work that out.",
          "r = 0, 0, 0, …, R", ("delayed reward", "end reward"), ("lens", "token_rewards")),
     Term("Return",
          "All the reward from a token on, added up, with each later reward discounted by γ. At γ = 0.9, rewards of 1 "

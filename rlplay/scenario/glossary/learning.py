@@ -60,8 +60,8 @@ LEARNING = (
          "easy prompts need no common yardstick.",
          aliases=("siblings", "generations", "num_generations"), see=("panel", "answers")),
     Term("Dead group",
-         "A group whose answers all earned the same. With an outcome reward and a group baseline, every advantage in "
-         "it is 0 and it teaches nothing. If one answer in 20 is right, that happens to two of three groups of 8.",
+         "A group whose answers all earned the same. With an outcome reward and a group baseline these rewards cancel "
+         "out, and the group teaches nothing. If one answer in 20 is right, that happens to two of three groups of 8.",
          aliases=("no signal", "zero-variance group", "frac_reward_zero_std"),
          see=("curve", "frac_reward_zero_std"), play="learn-to-think"),
     Term("Update",

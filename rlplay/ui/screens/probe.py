@@ -26,7 +26,7 @@ KEYS = (
     "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `o` over training · "
     "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc` back"
 )
-FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` samples · `v` value · `o` training · `tab` prompt · `?` help · `esc` back"
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` sample · `v` value · `o` training · `tab` prompt · `esc`"
 PROMPT = "your own prompt: tab comes here, enter asks"
 COLUMNS = "columns for the reward, for example answer: 4"
 TYPING = "typing a prompt · `enter` ask · `tab` back to the tokens"
