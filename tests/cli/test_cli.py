@@ -65,7 +65,7 @@ def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
 def test_stages_are_shown_with_their_algorithms_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = called(capsys, "show", "rlhf")
     assert "stage      imitate, 10 updates: Supervised fine-tuning (" in out
-    assert "stage      PPO, 15 updates: PPO for RLHF (" in out
+    assert "stage      PPO, 20 updates: PPO for RLHF (" in out
     assert "           reward_weights = {reward_model: 1}\n" in out
     assert "algorithm " not in out
 
@@ -148,10 +148,10 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "--set", "algorithm=grop"], "unknown algorithm 'grop'; nearest are grpo, "),
         (["run", "--reward", "foo"], "FILE.py:FUNCTION, e.g. score.py:short; got 'foo'"),
         (["--reward", "score.py"], "FILE.py:FUNCTION, e.g. score.py:short; got 'score.py'"),
-        (["run", "--updates", "0"], "'--updates': it takes a whole number, 1 or more, and got '0'"),
-        (["--seed", "-1"], "'--seed': it takes a whole number, 0 or more, and got '-1'"),
-        (["serve", "--port", "80x"], "'--port': it takes a whole number, from 0 to 65535, and got '80x'"),
-        (["serve", "--port", "70000"], "from 0 to 65535, and got '70000'"),
+        (["run", "--updates", "0"], "'--updates': it takes a whole number, 1 or more; got '0'"),
+        (["--seed", "-1"], "'--seed': it takes a whole number, 0 or more; got '-1'"),
+        (["serve", "--port", "80x"], "'--port': it takes a whole number, from 0 to 65535; got '80x'"),
+        (["serve", "--port", "70000"], "from 0 to 65535; got '70000'"),
         (["--sed", "3"], "no such option '--sed'; did you mean '--seed'?"),
         (["run", "--modl", "x"], "did you mean '--model'?"),
         (["run", "--nope"], "'rlplay run --help' lists the options"),
@@ -317,7 +317,7 @@ def test_a_run_is_resumed_with_its_own_scenario(monkeypatch: pytest.MonkeyPatch,
 def test_resuming_changes_nothing(capsys: pytest.CaptureFixture[str], recorded_run: Path, change: list[str]) -> None:
     status, _, err = called(capsys, "run", *change, "--resume", str(recorded_run))
     assert status == 2
-    assert f"leave {change[0] if change[0].startswith('-') else 'the scenario'} away" in err
+    assert f"omit {change[0] if change[0].startswith('-') else 'the scenario'}" in err
 
 
 def test_a_run_that_stopped_in_its_first_update_can_go_on(
@@ -402,7 +402,7 @@ def test_as_many_runs_are_compared_as_can_be_told_apart(
     status, out, err = called(capsys, "compare", *[str(run)] * count)
     assert (status, out) == (2, "")
     fits = "the screen needs a terminal"  # which is asked for only once the number of runs is right
-    assert (fits if count == len(LOOKS) else f"compare takes 2 to 8 runs, and got {count}") in err
+    assert (fits if count == len(LOOKS) else f"compare takes 2 to 8 runs; got {count}") in err
 
 
 def test_doctor_tells_of_what_is_missing_instead_of_failing(

@@ -263,7 +263,7 @@ def test_a_script_labels_pairs_and_is_told_when_it_forgets_to(start: Start) -> N
     player.play(parse([{"phase": 1}, {"prefer": ["b", "a"]}, {"prefer": "b"}, {"update": 1}]), driver)
     assert driver.status()[0] == 1
     assert [r.choice for r in records if isinstance(r, Labelled)] == ["b", "a", "b"]
-    with pytest.raises(ValueError, match="3 pairs of update 2 wait for somebody to choose"):
+    with pytest.raises(ValueError, match="3 pairs of update 2 wait for labels"):
         player.play(parse([{"update": 2}]), driver)
     driver.close()
     for wrong in ("c", [], ["a", 1], None):

@@ -203,7 +203,7 @@ def test_the_user_is_not_asked_about_the_same_text_twice(start: Start) -> None:
     assert same, "some pairs are alike"
     assert len(asked) > 1, "and some are not"
     assert driver.asks() == asked
-    with pytest.raises(ValueError, match=f"pair {same[0]} waits for no label"):
+    with pytest.raises(ValueError, match=f"pair {same[0]} isn't awaiting a label"):
         driver.prefer(same[0], "a")
     driver.advance("update", 1, never)
     assert driver.status()[0] == 0

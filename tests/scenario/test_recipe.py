@@ -81,6 +81,6 @@ def test_what_is_gone_is_spelled_out_in_full(own):
 
 
 def test_words_of_another_version_are_passed_over():
-    text = "name: flattery\ntitle: T\nquestion: Q\nmax_updates: 25\nseed: 4\nunheard: of\n"
+    text = "name: flattery\ntitle: T\nquestion: Q\nmax_updates: 20\nseed: 4\nunheard: of\n"
     scenario = scenario_of(msgspec.structs.replace(synthetic_started(), scenario_text=text))
     assert Recipe(scenario).command(resolve(load("flattery").settings)) == "rlplay flattery --seed 4"

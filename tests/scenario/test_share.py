@@ -80,7 +80,7 @@ def test_no_noise_is_a_code(noise):
     ("code", "words"),
     [
         ("rlp2-AAAA", "upgrade rlplay"),
-        ("hello", "begin with rlp1-"),
+        ("hello", "one begins with rlp1-"),
         (Shared("no-such").code, "which this rlplay does not have"),
         (Shared("../../etc/x.yaml").code, "which this rlplay does not have"),
         (Shared("flattery", settings={"epsilom": 1}).code, "does not fit this version of rlplay: unknown setting"),
