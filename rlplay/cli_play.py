@@ -15,6 +15,7 @@ import click
 from rlplay.cli_words import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
 from rlplay.curtain import curtain
 from rlplay.printing import beneath
+from rlplay.trace.text import whole
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
@@ -77,6 +78,8 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
     from rlplay.scenario.schema import Job
 
     chosen = _scenario(scenario, changes)
+    if out is not None and not whole(str(out)):
+        raise click.UsageError(f"{str(out)!r} is not UTF-8, which the run file is written in; name it otherwise")
     if out is not None and out.exists():
         raise click.UsageError(f"{out} exists already; name a new file, or omit --out")
     return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)

@@ -20,6 +20,7 @@ from rlplay.scenario.script import parse_step
 from rlplay.scenario.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.spelling import closest
 from rlplay.tasks import task_names
+from rlplay.trace.text import whole
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
@@ -60,8 +61,7 @@ def source(name_or_path: str | Path) -> str:
 def read(path: Path) -> Scenario:
     """The scenario in the file at `path`, all of it checked. Raises ScenarioError."""
     try:
-        text = path.read_text(encoding="utf-8")
-        parsed = yaml.SafeLoader(text)  # the one in C crashes on a hundred thousand brackets
+        parsed = _Loader(path.read_text(encoding="utf-8-sig"))
         node = parsed.get_single_node()
         for place, problem in _malformed(node, (), set()):
             raise ScenarioError(f"{path}:{place}: {problem}")
@@ -71,7 +71,9 @@ def read(path: Path) -> Scenario:
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ScenarioError(f"{path}{line}: not YAML: {error.problem}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except ScenarioError:
+        raise
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise ScenarioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(node, yaml.MappingNode):
         raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
@@ -131,6 +133,10 @@ def with_changes(
     if reward:
         changes["reward"] = list(reward)
     changed: Scenario = msgspec.structs.replace(scenario, **changes)
+    try:
+        msgspec.json.encode(changed)
+    except UnicodeEncodeError as error:
+        raise ScenarioError(f"{error.object!r} is not UTF-8, which the run file is written in; rename it") from None
     if problem := _bad_settings(settings):
         raise ScenarioError(problem)
     if dataset is not None and not reward and _maximises(changed):
@@ -189,11 +195,25 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
         yield 1, "a scenario needs either a task or a dataset"
 
 
+class _Loader(yaml.SafeLoader):
+    """Reads a date as the text that it is. Not the loader in C, which crashes on a hundred thousand brackets."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's
+        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
 def _malformed(node: yaml.Node | None, above: tuple[yaml.Node, ...], done: set[int]) -> Iterator[tuple[int, str]]:
-    """Keys given twice and aliases of what they stand in; `done` keeps shared nodes from being looked at again."""
+    """Keys given twice, aliases of what they stand in, halves of characters.
+
+    `done` keeps shared nodes from being looked at again.
+    """
     if any(node is other for other in above):
         yield above[-1].start_mark.line + 1, "an alias (*) refers to what it is a part of"
         return
+    if isinstance(node, yaml.ScalarNode) and not whole(node.value):
+        yield node.start_mark.line + 1, f"{node.value!r} holds half a character (a lone surrogate), which is no text"
     if not isinstance(node, yaml.CollectionNode) or id(node) in done:
         return
     if isinstance(node, yaml.MappingNode):

@@ -24,8 +24,11 @@ from rlplay.tasks import load_task
 from rlplay.tasks.named import named_rows
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, RewardFunction, Task
+from rlplay.trace.text import visible
 
 _HELD_OUT_FROM = 10
+_TEXT = "utf-8-sig"
+"""UTF-8, after the byte-order mark with which some editors begin a file."""
 
 
 class OwnError(ValueError):
@@ -140,7 +143,7 @@ class _Reloading:
         self._seen: tuple[int, int] | None = None
         self._refresh()
 
-    def __call__(self, **given: Any) -> Any:
+    def __call__(self, /, **given: Any) -> Any:
         """The scores of the function, which is given those of the columns that it takes."""
         self._refresh()
         if missing := _missing(self._function, given):
@@ -226,7 +229,7 @@ def _blame(path: Path, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == user]
     place = f"{path}:{lines[-1]}" if lines else str(path)
-    return f"{place}: {type(error).__name__}: {' '.join(str(error).split())}"
+    return f"{place}: {type(error).__name__}: {visible(' '.join(str(error).split()))}"
 
 
 def _asked(task: Task, prompt: str) -> Example:
@@ -264,12 +267,10 @@ def _rows(path: Path) -> list[Any]:
         raise OwnError(f"{path}: not UTF-8 text: {error.reason} at byte {error.start + 1}; save it as UTF-8") from None
     except csv.Error as error:
         raise OwnError(f"{path}: cannot be read: {error}") from None
-    except json.JSONDecodeError as error:
-        raise OwnError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
 
 
 def _json(path: Path) -> list[Any]:
-    rows = json.loads(path.read_text(encoding="utf-8"))
+    rows = _loaded(path, path.read_text(encoding=_TEXT), 1)
     if not isinstance(rows, list):
         raise OwnError(f"{path}: a JSON dataset is one list of rows")
     return rows
@@ -277,17 +278,26 @@ def _json(path: Path) -> list[Any]:
 
 def _jsonl(path: Path) -> list[Any]:
     rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    for number, line in enumerate(path.read_text(encoding=_TEXT).split("\n"), start=1):
         if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError as error:
-                raise OwnError(f"{path}:{number}: not JSON: {error.msg}") from None
+            rows.append(_loaded(path, line, number))
     return rows
 
 
+def _loaded(path: Path, text: str, line: int) -> Any:
+    """What a JSON text says that begins with this line of the file."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise OwnError(f"{path}:{line + error.lineno - 1}: not JSON: {error.msg}") from None
+    except RecursionError:
+        raise OwnError(f"{path}:{line}: cannot be read: it is nested too deeply") from None
+    except ValueError:  # Python's own word for it speaks of a setting of Python's
+        raise OwnError(f"{path}:{line}: cannot be read: it holds a number of thousands of digits") from None
+
+
 def _csv(path: Path) -> list[Any]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
+    with path.open(encoding=_TEXT, newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -298,8 +308,8 @@ def _parquet(path: Path) -> list[Any]:
         raise OwnError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
     try:
         rows: list[Any] = parquet.read_table(path).to_pylist()
-    except ValueError as error:  # pyarrow's ArrowInvalid is one
-        raise OwnError(f"{path}: not Parquet: {error}") from None
+    except Exception as error:  # of a damaged file, of dates that Python has not, of time zones unknown here
+        raise OwnError(f"{path}: cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from None
     return rows
 
 

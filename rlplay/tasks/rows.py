@@ -7,19 +7,27 @@ without a `prompt`: what they begin with is then the prompt.
 
 from __future__ import annotations
 
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
 from rlplay.tasks.task import Example, Message
+from rlplay.trace.text import whole
 
 _ANSWERS = ("chosen", "rejected", "completion")
+_DEEPEST = 100
+_RECORDED = (type(None), bool, float, bytes, datetime, date, time, timedelta, Decimal)
+"""What a column may hold besides text, whole numbers, lists and mappings: types that a run file takes."""
 
 
 def read_row(row: Any) -> Example:
     """The example in a row. Raises ValueError with what is wrong with it, to be read after "row 3"."""
     if not isinstance(row, dict):
         raise ValueError("is not a mapping of columns")
+    for name, value in row.items():
+        _check(f"a column {name!r}", [name, value], 0)
     answers = {name: _answer(name, row[name]) for name in _ANSWERS if row.get(name) is not None}
     if "completion" in answers and "chosen" in answers:
         raise ValueError("has both 'completion' and 'chosen'; one of them is the answer to imitate")
@@ -36,6 +44,23 @@ def read_row(row: Any) -> Example:
         chosen=texts.get("chosen", texts.get("completion")),
         rejected=texts.get("rejected"),
     )
+
+
+def _check(what: str, value: Any, depth: int) -> None:
+    """Raises ValueError if a value is none that a run file holds and that reads the same later."""
+    if isinstance(value, str):
+        if not whole(value):
+            raise ValueError(f"has {what} with half a character (a lone surrogate), which is no text")
+    elif depth > _DEEPEST:
+        raise ValueError(f"has {what} that is nested more than {_DEEPEST} levels deep")
+    elif isinstance(value, (list, dict)):
+        for each in value if isinstance(value, list) else (part for item in value.items() for part in item):
+            _check(what, each, depth + 1)
+    elif type(value) is int:
+        if not -(2**63) <= value < 2**64:
+            raise ValueError(f"has {what} with a number of more than 64 bits")
+    elif type(value) not in _RECORDED:
+        raise ValueError(f"has {what} of the type {type(value).__name__}, which cannot be recorded; write it as text")
 
 
 def _prompt(row: dict[Any, Any], before: list[Message] | None) -> str | list[Message]:

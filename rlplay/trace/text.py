@@ -17,6 +17,7 @@ _UNSEEN = re.compile(
     # Unicode's Default_Ignorable_Code_Point as far as Python calls it printable, and the dyes of emoji.
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]"
 )
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=16384)
@@ -48,6 +49,11 @@ def one_by_one(text: str) -> str:
     return "".join(shown)
 
 
+def whole(text: str) -> bool:
+    """Whether `text` can be written as UTF-8: it has no half of a character, as JSON and YAML can spell one."""
+    return text.isascii() or _HALF.search(text) is None
+
+
 def harmless(text: str) -> bool:
     """Whether a terminal shows every character of `text` as it is; piles of marks are not looked for."""
     return text.isprintable() and (text.isascii() or _UNSEEN.search(text) is None)
@@ -55,7 +61,8 @@ def harmless(text: str) -> bool:
 
 def visible_json(line: str) -> str:
     """A line of JSON that says the same, with what a terminal would obey or hide written as \\uXXXX."""
-    return line if harmless(line) else "".join(c if _symbol(c) == c else _escaped(c) for c in line)
+    shown = one_by_one(line)
+    return line if shown == line else "".join(c if c == s else _escaped(c) for c, s in zip(line, shown, strict=True))
 
 
 def _escaped(character: str) -> str:

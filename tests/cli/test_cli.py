@@ -54,6 +54,12 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert called(capsys, "--version") == (0, f"rlplay {__version__}\n", "")
 
 
+def test_a_run_file_whose_name_is_not_utf_8_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = called(capsys, "run", "two-plus-two", "--out", "x\udcff")
+    assert status == 2
+    assert err == "rlplay: 'x\\udcff' is not UTF-8, which the run file is written in; name it otherwise\n"
+
+
 def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in called(capsys, "list")[1].splitlines()] == bundled()
     for name in bundled():

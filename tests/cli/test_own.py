@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import importlib
 import json
 import re
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from rlplay.scenario.loader import load
 from rlplay.tasks.own import OwnError, check_reward_weights, load_own, load_reward, task_for
+from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example
 
 CHAT = [{"role": "user", "content": "Hi"}]
@@ -30,6 +33,8 @@ def written(folder: Path, name: str, text: str) -> Path:
         ("rows.jsonl", '{"prompt": "1+1?", "answer": "2"}\n\n{"prompt": "2+2?", "answer": "4"}\n'),
         ("rows.json", '[{"prompt": "1+1?", "answer": "2"}, {"prompt": "2+2?", "answer": "4"}]'),
         ("rows.csv", '\ufeffprompt,answer\n1+1?,2\n"2+2?",4\n'),
+        ("rows.jsonl", '\ufeff{"prompt": "1+1?", "answer": "2"}\n{"prompt": "2+2?", "answer": "4"}\n'),
+        ("rows.json", '\ufeff[{"prompt": "1+1?", "answer": "2"}, {"prompt": "2+2?", "answer": "4"}]'),
     ],
 )
 def test_every_format_gives_the_same_rows(tmp_path: Path, name: str, text: str) -> None:
@@ -62,6 +67,14 @@ def test_chat_messages(tmp_path: Path) -> None:
         ("rows.json", '[{"prompt": "a"}, {"prompt": 3}]', "row 2 has a prompt that is neither text"),
         ("rows.json", '[{"prompt": [{"role": "user"}]}]', "messages with role and content"),
         ("rows.txt", "a", "it reads .jsonl, .json, .csv, .parquet"),
+        ("rows.jsonl", '\n{"prompt": "a\\ud800"}\n', "row 1 has a column 'prompt' with half a character"),
+        ("rows.json", '[{"prompt": [{"role": "user", "content": "\\udfff"}]}]', "'prompt' with half a character"),
+        ("rows.json", '[{"prompt": "a", "x\\ud800": 1}]', "with half a character (a lone surrogate), which is no text"),
+        ("rows.jsonl", f'{{"prompt": "a"}}\n{"[" * 10**5}', "rows.jsonl:2: cannot be read: it is nested too deeply"),
+        ("rows.json", "[" * 10**5, "rows.json:1: cannot be read: it is nested too deeply"),
+        ("rows.jsonl", f'{{"prompt": "a", "x": {"[" * 200}{"]" * 200}}}', "'x' that is nested more than 100 levels"),
+        ("rows.jsonl", f'{{"prompt": "a", "x": {"9" * 5000}}}', "rows.jsonl:1: cannot be read: it holds a number of"),
+        ("rows.jsonl", f'{{"prompt": "a", "x": {"9" * 20}}}', "'x' with a number of more than 64 bits"),
     ],
 )
 def test_bad_data_is_told_in_a_line(tmp_path: Path, name: str, text: str, words: str) -> None:
@@ -69,6 +82,48 @@ def test_bad_data_is_told_in_a_line(tmp_path: Path, name: str, text: str, words:
         load_own(written(tmp_path, name, text), {})
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (("date32", 10**8), "rows.parquet: cannot be read as Parquet: date value out of range"),
+        (("date32", 19_000), ""),
+        (("timestamp[us]", 10**15), ""),
+        (("timestamp[us]", 10**18), "rows.parquet: cannot be read as Parquet: "),
+    ],
+)
+def test_dates_of_a_column_are_read_or_told_in_a_line(tmp_path: Path, column: tuple[str, int], words: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    importlib.import_module("pyarrow.parquet").write_table(
+        pyarrow.table({"prompt": ["a"], "when": pyarrow.array([column[1]], column[0])}), tmp_path / "rows.parquet"
+    )
+    if not words:
+        assert load_own(tmp_path / "rows.parquet", {}).train[0].columns["when"].year in (2001, 2022)
+        return
+    with pytest.raises(OwnError, match=words) as caught:
+        load_own(tmp_path / "rows.parquet", {})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_value_that_a_run_file_cannot_hold_is_told_by_its_type() -> None:
+    class Timestamp(datetime.datetime):
+        """As of a library's nanoseconds."""
+
+    with pytest.raises(ValueError, match=r"has a column 'when' of the type Timestamp, which .*; write it as text"):
+        read_row({"prompt": "a", "when": [{"at": Timestamp(2024, 1, 1)}]})
+
+
+@pytest.mark.parametrize("name", ["self", "n", "name", "function", "completions_"])
+def test_a_column_may_have_any_name(tmp_path: Path, name: str) -> None:
+    reward = load_reward(f"{written(tmp_path, 'score.py', 'def f(completions, **columns): return [columns]')}:f")
+    assert reward(**{"completions": ["a"], name: [1]}) == [{name: [1]}]
+
+
+def test_what_a_reward_function_says_of_its_mistake_can_be_recorded(tmp_path: Path) -> None:
+    path = written(tmp_path, "score.py", "def f(completions):\n    raise ValueError('\\x1b]0;owned\\x07\\ud800')\n")
+    with pytest.raises(OwnError, match=r"score\.py:2: ValueError: ␛\]0;owned␇◦$"):
+        load_reward(f"{path}:f")(completions=["a"])
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,8 @@ def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
             "script step 4: baseline=value needs returns=gae or to_go",
         ),
         ("title: T\nquestion: Q?\n", 1, "either a task or a dataset"),
+        (GOOD + 'summary: "a\\ud800"\n', 4, "half a character (a lone surrogate), which is no text"),
+        (GOOD + 'settings: {reward_weights: {"\\udfff": 1}}\n', 4, "half a character (a lone surrogate)"),
     ],
 )
 def test_mistakes_name_the_line_and_the_remedy(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -82,6 +84,24 @@ def test_mistakes_name_the_line_and_the_remedy(tmp_path: Path, text: str, line: 
 def test_what_is_no_scenario_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ScenarioError, match=r"mine\.yaml"):
         load(written(tmp_path, text))
+
+
+def test_a_date_is_the_text_that_it_is(tmp_path: Path) -> None:
+    assert load(written(tmp_path, GOOD + "summary: 2024-13-45\n")).summary == "2024-13-45"
+    with pytest.raises(ScenarioError, match=r"mine.yaml: cannot be read: month must be in 1\.\.12$"):
+        load(written(tmp_path, GOOD + "summary: !!timestamp 2024-13-01\n"))
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    assert load(written(tmp_path, f"\ufeff{GOOD}")).title == "T"
+
+
+def test_names_that_are_not_utf_8_are_refused_before_a_run_begins(tmp_path: Path) -> None:
+    written(tmp_path, GOOD).rename(tmp_path / "mine\udcff.yaml")
+    with pytest.raises(ScenarioError, match=r"'mine\\udcff' is not UTF-8, which the run file is written in; rename it"):
+        with_changes(load(tmp_path / "mine\udcff.yaml"))
+    with pytest.raises(ScenarioError, match=r"is not UTF-8, which the run file is written in"):
+        with_changes(load("two-plus-two"), model="me/\udcff")
 
 
 def test_unknown_names_get_a_suggestion() -> None:

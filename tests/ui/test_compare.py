@@ -668,3 +668,22 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
         assert "colour: pull" in titles[1]
         assert "Advantage" in all_text(screen.inspectors[0])
         assert "Pull" in all_text(screen.inspectors[1])
+
+
+async def test_both_panels_scroll_together_as_far_as_each_goes(tmp_path):
+    runs = [synthetic_run(tmp_path / f"{name}.rlplay", 2, seed) for name, seed in (("a", 0), ("b", 1))]
+    app = RlplayApp(ReplaySource(runs[0]), beside=[ReplaySource(runs[1])])
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot)
+        one, other = screen.tokens
+        for mine, its in ((one, other), (other, one)):
+            mine.scroll_to(y=3, animate=False, immediate=True)
+            await pilot.pause()
+            assert mine.scroll_y == its.scroll_y == 3
+            mine.scroll_end(animate=False, immediate=True)
+            await pilot.pause()
+            assert mine.scroll_y == mine.max_scroll_y > 3
+            assert its.scroll_y == min(mine.scroll_y, its.max_scroll_y)
+            its.scroll_home(animate=False, immediate=True)
+            await pilot.pause()
+            assert mine.scroll_y == 0

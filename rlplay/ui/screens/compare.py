@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -103,9 +104,7 @@ ended, and where a branch did from what it shares with the other.
         self.tokens[0].focus()
         self.add_class("-view-answers")
         for mine, its in (self.tokens, self.tokens[::-1]):
-            self.watch(
-                mine, "scroll_y", lambda y, its=its: its.scroll_to(y=y, animate=False, immediate=True), init=False
-            )
+            self.watch(mine, "scroll_y", partial(_scroll_along, mine, its), init=False)
         self.follow()
         self.set_interval(_LOOK_AGAIN, self.follow)
 
@@ -290,6 +289,13 @@ ended, and where a branch did from what it shares with the other.
             self.set_class(view == following, f"-view-{view}")
         # Keys should move what is in sight.
         (self.curves.panels[0] if following == "curves" else self.tokens[0]).focus()
+
+
+def _scroll_along(mine: PairedTokens, its: PairedTokens, y: float) -> None:
+    """Keep `its` lines beside `mine`, which scrolled to `y`, as far as it has any."""
+    end = y == mine.max_scroll_y and its.scroll_y > y  # it went on alone: its panel is longer
+    if its.scroll_y != y and not end:
+        its.scroll_to(y=y, animate=False, immediate=True)
 
 
 def _differing(pair: Pair, width: int) -> Content:

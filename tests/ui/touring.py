@@ -1,0 +1,174 @@
+"""An app that is fed hostile words, taken to every screen, and read at its last stage: what it writes to a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.cells import cell_len
+from textual.drivers import headless_driver
+from textual.pilot import Pilot
+
+from rlplay.link.messages import (
+    AnyEvent,
+    Continue,
+    Continued,
+    Estimate,
+    Estimated,
+    Imagined,
+    Judge,
+    Judged,
+    Peek,
+    Peeked,
+    Recall,
+    Recalled,
+    Recorded,
+    Tail,
+    WhatIf,
+)
+from rlplay.ui.app import RlplayApp
+from tests.hostile import letters
+from tests.poisoned import Poison, lesson, made, records
+from tests.ui.stage import Fed, taken, turned
+
+
+class Recorder(headless_driver.HeadlessDriver):
+    """The real last stage, but for the terminal: keeps every string that Textual hands to a driver."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.written: list[str] = []
+
+    @property
+    def is_headless(self) -> bool:
+        return False
+
+    def write(self, data: str) -> None:
+        self.written.append(data)
+
+
+def _full(kind: type[Any], **given: Any) -> Any:
+    """An answer of the engine's with something in every text field but those `given`."""
+    return msgspec.structs.replace(made(kind), **{"refused": "", **given})
+
+
+class Answering(Fed):
+    """A live source that answers every question with hostile words; once it `refuses`, with why not."""
+
+    def __init__(self, poison: Poison, path: Path) -> None:
+        super().__init__(lesson(poison))
+        self.poison, self.path = poison, path
+        self.refuses = False
+        self.title, self.question = poison.word("source: title"), poison.word("source: question")
+
+    def say(self, *events: AnyEvent) -> None:
+        """Let these happen, every text in them poisoned."""
+        self.put(*map(self.poison.into, events))
+
+    def begin(self) -> None:
+        """Let a whole run happen."""
+        self.put(*(Recorded(record) for record in records(self.poison)))
+        self.status(3)
+
+    async def send(self, command: Any) -> None:
+        await super().send(command)
+        answer = self._answer(command)
+        if answer is not None:
+            self.say(msgspec.structs.replace(answer, refused="x") if self.refuses else answer)
+
+    def _answer(self, command: Any) -> Any:  # noqa: PLR0911 - one for each question
+        pieces = {1: "x", 2: "x"}
+        match command:
+            case Peek(prefix):
+                n = len(prefix.answer)
+                return _full(
+                    Peeked, prefix=prefix, prompt_texts=["x"] * 3, texts=["x"] * n, top_ids=[1, 2], top=[0.6, 0.4],
+                    pieces=pieces | dict.fromkeys(prefix.answer, "x"), probabilities=[0.5] * n,
+                    ref_probabilities=[0.5] * n, ref_top=[0.5, 0.5], ended=False,
+                )  # fmt: skip
+            case Continue(prefix, writer):
+                tails = [Tail([1, 2], ["x", "x"], False, 1.0)] * 6
+                return _full(Continued, prefix=prefix, writer=writer, tails=tails, pieces=pieces)
+            case Estimate(prefix, writer):
+                return _full(Estimated, prefix=prefix, writer=writer, done=True, interval="Wilson")
+            case Recall(prefix, ids):
+                row = [0.5] * len(ids)
+                return _full(Recalled, prefix=prefix, token_ids=ids, updates=[1], probabilities=[row], done=True)
+            case Judge(pair):
+                return _full(Judged, pair=pair, update=3, scores={"x": (0.5, 0.25)})
+            case WhatIf(changes):
+                return Imagined(changes, 3, refused="x")
+        return None
+
+
+class Tour:
+    """An app that is taken everywhere, and what it shows on the way."""
+
+    def __init__(self, app: RlplayApp, pilot: Pilot[Any]) -> None:
+        self.app, self.pilot = app, pilot
+        self.screens: set[str] = set()
+        self.shown = ""
+        self.bytes = self.looks = 0
+
+    async def settle(self) -> None:
+        """What was let happen and pressed is on the screen."""
+        await self.pilot.pause()
+        await taken(self.pilot)
+        await turned(self.pilot)
+        self.app.paint()
+        await self.pilot.pause()
+
+    async def look(self) -> None:
+        """Read what was written since the last look. AssertionError if a terminal would obey any of it."""
+        await self.settle()
+        driver, screen = self.app._driver, self.app.screen
+        assert isinstance(driver, Recorder)
+        written, driver.written = "".join(driver.written), []
+        self.bytes += len(written.encode())
+        self.looks += 1
+        self.shown += letters(written, self.app.size)
+        for strip in screen._compositor.render_strips():
+            assert cell_len(strip.text) == self.app.size.width, strip.text
+            actions = [str(segment.style.meta.get("@click")) for segment in strip if segment.style is not None]
+            assert not [action for action in actions if "app." in action], "markup became an action"
+        self.screens.add(type(screen).__name__)
+
+    async def press(self, *keys: str) -> None:
+        """One after the other, looking after each."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.look()
+
+    async def perform(self, verb: str, *keys: str) -> None:
+        """What a verb opens, with the keys pressed there, and back to the main screen."""
+        await self.app.perform(verb)
+        await self.pilot.pause()
+        if self.app.screen is not self.app.main:
+            await self.look()
+            await self.press(*keys)
+        await self.home()
+
+    async def home(self) -> None:
+        """Back to the main screen."""
+        while self.app.screen is not self.app.main:
+            self.app.screen.dismiss(None)
+            await self.pilot.pause()
+
+    def unseen(self, poison: Poison) -> Iterator[str]:
+        """Fields whose words were on no screen."""
+        return (field for field, marker in poison.fields.items() if marker not in self.shown)
+
+
+@asynccontextmanager
+async def touring(app: RlplayApp, size: tuple[int, int]) -> AsyncIterator[Tour]:
+    """A tour of an app whose driver is recorded."""
+    original = headless_driver.HeadlessDriver
+    headless_driver.HeadlessDriver = Recorder  # type: ignore[misc]
+    try:
+        async with app.run_test(size=size, notifications=True) as pilot:
+            yield Tour(app, pilot)
+    finally:
+        headless_driver.HeadlessDriver = original  # type: ignore[misc]
