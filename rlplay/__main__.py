@@ -1,5 +1,5 @@
 """`python -m rlplay` is the `rlplay` command."""
 
-from rlplay.cli import main
+from rlplay.cli.main import main
 
 main()

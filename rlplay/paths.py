@@ -13,6 +13,8 @@ from pathlib import Path
 import platformdirs
 
 SUFFIX = ".rlplay"
+POCKET_PATH = Path(__file__).parent / "pocket" / "weights"
+"""The bundled model."""
 _LISTED = 5  # of the runs that a name may mean
 
 

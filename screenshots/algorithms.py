@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pyte
 
-from rlplay.scenario.algorithms import PRESETS
+from rlplay.algorithms.catalogue import PRESETS
 from screenshots.draw import paint
 from tests.benchmarks.bench_algorithms import PAIR_UPDATES, UPDATES, Run, short, sparkline
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rlplay.scenario.presets import resolve
+from rlplay.algorithms.apply import resolve
 from rlplay.trace.records import (
     AnyRecord,
     Array,

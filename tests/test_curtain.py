@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.curtain import curtain
+from rlplay.cli.splash import curtain
 
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlplay.curtain._on_a_terminal", lambda: True)
+    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
 
 
 def test_the_title_stays_for_whoever_takes_over(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,7 +28,7 @@ def test_the_shell_comes_back_if_nobody_takes_over(capsys: pytest.CaptureFixture
 
 
 def test_a_pipe_gets_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rlplay.curtain._on_a_terminal", lambda: False)
+    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: False)
     with curtain("Learn to think"):
         pass
     assert capsys.readouterr().out == ""

@@ -10,8 +10,8 @@ from typing import Any
 import click
 import pytest
 
-from rlplay import cli
-from rlplay.curtain import curtain
+from rlplay.cli import main as cli
+from rlplay.cli.splash import curtain
 from rlplay.printing import Gate, beneath, gated
 
 EVIL = "x\x1b]0;owned\x07\x9b31m\u202e\n\x7f"
@@ -68,7 +68,7 @@ def test_a_gate_is_otherwise_the_stream_beneath() -> None:
 def test_the_curtain_draws_through_the_gate_and_its_title_does_not(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlplay.curtain._on_a_terminal", lambda: True)
+    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
     with gated(), curtain(EVIL):
         pass
     shown = capsys.readouterr().out

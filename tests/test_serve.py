@@ -19,7 +19,7 @@ import pyte
 import pytest
 from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
 
-from rlplay import cli
+from rlplay.cli import main as cli
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import RunFileError
 from tests.terminal import QUERY, child_of, rlplay, running

@@ -39,7 +39,7 @@ def test_import_contracts() -> None:
         "rlplay.ui.start",
         "rlplay.trace.records, rlplay.trace.update, rlplay.trace.lenses, rlplay.trace.metrics, rlplay.trace.runfile",
         "rlplay.link.messages",
-        "rlplay.scenario.loader, rlplay.scenario.script, rlplay.scenario.expect, rlplay.scenario.verbs",
+        "rlplay.scenario.loader, rlplay.scenario.script, rlplay.scenario.expect, rlplay.verbs",
         "rlplay.tasks, rlplay.tasks.own",
         "rlplay.engine.headless, rlplay.engine.report",
     ],
@@ -54,7 +54,7 @@ def test_only_the_screen_loads_textual() -> None:
 
 
 def test_help_loads_next_to_nothing() -> None:
-    loaded = loaded_after("from rlplay.cli import cli; cli.main(['--help'], standalone_mode=False)")
+    loaded = loaded_after("from rlplay.cli.main import cli; cli.main(['--help'], standalone_mode=False)")
     assert not loaded & {*HEAVY, "numpy", "msgspec", "yaml", "textual", "rlplay.scenario.loader"}
 
 
@@ -66,14 +66,14 @@ def test_exports_load_no_torch(tmp_path: Path, kind: str) -> None:
         writer.append(record)
     writer.close()
     command = ["export", str(writer.path), "--format", kind, "--out", str(tmp_path / "out")]
-    loaded = loaded_after(f"from rlplay.cli import cli; cli.main({command!r}, standalone_mode=False)")
+    loaded = loaded_after(f"from rlplay.cli.main import cli; cli.main({command!r}, standalone_mode=False)")
     assert not loaded & {*HEAVY, "textual"}
     assert (tmp_path / "out").exists()
 
 
 def test_a_device_that_is_none_is_refused_without_torch() -> None:
     refused = "cli.main(['--device', 'tpu'], standalone_mode=False)"
-    loaded = loaded_after(f"from rlplay.cli import cli\ntry: {refused}\nexcept Exception as e: print(e)")
+    loaded = loaded_after(f"from rlplay.cli.main import cli\ntry: {refused}\nexcept Exception as e: print(e)")
     assert not loaded & {*HEAVY, "textual"}
 
 

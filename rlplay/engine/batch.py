@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.model import LanguageModel
-from rlplay.scenario.settings import Settings
 from rlplay.tasks.task import Example, heading
 from rlplay.trace.records import Array, Sampled, Scored
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.axes import baselines, kl, returns, scales, streams
 from rlplay.engine.batch import Batch
 from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
-from rlplay.scenario.settings import Settings
 from rlplay.trace.records import Array, Credited
 
 

@@ -17,14 +17,16 @@ import msgspec
 import numpy as np
 from safetensors import SafetensorError
 
+from rlplay.algorithms.apply import apply
+from rlplay.algorithms.settings import Settings, check
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.judge import judge
 from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
+from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
-from rlplay.engine.recall import recall
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
@@ -32,9 +34,7 @@ from rlplay.engine.stages import stage_at
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
 from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Recall, Until
-from rlplay.scenario.presets import apply
 from rlplay.scenario.schema import Job
-from rlplay.scenario.settings import Settings, check
 from rlplay.tasks.own import check_reward_weights, check_sources
 from rlplay.trace.pairs import alike
 from rlplay.trace.records import (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rlplay.engine.after import length_metrics, reward_metrics
 from rlplay.engine.batch import Prompts
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import sample, unseen
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
+from rlplay.engine.update_summary import length_metrics, reward_metrics
 from rlplay.trace.records import Evaluated
 
 

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from rlplay.algorithms.apply import in_order
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.report import Report
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
-from rlplay.scenario.presets import in_order
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
-from rlplay.scenario.settings import Settings
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update

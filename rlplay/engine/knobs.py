@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from rlplay.scenario.presets import apply, validated
-from rlplay.scenario.settings import Settings
+from rlplay.algorithms.apply import apply, validated
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Changed, Staged, Turn
 from rlplay.trace.update import PHASES, Phase
 

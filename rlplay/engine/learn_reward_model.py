@@ -7,7 +7,6 @@ from collections.abc import Generator
 import torch
 from torch import Tensor
 
-from rlplay.engine.after import finished, step_means
 from rlplay.engine.axes import baselines
 from rlplay.engine.axes.preference import bradley_terry
 from rlplay.engine.batch import Batch
@@ -16,6 +15,7 @@ from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metr
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
+from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 

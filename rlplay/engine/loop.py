@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 
-from rlplay.engine.after import after
 from rlplay.engine.batch import sampled_record
 from rlplay.engine.credit import credit
 from rlplay.engine.evaluate import Evaluating, evaluate
@@ -20,6 +19,7 @@ from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
+from rlplay.engine.update_summary import after
 from rlplay.engine.vine import Vining, vine
 from rlplay.trace.records import AnyRecord, Finished
 

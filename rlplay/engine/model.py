@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rlplay import hub
-from rlplay.pocket import POCKET_PATH
+from rlplay.paths import POCKET_PATH
 from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example
 

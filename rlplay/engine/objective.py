@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.axes import kl, ratios, surrogates
-from rlplay.scenario.settings import Settings
 
 
 @dataclass

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.axes import aggregation, masks
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
 from rlplay.engine.state import Halt, State
 from rlplay.engine.trpo import search
-from rlplay.scenario.settings import Settings
 from rlplay.trace.records import Notice, Searched, Stepped
 
 _RATIO_TOLERANCE = 1e-4

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.axes import preference
-from rlplay.scenario.settings import Settings
 
 WITH_REFERENCE = ("sigmoid", "hinge", "ipo", "robust", "kto")
 """The losses that compare with the reference; the others look at the policy alone."""

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
-from rlplay.engine.given import observed, written
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling, draw_prompts, sample
 from rlplay.engine.score import score
 from rlplay.engine.state import Halt, Plan, State
+from rlplay.engine.teacher_forcing import observed, written
 from rlplay.tasks.task import Example
 from rlplay.trace.pairs import alike
 from rlplay.trace.records import Array, Sampled, Scored

@@ -11,7 +11,7 @@ from collections.abc import Generator
 import torch
 from torch import Tensor
 
-from rlplay.engine.after import finished, step_means
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.axes import baselines, preference
 from rlplay.engine.batch import Batch, Tokens
 from rlplay.engine.descend import Learned, backpropagated, descend
@@ -20,7 +20,7 @@ from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metr
 from rlplay.engine.passes import score_tokens, token_logprobs
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
-from rlplay.scenario.settings import Settings
+from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 

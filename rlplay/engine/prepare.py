@@ -18,7 +18,7 @@ from rlplay.engine.model import choose_device, load_model, set_threads
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
 from rlplay.scenario.schema import Job
-from rlplay.tasks.own import task_for
+from rlplay.scenario.task import task_for
 from rlplay.trace.records import Started
 
 Progress = Callable[[str, float], None]

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import forward, laid_out
 from rlplay.engine.state import State
-from rlplay.scenario.settings import REWARD_MODEL
 from rlplay.tasks.task import Example, Message, RewardFunction
 
 

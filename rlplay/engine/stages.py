@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlplay.scenario.presets import stage_settings
+from rlplay.algorithms.settings import Settings
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import Settings
+from rlplay.scenario.stage_settings import stage_settings
 
 
 @dataclass(frozen=True)

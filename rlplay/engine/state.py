@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel, trainable
 from rlplay.engine.stages import Stage
-from rlplay.scenario.settings import Settings
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
 

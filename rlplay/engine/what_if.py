@@ -14,6 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.apply import apply_all
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.credit import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
@@ -21,9 +24,6 @@ from rlplay.engine.optimize import kl_pull, left_out, minibatches, share_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
 from rlplay.link.messages import Imagined
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.presets import apply_all
-from rlplay.scenario.settings import Settings
 from rlplay.trace.records import Stepped
 
 _FIXED = ("sampling", "update")

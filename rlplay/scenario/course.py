@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from rlplay.scenario.presets import apply_all
+from rlplay.algorithms.apply import apply_all
+from rlplay.algorithms.settings import Settings
 from rlplay.scenario.schema import Stage
 from rlplay.scenario.script import Change, Go, Rewind, Step
-from rlplay.scenario.settings import Settings
-from rlplay.scenario.spelling import closest
+from rlplay.spelling import closest
 
 
 class Course:

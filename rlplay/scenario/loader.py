@@ -10,16 +10,18 @@ from typing import Any
 import msgspec
 import yaml
 
-from rlplay.scenario.algorithms import PRESETS
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.course import course_of, stage_problems
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.names import bundled, folder, looks_like_dataset, looks_like_folder, looks_like_path
-from rlplay.scenario.presets import resolve, stage_settings
+from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
-from rlplay.scenario.settings import REWARD_MODEL, Settings, unknown
-from rlplay.scenario.spelling import closest
+from rlplay.scenario.stage_settings import stage_settings
+from rlplay.spelling import closest
 from rlplay.tasks import task_names
+from rlplay.tasks.named import looks_like_dataset
 from rlplay.trace.text import whole
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
-"""What the names of files with rows end in, where rlplay reads them itself."""
-
 _PACKAGED = Path(__file__).parent.parent / "scenarios"
 _CHECKOUT = Path(__file__).parent.parent.parent / "scenarios"
 
@@ -30,11 +27,6 @@ def looks_like_path(name: str) -> bool:
 def looks_like_folder(name: str) -> bool:
     """Whether a model's `name` means a folder rather than a name on Hugging Face's hub: `./mine`, `a/b/c`."""
     return name.startswith((".", "/", "~")) or name.count("/") > 1
-
-
-def looks_like_dataset(name: str) -> bool:
-    """Whether `name`, if there is no such file, means a dataset on Hugging Face's hub: `trl-lib/tldr`, `imdb`."""
-    return re.fullmatch(r"[\w-][\w.-]*/[\w.-]+|[\w-]+", name) is not None and not name.endswith(DATA_FILES)
 
 
 def looks_like_code(name: str) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import yaml
 
+from rlplay.algorithms.settings import check
 from rlplay.scenario.names import bundled
 from rlplay.scenario.recipe import scenario_of
-from rlplay.scenario.retell import retold
+from rlplay.scenario.record_to_script import retold
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import check
 from rlplay.trace.runfile import RunReader
 
 _EXAMPLE = """\

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
-from rlplay.scenario.knobs import KNOBS
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, written
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled, looks_like_path
-from rlplay.scenario.presets import resolve, stage_settings
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import Settings, written
 from rlplay.scenario.share import Shared
+from rlplay.scenario.stage_settings import stage_settings
 from rlplay.trace.records import Started
 
 _DATA = ("dataset_config", "dataset_train_split", "reward")

@@ -29,16 +29,16 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import check
+from rlplay.glossary import term_called
 from rlplay.scenario.expect import Expect, parse_expect
-from rlplay.scenario.glossary import term_called
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.settings import check
-from rlplay.scenario.spelling import closest
-from rlplay.scenario.verbs import PANELS, VERBS
+from rlplay.spelling import closest
 from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.records import Choice
+from rlplay.verbs import PANELS, VERBS
 
 Pace = Literal["token", "phase", "step", "update"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}

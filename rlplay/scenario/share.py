@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
+from rlplay.algorithms.settings import written
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import written
 
 FORMAT = 1
 PREFIX = f"rlp{FORMAT}-"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rlplay import hub
+
+DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
+"""What the names of files with rows end in, where rlplay reads them itself."""
 
 
 def named_rows(name: str, config: str | None, split: str, told: Callable[[str], object]) -> list[Any]:
@@ -46,3 +50,8 @@ def _reason(error: Exception, problem: str) -> str:
     if problem:
         return f"{'it was not downloaded before' if isinstance(error, OSError) else reason}, and {problem}"
     return f"{reason}; dataset_config and dataset_train_split choose" if isinstance(error, ValueError) else reason
+
+
+def looks_like_dataset(name: str) -> bool:
+    """Whether `name`, if there is no such file, means a dataset on Hugging Face's hub: `trl-lib/tldr`, `imdb`."""
+    return re.fullmatch(r"[\w-][\w.-]*/[\w.-]+|[\w-]+", name) is not None and not name.endswith(DATA_FILES)

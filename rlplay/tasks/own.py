@@ -16,12 +16,8 @@ from typing import Any
 
 import msgspec
 
-from rlplay.scenario.names import DATA_FILES, looks_like_dataset
-from rlplay.scenario.presets import stage_settings
-from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import REWARD_MODEL, Settings
-from rlplay.tasks import load_task
-from rlplay.tasks.named import named_rows
+from rlplay.algorithms.settings import REWARD_MODEL, Settings
+from rlplay.tasks.named import DATA_FILES, looks_like_dataset, named_rows
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, RewardFunction, Task
 from rlplay.trace.text import visible
@@ -33,29 +29,6 @@ _TEXT = "utf-8-sig"
 
 class OwnError(ValueError):
     """A dataset or reward function that cannot be used: one line with the file, the place and what to do."""
-
-
-def task_for(scenario: Scenario, told: Callable[[str], object] = str) -> Task:
-    """What `scenario` teaches: its bundled task or its dataset, with its own rewards and prompts where it has any.
-
-    Rewards of one's own replace the task's; its gold scores stay. `told` hears what is being done where that takes
-    long. Raises ValueError, one line.
-    """
-    own = _own_rewards(scenario.reward)
-    if scenario.dataset is not None:
-        task = load_own(scenario.dataset, own, told, scenario.dataset_config, scenario.dataset_train_split)
-    else:
-        bundled = load_task(scenario.task or "")
-        task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
-    if scenario.prompts is not None:
-        task = narrowed(task, scenario.prompts)
-    names = list(task.rewards)
-    for settings in stage_settings(scenario):
-        check_reward_weights(settings.reward_weights, names)
-        check_sources(task, settings, names)
-        if settings.loss_type == "reward":
-            names.append(REWARD_MODEL)
-    return task
 
 
 def narrowed(task: Task, prompts: Sequence[str]) -> Task:
@@ -211,7 +184,7 @@ def _module(path: Path) -> types.ModuleType:
     return module
 
 
-def _own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
+def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
     chosen: dict[str, str] = {}
     for entry in entries:
         name = entry.rpartition(":")[2]

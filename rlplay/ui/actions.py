@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, get_args
 
+from rlplay.algorithms.apply import in_order, resolve
 from rlplay.link.messages import Advance, AnyCommand, Look, Pause, Prefer, Rewind, Set, Until
-from rlplay.scenario.presets import in_order, resolve
-from rlplay.scenario.verbs import PANELS
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
@@ -17,6 +16,7 @@ from rlplay.ui import clipping, dialogues
 from rlplay.ui.legend import PHASE_MARKS
 from rlplay.ui.order import SORTS
 from rlplay.ui.painter import spot
+from rlplay.verbs import PANELS
 
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp

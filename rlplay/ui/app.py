@@ -22,7 +22,6 @@ from rlplay import preferences
 from rlplay.link.messages import Imagined, Status
 from rlplay.scenario.recipe import bundled_name, scenario_of
 from rlplay.scenario.script import parse
-from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
@@ -48,6 +47,7 @@ from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.verbs import VERBS
 
 if TYPE_CHECKING:
     from rlplay.ui.screens.knobs import KnobsScreen

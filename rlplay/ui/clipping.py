@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.scenario.settings import Settings
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.formula.parts import Numbers, digits, settled

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.presets import apply, in_order, validated
-from rlplay.scenario.settings import Settings, choices
+from rlplay.algorithms.apply import apply, in_order, validated
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, choices
 
 
 class Draft:

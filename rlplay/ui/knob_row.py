@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import Knob
-from rlplay.scenario.settings import choices, shown
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import Knob
+from rlplay.algorithms.settings import choices, shown
 from rlplay.ui.draft import Draft
 from rlplay.ui.picture import number
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import shown
 from rlplay.link.messages import Advance, AnyCommand, Pause
-from rlplay.scenario.knobs import KNOBS
 from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import shown
 from rlplay.trace.records import Started
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update

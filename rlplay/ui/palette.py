@@ -10,15 +10,15 @@ from textual.app import SystemCommand
 from textual.command import Hit, Hits
 from textual.system_commands import SystemCommandsProvider
 
-from rlplay.scenario.glossary import TERMS
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.verbs import VERBS, Verb
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.glossary import TERMS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.views import single
 from rlplay.ui.widgets.footer import key_name
+from rlplay.verbs import VERBS, Verb
 
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp

@@ -7,8 +7,8 @@ from itertools import groupby
 
 import msgspec
 
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.settings import shown
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import shown
 from rlplay.trace.records import Changed
 from rlplay.trace.settings import takes_hold
 from rlplay.trace.text import visible

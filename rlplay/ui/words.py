@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlplay.scenario.glossary import term_called
+from rlplay.glossary import term_called
 
 
 def explained(*names: str) -> str:

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.driver import Driver
-from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord, Evaluated, Finished
 

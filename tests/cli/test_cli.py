@@ -15,10 +15,13 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from rich.cells import cell_len
 
-from rlplay import __version__, cli, cli_play, doctor
+from rlplay import __version__
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.cli import doctor
+from rlplay.cli import main as cli
+from rlplay.cli import play as cli_play
 from rlplay.engine import headless
 from rlplay.engine.state import Halt
-from rlplay.scenario.algorithms import PRESETS
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import Shared

@@ -15,19 +15,19 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay import cli
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.presets import apply_all, resolve
+from rlplay.algorithms.apply import apply_all, resolve
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.trl_names import EXPERIMENTAL, trainer_of
+from rlplay.cli import main as cli
+from rlplay.export.trl.answers import answer_fields
+from rlplay.export.trl.limits import hindrance
+from rlplay.export.trl.page import export_trl
+from rlplay.export.trl.policy import policy_fields
+from rlplay.export.trl.section import Origin, section_lines
+from rlplay.export.trl.stages import Played
 from rlplay.scenario.schema import Scenario, Stage
-from rlplay.scenario.settings import Settings, choices
-from rlplay.scenario.trl import EXPERIMENTAL, trainer_of
-from rlplay.scenario.trl_script.answers import answer_fields
-from rlplay.scenario.trl_script.limits import hindrance
-from rlplay.scenario.trl_script.page import export_trl
-from rlplay.scenario.trl_script.policy import policy_fields
-from rlplay.scenario.trl_script.section import Origin, section_lines
-from rlplay.scenario.trl_script.stages import Played
 from rlplay.trace.records import Changed, Evaluated, Sampled, Scored, Staged
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
 from tests.parity.ours import SIZES

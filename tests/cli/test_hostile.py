@@ -12,8 +12,9 @@ import msgspec
 import pytest
 import yaml
 
-from rlplay import cli, doctor
-from rlplay.cli_words import RUN
+from rlplay.cli import doctor
+from rlplay.cli import main as cli
+from rlplay.cli.types import RUN
 from rlplay.engine import headless
 from rlplay.engine.report import JsonLines, Lines
 from rlplay.paths import runs_folder

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from rlplay.scenario.loader import load
-from rlplay.tasks.own import OwnError, check_reward_weights, load_own, load_reward, task_for
+from rlplay.scenario.task import task_for
+from rlplay.tasks.own import OwnError, check_reward_weights, load_own, load_reward
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example
 

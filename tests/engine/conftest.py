@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.driver import Driver
-from rlplay.pocket import POCKET_PATH
-from rlplay.scenario.algorithms import PRESETS
+from rlplay.paths import POCKET_PATH
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import AnyRecord
 from tests.engine import architectures

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine.axes import aggregation, baselines, kl, ratios, returns, scales, surrogates
 from rlplay.engine.objective import Inputs, objective
-from rlplay.scenario.presets import resolve
 
 ROWS, WIDTH = 6, 5
 

@@ -11,11 +11,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.axes import baselines, scales
 from rlplay.engine.credit import assigned
 from rlplay.engine.score import weighted
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished
 from rlplay.trace.update import Update

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.trace.records import spans
 from rlplay.trace.update import Update
 from rlplay.ui.facts import Facts

@@ -14,10 +14,11 @@ import pytest
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.stages import stages_of
+from rlplay.export.tables import export
 from rlplay.scenario.schema import Job, Scenario
+from rlplay.scenario.task import task_for
 from rlplay.tasks import load_task
-from rlplay.tasks.own import OwnError, load_own, task_for
-from rlplay.trace.export import export
+from rlplay.tasks.own import OwnError, load_own
 from rlplay.trace.records import AnyRecord, Evaluated, Sampled, Scored, Stepped
 from tests.engine.conftest import SMALL
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine import optimize
 from rlplay.engine.credit import assigned
 from rlplay.engine.objective import Inputs, objective
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
 from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours
 from tests.parity.case import precision

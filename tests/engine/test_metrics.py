@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine import rollouts
 from rlplay.engine.optimize import minibatches
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Credited, Finished, Sampled, Stepped, spans
 from tests.engine.conftest import FROM_REWARDS

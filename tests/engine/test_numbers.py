@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine.knobs import as_dict
 from rlplay.engine.reasoning import step_ends
-from rlplay.pocket import POCKET_PATH
-from rlplay.scenario.presets import resolve
+from rlplay.paths import POCKET_PATH
 from rlplay.trace.update import Update
 from tests.engine import reference
 from tests.engine.conftest import FROM_REWARDS, SMALL

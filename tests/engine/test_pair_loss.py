@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.axes import preference
 from rlplay.engine.pair_loss import pair_loss
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
 from tests.engine import pair_reference as reference
 
 PAIRS, WIDTH = 5, 7

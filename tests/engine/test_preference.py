@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.pairs import simulated_labels
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped

@@ -13,11 +13,11 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.credit import assigned
-from rlplay.engine.given import written
 from rlplay.engine.score import score
-from rlplay.scenario.presets import resolve
+from rlplay.engine.teacher_forcing import written
 from rlplay.tasks import load_task
 from rlplay.trace.records import Credited, Finished, Scored
 from tests.engine.test_more_axes import records_of

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine.axes import preference
 from rlplay.engine.pairs import label_metrics, simulated_labels
-from rlplay.scenario.presets import resolve
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Credited, Finished, Notice, Sampled, Scored, Stepped
 from rlplay.trace.update import PHASES

@@ -13,11 +13,11 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.sample import VINES, sample, unseen
 from rlplay.engine.vine import Vining, vine
-from rlplay.scenario.presets import resolve
 from rlplay.tasks.task import Example
 from rlplay.trace.records import AnyRecord, Credited, Sampled, Stepped
 

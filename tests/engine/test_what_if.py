@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlplay.algorithms.apply import in_order, resolve
 from rlplay.engine.driver import Driver
 from rlplay.link.messages import EVENTS, Imagined
-from rlplay.scenario.presets import in_order, resolve
 from rlplay.trace.records import AnyRecord, Credited, Stepped
 from rlplay.trace.update import Update
 

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine import optimize
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.credit import assigned
 from rlplay.engine.objective import Inputs, objective
-from rlplay.scenario.presets import resolve
 from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed
 
 SIZES = {"num_prompts": PROMPTS, "num_generations": GENERATIONS, "max_completion_length": MAX_LENGTH}

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine.axes import preference
 from rlplay.engine.pair_loss import Compared, pair_loss
 from rlplay.engine.sft import masked_loss
-from rlplay.scenario.presets import resolve
 from tests.parity import case
 from tests.parity.pairs import PAIRS, Pairs, pairs
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.knobs import as_dict
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
 from tests.engine import reference
 from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours

@@ -7,8 +7,8 @@ import importlib.util
 import pytest
 import torch
 
-from rlplay.scenario.presets import resolve
-from rlplay.scenario.trl import loss_type, trainer
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.trl_names import loss_type, trainer
 from tests.parity import ours, policy_cases, preference_cases
 from tests.parity.case import LIMITS, SEEDS, Case
 from tests.parity.table import CASES

@@ -18,13 +18,13 @@ from torch import Tensor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine import trpo
 from rlplay.engine.axes import natural_gradient
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.passes import token_logprobs
-from rlplay.scenario.presets import resolve
 from rlplay.tasks.task import Example
 from rlplay.trace.records import Searched
 from tests.parity.case import Case, Pairs

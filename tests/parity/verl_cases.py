@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.apply import resolve
 from rlplay.engine.axes import aggregation, baselines, kl, returns, scales, streams
 from rlplay.engine.credit import advantages
 from rlplay.engine.objective import Inputs, objective, value_loss
-from rlplay.scenario.presets import resolve
 from tests.parity import record_verl as verl
 from tests.parity.case import Case, Pairs
 from tests.parity.ours import SIZES

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from rlplay.pocket import POCKET_PATH
+from rlplay.paths import POCKET_PATH
 from rlplay.pocket.measure import first_token_chances, task_figures
 from rlplay.tasks import load_task
 

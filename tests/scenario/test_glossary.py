@@ -5,14 +5,14 @@ from collections import Counter
 
 import pytest
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.glossary import TERMS, Term, matching, term_called
-from rlplay.scenario.knobs import KNOBS
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.glossary import TERMS, Term, matching, term_called
 from rlplay.scenario.loader import bundled
 from rlplay.scenario.script import parse_step
-from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
+from rlplay.verbs import VERBS
 
 BY_NAME = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 CURRICULUM = """

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from rlplay.pocket import POCKET_PATH
+from rlplay.algorithms.apply import resolve
+from rlplay.paths import POCKET_PATH
 from rlplay.scenario.expect import Expect
 from rlplay.scenario.loader import ScenarioError, bundled, load, with_changes
-from rlplay.scenario.presets import resolve
 from rlplay.scenario.script import parse
-from rlplay.tasks.own import task_for
+from rlplay.scenario.task import task_for
 
 GOOD = "title: T\nquestion: Q?\ntask: arithmetic\n"
 

@@ -10,9 +10,9 @@ import pytest
 
 from rlplay.scenario.loader import load, source
 from rlplay.scenario.new import example, from_run, write
-from rlplay.scenario.presets import stage_settings
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse
+from rlplay.scenario.stage_settings import stage_settings
 from rlplay.tasks import task_names
 from rlplay.trace.runfile import RunReader, RunWriter
 from tests.recorded import synthetic_started, synthetic_update

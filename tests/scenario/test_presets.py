@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import apply, apply_all, in_order, resolve, validated
-from rlplay.scenario.settings import Settings
+from rlplay.algorithms.apply import apply, apply_all, in_order, resolve, validated
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.settings import Settings
 
 
 @pytest.mark.parametrize("name", PRESETS)

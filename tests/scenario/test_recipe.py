@@ -5,9 +5,9 @@ import shlex
 import msgspec
 import pytest
 
-from rlplay import cli_play
+from rlplay.algorithms.apply import apply_all, resolve
+from rlplay.cli import play as cli_play
 from rlplay.scenario.loader import load, with_changes
-from rlplay.scenario.presets import apply_all, resolve
 from rlplay.scenario.recipe import Recipe, scenario_of
 from tests.recorded import synthetic_started
 

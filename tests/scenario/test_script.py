@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, parse, parse_step
-from rlplay.scenario.verbs import VERBS
+from rlplay.verbs import VERBS
 
 QUESTION = {"question": "Up or down?", "choices": ["up", "down"], "answer": "down", "because": "Gravity."}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.settings import Settings, check, takes, written
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, check, takes, written
 
 
 @pytest.mark.parametrize(

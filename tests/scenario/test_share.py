@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS
+from rlplay.algorithms.apply import apply, resolve, validated
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, choices
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.names import bundled
-from rlplay.scenario.presets import apply, resolve, stage_settings, validated
 from rlplay.scenario.recipe import Recipe
-from rlplay.scenario.settings import Settings, choices
 from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
+from rlplay.scenario.stage_settings import stage_settings
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 WITHOUT_STAGES = [name for name in bundled() if not load(name).stages]

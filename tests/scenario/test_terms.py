@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.presets import resolve
-from rlplay.scenario.settings import Settings, choices
-from rlplay.scenario.terms import difference, equation, terms
-from rlplay.scenario.trl import loss_type, trainer
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.equations import difference, equation, terms
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.trl_names import loss_type, trainer
 
 AXES = (
     "reward_stream", "multi_objective_aggregation", "returns", "baseline", "scale_rewards", "importance_sampling_level",

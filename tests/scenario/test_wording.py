@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.glossary import TERMS, matching, term_called
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.verbs import VERBS
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.glossary import TERMS, matching, term_called
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
 from rlplay.ui.screens.help import GENERAL
+from rlplay.verbs import VERBS
 
 SENTENCES = {
     **{f"term {term.name}": term.text for term in TERMS.values()},

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.trace.export import export
+from rlplay.export.tables import export
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited, Finished, Sampled, Stepped
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter

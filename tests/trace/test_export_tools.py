@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlplay.trace.export import export
+from rlplay.export.tables import export
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter

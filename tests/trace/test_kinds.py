@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.scenario.presets import resolve
+from rlplay.algorithms.apply import resolve
 from rlplay.trace.answers import repeated
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.lenses import LENSES

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.link.messages import Advance, Loading, Pause, Recorded, Rewind, Set, WhatIf
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.verbs import VERBS
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.messages import Drafted
+from rlplay.verbs import VERBS
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.stage import Fed, all_text, playground, settled, shown, text_of
 

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.scenario.settings import Surrogate
+from rlplay.algorithms.settings import Surrogate
 from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.clipping import _NEVER, clipped, told, why

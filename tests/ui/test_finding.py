@@ -5,7 +5,7 @@ import pytest
 from textual.command import CommandPalette
 from textual.widgets import OptionList
 
-from rlplay.scenario.knobs import KNOBS
+from rlplay.algorithms.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored
 from rlplay.ui.most import told

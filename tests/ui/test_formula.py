@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.settings import choices
 from rlplay.engine.objective import Inputs
 from rlplay.engine.objective import objective as engine_objective
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.presets import resolve
-from rlplay.scenario.settings import choices
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.difference import differing

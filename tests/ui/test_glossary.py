@@ -3,8 +3,8 @@
 import pytest
 from textual.widgets import Input, OptionList, Static
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.glossary import TERMS
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.glossary import TERMS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.screens.glossary import GlossaryScreen, entry

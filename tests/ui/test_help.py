@@ -4,7 +4,6 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
-from rlplay.scenario.verbs import VERBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
 from rlplay.ui.screens.glossary import GlossaryScreen
@@ -14,6 +13,7 @@ from rlplay.ui.widgets.curves import CurvePanel
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.verbs import VERBS
 from tests.ui.stage import playground, settled
 
 

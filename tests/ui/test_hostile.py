@@ -17,13 +17,13 @@ from textual.widgets import Input
 from rlplay.link.messages import AnyEvent, Failed, Loading, LogLine, Tail
 from rlplay.scenario.schema import Job, Scenario, Stage
 from rlplay.scenario.share import Shared
-from rlplay.scenario.verbs import PANELS, VERBS
 from rlplay.trace.records import AnyRecord, Changed
 from rlplay.ui import screens
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.log import LEVELS
 from rlplay.ui.sources import ReplaySource
+from rlplay.verbs import PANELS, VERBS
 from tests.hostile import HOSTILE, tame
 from tests.poisoned import OF_ITS_OWN, Poison, made, members, run_of
 from tests.ui.stage import playground

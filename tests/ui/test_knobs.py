@@ -5,11 +5,11 @@ import pytest
 from textual.app import App
 from textual.widgets import Input, OptionList, Static
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS, matching
+from rlplay.algorithms.apply import apply, resolve, validated
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS, matching
+from rlplay.algorithms.settings import Settings, choices, written
 from rlplay.scenario.loader import load
-from rlplay.scenario.presets import apply, resolve, validated
-from rlplay.scenario.settings import Settings, choices, written
 from rlplay.scenario.share import shared_in
 from rlplay.ui.draft import Draft
 from rlplay.ui.screens.knobs import KnobsScreen

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from textual.app import App
 
-from rlplay.scenario.presets import resolve
+from rlplay.algorithms.apply import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update

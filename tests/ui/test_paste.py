@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from textual.widgets import Input, Static
 
+from rlplay.algorithms.apply import resolve
 from rlplay.link.messages import Set
 from rlplay.scenario.loader import load
-from rlplay.scenario.presets import resolve
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.share import Shared
 from rlplay.ui.screens.paste import PasteScreen, changes

@@ -5,8 +5,8 @@ import json
 import msgspec
 import pytest
 
-from rlplay.scenario.presets import resolve
-from rlplay.trace.export_npz import arrays
+from rlplay.algorithms.apply import resolve
+from rlplay.export.npz import arrays
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.narrate import narrate

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.scenario.presets import resolve
+from rlplay.algorithms.apply import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Credited, Finished, Scored, Staged, Stepped
 from rlplay.ui.narrate import narrate_run

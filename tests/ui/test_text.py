@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from rlplay import cli, cli_look
+from rlplay.cli import look as cli_look
+from rlplay.cli import main as cli
 from rlplay.engine.report import JsonLines, Lines
 from rlplay.scenario.expect import Outcome
 from rlplay.trace.text import NOTHING, visible, visible_lines

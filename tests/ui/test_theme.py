@@ -11,7 +11,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from rlplay import doctor, preferences
+from rlplay import preferences
+from rlplay.cli import doctor
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited
 from rlplay.trace.update import Update

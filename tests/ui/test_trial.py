@@ -3,9 +3,9 @@
 import pytest
 from textual.widgets import Static
 
+from rlplay.algorithms.apply import resolve
+from rlplay.glossary import TERMS
 from rlplay.link.messages import Rewind
-from rlplay.scenario.glossary import TERMS
-from rlplay.scenario.presets import resolve
 from rlplay.ui.screens.glossary import GlossaryScreen
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, playground, settled, text_of

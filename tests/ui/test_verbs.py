@@ -8,7 +8,6 @@ from textual.binding import Binding
 from textual.widgets import Static
 
 from rlplay.scenario.script import Look, Say, parse_step
-from rlplay.scenario.verbs import VERBS
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.palette import commands
@@ -18,6 +17,7 @@ from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.verbs import VERBS
 from tests.ui.stage import playground, settled
 
 GIVEN = {

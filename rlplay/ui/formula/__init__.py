@@ -2,5 +2,5 @@
 
 `parts.py` holds what a line and a token's numbers are, `credit.py` how its advantage came about, `surrogate.py` the
 objective per token, `loss.py` what it counts for and how hard it pulls, `pair.py` the losses of pairs, `difference.py`
-how two algorithms differ. The symbols are those of `rlplay.scenario.terms`.
+how two algorithms differ. The symbols are those of `rlplay.algorithms.equations`.
 """

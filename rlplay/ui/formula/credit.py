@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlplay.scenario.settings import Settings
-from rlplay.scenario.terms import terms
+from rlplay.algorithms.equations import terms
+from rlplay.algorithms.settings import Settings
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
 from rlplay.ui.numbers import plain
 

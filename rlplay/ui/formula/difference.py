@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rlplay.scenario.settings import Settings
-from rlplay.scenario.terms import difference, equation
+from rlplay.algorithms.equations import difference, equation
+from rlplay.algorithms.settings import Settings
 from rlplay.ui.formula.parts import Line
 
 

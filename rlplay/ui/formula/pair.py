@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from rlplay.scenario.settings import Settings
-from rlplay.scenario.terms import equation, terms
+from rlplay.algorithms.equations import equation, terms
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.formula.parts import Line, Numbers, Pair, note, stripped

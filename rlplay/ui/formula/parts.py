@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rlplay.scenario.settings import Settings
+from rlplay.algorithms.settings import Settings
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.picture import NOISE, number
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from rlplay.scenario.settings import Settings
-from rlplay.scenario.terms import in_loss
+from rlplay.algorithms.equations import in_loss
+from rlplay.algorithms.settings import Settings
 from rlplay.ui.formula.parts import Kind, Line, Numbers, bracketed, digits, note, stripped
 from rlplay.ui.numbers import plain
 

@@ -14,17 +14,17 @@ from textual.style import Style
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.glossary import TERMS, Term, matching, term_called
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.presets import resolve
-from rlplay.scenario.terms import equation, terms
-from rlplay.scenario.verbs import VERBS
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.equations import equation, terms
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.glossary import TERMS, Term, matching, term_called
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.verbs import VERBS
 
 _PANELS = {
     "answers": ("Rollouts", "every answer with its score, its advantage and its length, by prompt"),

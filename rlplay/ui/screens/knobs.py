@@ -14,11 +14,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.scenario.algorithms import PRESETS
-from rlplay.scenario.knobs import KNOBS, Knob, matching
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS, Knob, matching
+from rlplay.algorithms.settings import choices, shown
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import choices, shown
 from rlplay.trace.text import visible
 from rlplay.ui.draft import Draft
 from rlplay.ui.formula.difference import differing

@@ -13,10 +13,10 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from rlplay.scenario.knobs import KNOBS
-from rlplay.scenario.presets import apply_all, resolve
+from rlplay.algorithms.apply import apply_all, resolve
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, shown
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.settings import Settings, shown
 from rlplay.scenario.share import PREFIX, Shared, shared_in
 from rlplay.trace.text import visible
 from rlplay.ui.widgets.entry import Entry

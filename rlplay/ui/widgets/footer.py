@@ -8,8 +8,8 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from rlplay.scenario.verbs import VERBS, Verb
 from rlplay.ui.messages import Perform
+from rlplay.verbs import VERBS, Verb
 
 KEY_NAMES = {
     "full_stop": ".",

@@ -10,7 +10,7 @@ from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from rlplay.scenario.settings import Settings
+from rlplay.algorithms.settings import Settings
 from rlplay.trace.kinds import REWARDED, Kind, kind_of
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.records import Array, Sampled, Scored

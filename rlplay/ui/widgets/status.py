@@ -7,7 +7,7 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from rlplay.scenario.algorithms import PRESETS
+from rlplay.algorithms.catalogue import PRESETS
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui import search

@@ -1,0 +1,1 @@
+"""Algorithms as combinations of settings. May import `rlplay.trace`; never torch or Textual."""

@@ -1,0 +1,200 @@
+"""Settings put together: presets applied, several changes at once, and whether the axes fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.settings import Settings, check
+from rlplay.spelling import similar
+
+
+def apply(settings: Settings, name: str, value: Any) -> Settings:
+    """`settings` with one setting changed; `algorithm` changes all the axes of its preset.
+
+    TRPO's surrogate brings its constraint along and takes it away, since neither can be set before the other.
+
+    Raises ValueError, one line, if the name or value is not allowed.
+    """
+    value = check(name, value)
+    if name == "surrogate" and value == "trpo":
+        return msgspec.structs.replace(settings, surrogate=value, kl_placement="constraint", kl_anchor="old")
+    if name == "surrogate" and settings.kl_placement == "constraint":
+        return msgspec.structs.replace(settings, surrogate=value, kl_placement="none")
+    if name != "algorithm":
+        return msgspec.structs.replace(settings, **{name: value})
+    if value not in PRESETS:
+        raise ValueError(unknown_algorithm(value))
+    return msgspec.structs.replace(settings, algorithm=value, **PRESETS[value].axes)
+
+
+def unknown_algorithm(name: str) -> str:
+    """What to say of an algorithm that there is not: the nearest ones, and where all are listed."""
+    one, other, third = similar(name, list(PRESETS))
+    return f"unknown algorithm {name!r}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"
+
+
+def resolve(given: dict[str, Any]) -> Settings:
+    """Settings from a scenario's mapping: the defaults, then the algorithm's axes, then what was `given`.
+
+    Raises ValueError, one line, if a name, value or combination is not allowed.
+    """
+    return apply_all(Settings(), {"algorithm": "grpo", **given})
+
+
+def apply_all(settings: Settings, changes: Mapping[str, Any]) -> Settings:
+    """`settings` with all `changes` at once, those that bring others along first; only the end has to fit together.
+
+    Raises ValueError, one line, if a name, value or combination is not allowed.
+    """
+    for name, value in _leaders_first(changes):
+        settings = apply(settings, name, value)
+    return validated(settings)
+
+
+def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """`changes` one by one, in an order in which every step on the way is allowed, with a detour where it takes one.
+
+    Raises ValueError, one line, if a name, value or combination is not allowed.
+    """
+    goal = apply_all(settings, changes)
+    left = {name: getattr(goal, name) for name, _ in _leaders_first(changes)}
+    steps: list[tuple[str, Any]] = []
+    while left:
+        fitting = (item for item in left.items() if _fits(settings, *item))
+        # GAE and a value baseline need each other; only by way of to_go can one be set before the other.
+        detour = ("returns", "to_go")
+        name, value = next(fitting, next(iter(left.items())) if detour in steps else detour)
+        settings = apply(settings, name, value)
+        steps.append((name, value))
+        if getattr(goal, name) == value:
+            left.pop(name, None)
+        else:
+            left[name] = getattr(goal, name)
+    return steps
+
+
+def _leaders_first(changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The algorithm, then the surrogate, then the rest: what brings other settings along must not undo them."""
+    return sorted(changes.items(), key=lambda change: (change[0] != "algorithm", change[0] != "surrogate"))
+
+
+def _fits(settings: Settings, name: str, value: Any) -> bool:
+    try:
+        validated(apply(settings, name, value))
+    except ValueError:
+        return False
+    return True
+
+
+def validated(settings: Settings) -> Settings:
+    """`settings`, if its axes fit together; ValueError with the reason if not."""
+    rules = _rules(settings) if settings.loss_type == "policy_gradient" else _pair_rules(settings)
+    for fits, reason in rules:
+        if not fits:
+            raise ValueError(reason)
+    return settings
+
+
+_SIBLINGS = {
+    "baseline": ("group_mean", "leave_one_out", "length_weighted"),
+    "scale_rewards": ("group",),
+    "multi_objective_aggregation": ("normalize_then_sum",),
+    "reward_stream": ("process_normalized",),
+    "dynamic_sampling": (True,),
+}
+"""Settings that compare the completions of one prompt with each other."""
+
+
+def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
+    """What has to hold, and why."""
+    yield (
+        s.returns != "gae" or s.baseline == "value",
+        "returns=gae needs baseline=value: GAE bootstraps from the value head",
+    )
+    yield (
+        s.returns != "vine" or s.baseline == "none",
+        "returns=vine needs baseline=none: the sampled value of the state is what it compares with",
+    )
+    whole = s.reward_stream == "outcome" and s.multi_objective_aggregation == "sum_then_normalize"
+    yield (
+        s.returns != "vine" or (whole and s.kl_placement != "reward" and not s.overlong_buffer),
+        "returns=vine needs reward_stream=outcome, multi_objective_aggregation=sum_then_normalize, overlong_buffer=0 "
+        "and no KL in the reward: its values are sampled rewards of whole answers",
+    )
+    yield (
+        s.multi_objective_aggregation == "sum_then_normalize" or s.reward_stream == "outcome",
+        "multi_objective_aggregation=normalize_then_sum needs reward_stream=outcome: it normalises whole rewards, and "
+        "their steps would count once more",
+    )
+    yield (
+        s.baseline != "value" or s.returns != "broadcast",
+        "baseline=value needs returns=gae or to_go: a value is the expectation from one token on",
+    )
+    for name, words in _SIBLINGS.items():
+        yield (
+            s.num_generations > 1 or getattr(s, name) not in words,
+            f"{name}={getattr(s, name)} needs num_generations of 2 or more: one completion has no siblings",
+        )
+    yield (
+        s.importance_sampling_level == "token" or s.surrogate != "logp",
+        "surrogate=logp needs importance_sampling_level=token: it has no ratio",
+    )
+    yield (
+        s.surrogate != "cispo" or (s.epsilon_high or 0) >= 1,
+        "surrogate=cispo needs epsilon_high of 1 or more: it is the largest weight a token may have",
+    )
+    trpo = s.surrogate == "trpo"
+    yield (
+        trpo == (s.kl_placement == "constraint") and (not trpo or s.kl_anchor == "old"),
+        "surrogate=trpo and kl_placement=constraint need each other, and kl_anchor=old: the limit is on the KL to the "
+        "policy that sampled, in place of any other KL",
+    )
+    yield (
+        not trpo or s.num_iterations * s.num_minibatches == 1,
+        "surrogate=trpo needs num_iterations=1 and num_minibatches=1: an update is one step on the whole batch",
+    )
+    yield (
+        not trpo or (s.importance_sampling_level == "token" and not s.entropy_coef),
+        "surrogate=trpo needs importance_sampling_level=token and entropy_coef=0: its line search measures Σ w·A alone",
+    )
+    yield (
+        s.kl_placement != "reward" or s.kl_anchor == "ref",
+        "kl_placement=reward needs kl_anchor=ref: the KL to the policy that sampled is 0 when rewards are given",
+    )
+    yield (
+        s.kl_ctrl == "fixed" or (s.beta > 0 and s.kl_placement in ("loss", "reward")),
+        f"kl_ctrl={s.kl_ctrl} needs a KL term to adapt: beta above 0 and kl_placement=loss or reward",
+    )
+    yield (
+        s.kl_ctrl != "ppo" or s.kl_anchor == "old",
+        "kl_ctrl=ppo needs kl_anchor=old: it aims at the KL of one update",
+    )
+    yield (s.kl_ctrl != "ziegler" or s.kl_anchor == "ref", "kl_ctrl=ziegler needs kl_anchor=ref: it aims at the drift")
+    completions = s.num_prompts * s.num_generations
+    yield (
+        s.num_minibatches <= completions,
+        f"num_minibatches={s.num_minibatches} is more than the {completions} completions of an update",
+    )
+
+
+def _pair_rules(s: Settings) -> Iterator[tuple[bool, str]]:
+    yield (
+        s.beta > 0 or s.loss_type in ("sft", "reward", "cpo", "orpo"),
+        f"loss_type={s.loss_type} needs a beta above 0: β multiplies the gap that it learns from",
+    )
+    yield (
+        s.beta + s.cpo_alpha > 0 or s.loss_type != "cpo",
+        "loss_type=cpo needs a beta or a cpo_alpha above 0: there is nothing else to learn from",
+    )
+    yield (
+        s.num_minibatches <= s.num_prompts,
+        f"num_minibatches={s.num_minibatches} is more than the {s.num_prompts} pairs of an update",
+    )
+    yield (
+        s.num_prompts >= 2 * s.num_minibatches or s.loss_type != "kto",
+        "loss_type=kto needs 2 prompts or more in a minibatch: its baseline swaps answers among them",
+    )

@@ -1,0 +1,216 @@
+"""Algorithms by name: each is a combination of the axes in `settings.py`, nothing more.
+
+Every preset sets every axis, so that a change of algorithm leaves nothing of the one before behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlplay.algorithms.preference_catalogue import PREFERENCE_ALGORITHMS
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One named algorithm: its axes, where it was published and what it changes against the preset `after`.
+
+    `differs` says in a sentence where the axes, or a setting that they leave alone, are not the paper's.
+    """
+
+    name: str
+    title: str
+    paper: str
+    after: str | None
+    changes: str
+    axes: dict[str, Any]
+    differs: str = ""
+
+    @property
+    def explained(self) -> str:
+        """What it changes, and where it is not as published."""
+        return f"{self.changes} {self.differs}".rstrip()
+
+
+_NEUTRAL: dict[str, Any] = {
+    "dynamic_sampling": False,
+    "reward_stream": "outcome",
+    "multi_objective_aggregation": "sum_then_normalize",
+    "overlong_buffer": 0,
+    "returns": "broadcast",
+    "baseline": "none",
+    "scale_rewards": "none",
+    "importance_sampling_level": "token",
+    "surrogate": "ppo",
+    "epsilon": 0.2,
+    "epsilon_high": None,
+    "delta": None,
+    "kl_placement": "none",
+    "kl_estimator": "k3",
+    "kl_anchor": "ref",
+    "beta": 0.0,
+    "kl_ctrl": "fixed",
+    "aggregation": "token_mean",
+    "mask_truncated_completions": False,
+    "top_entropy_quantile": 1.0,
+    "off_policy_mask_threshold": None,
+    "entropy_coef": 0.0,
+    "num_iterations": 1,
+    "num_minibatches": 1,
+    "loss_type": "policy_gradient",
+    "label_smoothing": 0.0,
+    "cpo_alpha": 1.0,
+}
+"""Every axis that a preset sets, at the value that does nothing."""
+
+_PLAIN = _NEUTRAL | {"returns": "to_go", "surrogate": "logp", "aggregation": "seq_mean_token_sum"}
+_CRITIC = _NEUTRAL | {"returns": "gae", "baseline": "value"}
+_CLIPPED = _CRITIC | {"scale_rewards": "whiten", "num_iterations": 4, "num_minibatches": 2}
+_GROUP = _NEUTRAL | {"baseline": "group_mean", "scale_rewards": "group"}
+_BY_ANSWER = {"aggregation": "seq_mean_token_mean"}
+_TWO_STEPS = {"num_minibatches": 2}
+_NO_KL = "By default β is 0, as in TRL; in the paper it is 0.04."
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "reinforce", "REINFORCE", "Williams 1992, doi:10.1007/BF00992696", None,
+            "Moves the log-probability of every token in proportion to the reward that follows it.",
+            _PLAIN,
+        ),
+        Preset(
+            "reinforce-baseline", "REINFORCE with baseline", "Williams 1992, doi:10.1007/BF00992696", "reinforce",
+            "Subtracts the batch's mean return, so that below-average answers are pushed down.",
+            _PLAIN | {"baseline": "batch_mean"},
+        ),
+        Preset(
+            "remax", "ReMax", "Li et al. 2023, arXiv:2310.10505", "reinforce-baseline",
+            "Compares each answer with the greedy answer to the same prompt, not with the batch.",
+            _PLAIN | {"returns": "broadcast", "baseline": "greedy"},
+        ),
+        Preset(
+            "opo", "OPO", "Hao et al. 2025, arXiv:2505.23585", "reinforce-baseline",
+            "Compares an answer with its group's mean reward weighted by length, which aims at the least variance.",
+            _PLAIN | {"returns": "broadcast", "baseline": "length_weighted"},
+        ),
+        Preset(
+            "a2c", "A2C", "Mnih et al. 2016, arXiv:1602.01783", "reinforce-baseline",
+            "Learns what to expect: a value head judges every token, so credit does not wait for the outcome.",
+            _CRITIC | {"surrogate": "logp"},
+        ),
+        Preset(
+            "trpo", "TRPO", "Schulman et al. 2015, arXiv:1502.05477", "a2c",
+            "Takes one long step along the natural gradient, as far as a limit on the KL to the old policy allows.",
+            _CRITIC | {"surrogate": "trpo", "kl_placement": "constraint", "kl_anchor": "old"},
+        ),
+        Preset(
+            "ppo-penalty", "PPO with KL penalty", "Schulman et al. 2017, arXiv:1707.06347, section 4", "a2c",
+            "Takes several steps on each batch, with a KL penalty to the old policy whose weight adapts.",
+            _CLIPPED | {"surrogate": "ratio", "kl_placement": "loss", "kl_anchor": "old", "beta": 1.0,
+                        "kl_ctrl": "ppo"},
+            "By default target_kl is 0.1; the paper's targets are 0.003 to 0.03.",
+        ),
+        Preset(
+            "ppo", "PPO-clip", "Schulman et al. 2017, arXiv:1707.06347", "ppo-penalty",
+            "Takes several steps on each batch. A token stops pulling once its ratio has left 1 ± ε in the direction "
+            "that its advantage pushes.",
+            _CLIPPED,
+        ),
+        Preset(
+            "vineppo", "VinePPO", "Kazemnejad et al. 2024, arXiv:2410.01679", "ppo",
+            "Needs no value head: answers sampled from before and after a reasoning step show what it is worth.",
+            _CLIPPED | {"returns": "vine", "baseline": "none", "scale_rewards": "none"},
+        ),
+        Preset(
+            "rlhf-ppo", "PPO for RLHF", "Ziegler et al. 2019, arXiv:1909.08593", "ppo",
+            "PPO-clip, with the KL to the reference subtracted from each token's reward.",
+            _CLIPPED | {"kl_placement": "reward", "kl_estimator": "k1", "beta": 0.05},
+            "By default β stays 0.05, as in TRL's PPO; the paper's adapts to a KL target (kl_ctrl=ziegler).",
+        ),
+        Preset(
+            "rloo", "RLOO", "Ahmadian et al. 2024, arXiv:2402.14740", "rlhf-ppo",
+            "Takes the whole answer as one action and compares it with the mean of its siblings; needs no value head.",
+            _NEUTRAL | _BY_ANSWER | {"baseline": "leave_one_out", "importance_sampling_level": "sequence_sum",
+                                     "kl_placement": "reward", "kl_estimator": "k1", "beta": 0.05},
+        ),
+        Preset(
+            "reinforce++", "REINFORCE++", "Hu et al. 2025, arXiv:2501.03262", "rlhf-ppo",
+            "PPO without a critic: the KL is subtracted from the reward, and returns are whitened over the batch.",
+            _NEUTRAL | _TWO_STEPS | {"returns": "to_go", "scale_rewards": "whiten", "kl_placement": "reward",
+                                     "kl_estimator": "k1", "beta": 0.01},
+        ),
+        Preset(
+            "grpo", "GRPO", "Shao et al. 2024, arXiv:2402.03300", "ppo",
+            "Needs no value head: the answers to one prompt are compared with each other.",
+            _GROUP | _BY_ANSWER | {"kl_placement": "loss"},
+            _NO_KL,
+        ),
+        Preset(
+            "grpo-process", "GRPO with process rewards", "Shao et al. 2024, arXiv:2402.03300, section 4.1.3", "grpo",
+            "Rewards each reasoning step: a token's advantage is the sum of the normalised scores from its step on.",
+            _NEUTRAL | _BY_ANSWER | {"reward_stream": "process_normalized", "returns": "to_go",
+                                     "kl_placement": "loss"},
+            _NO_KL,
+        ),
+        Preset(
+            "dr-grpo", "Dr. GRPO", "Liu et al. 2025, arXiv:2503.20783", "grpo",
+            "GRPO without its two biases: it divides neither by the group's std nor by the answer's length.",
+            _GROUP | {"scale_rewards": "none", "aggregation": "constant"},
+        ),
+        Preset(
+            "dapo", "DAPO", "Yu et al. 2025, arXiv:2503.14476", "grpo",
+            "Raises the upper clip, replaces groups without signal, counts every token alike and penalises overlong "
+            "answers.",
+            _GROUP | _TWO_STEPS | {"epsilon_high": 0.28, "dynamic_sampling": True, "overlong_buffer": 8},
+        ),
+        Preset(
+            "gspo", "GSPO", "Zheng et al. 2025, arXiv:2507.18071", "grpo",
+            "One ratio for the whole answer, its tokens' geometric mean: what is rewarded whole is clipped whole.",
+            _GROUP | _BY_ANSWER | _TWO_STEPS | {"importance_sampling_level": "sequence", "epsilon": 3e-4,
+                                                "epsilon_high": 4e-4},
+        ),
+        Preset(
+            "luspo", "LUSPO", "arXiv:2602.05261", "gspo",
+            "GSPO with an answer's token losses summed instead of averaged, so that long answers count in full.",
+            _GROUP | _TWO_STEPS | {"importance_sampling_level": "sequence", "epsilon": 2e-3, "epsilon_high": 2.5e-3,
+                                   "aggregation": "seq_mean_token_sum"},
+        ),
+        Preset(
+            "gmpo", "GMPO", "Zhao et al. 2025, arXiv:2507.20673", "grpo",
+            "One ratio for the whole answer: the geometric mean of its tokens' clipped ratios.",
+            _GROUP | _BY_ANSWER | _TWO_STEPS | {"importance_sampling_level": "geometric", "surrogate": "ratio",
+                                                "epsilon": 0.4},
+        ),
+        Preset(
+            "cispo", "CISPO", "MiniMax 2025, arXiv:2506.13585", "grpo",
+            "Caps a token's weight instead of clipping it: every token with an advantage keeps some gradient.",
+            _GROUP | _TWO_STEPS | {"surrogate": "cispo", "epsilon_high": 5.0},
+        ),
+        Preset(
+            "sapo", "SAPO", "Gao et al. 2025, arXiv:2511.20347", "grpo",
+            "A soft clip: instead of a bound, a token's pull is damped more, the further its ratio is from 1.",
+            _GROUP | _BY_ANSWER | _TWO_STEPS | {"surrogate": "sapo"},
+        ),
+        Preset(
+            "vespo", "VESPO", "arXiv:2602.10693", "cispo",
+            "Weights an answer by a smooth function of its whole ratio W, which falls to 0 for small and large W.",
+            _GROUP | _TWO_STEPS | {"surrogate": "vespo"},
+        ),
+        Preset(
+            "lite-ppo", "Lite PPO", "Liu et al. 2025, arXiv:2508.08221", "grpo",
+            "Two changes: the std is taken over the batch, and every token counts alike.",
+            _GROUP | {"scale_rewards": "batch"},
+        ),
+        Preset(
+            "gdpo", "GDPO", "arXiv:2601.05242", "grpo",
+            "Normalises each of several rewards in its group before they are added, so that none drowns the others.",
+            _NEUTRAL | _BY_ANSWER | {"multi_objective_aggregation": "normalize_then_sum", "baseline": "batch_mean",
+                                     "scale_rewards": "batch", "kl_placement": "loss"},
+        ),
+        *(
+            Preset(name, title, paper, after, changes, _NEUTRAL | axes, differs)
+            for name, title, paper, after, changes, axes, differs in PREFERENCE_ALGORITHMS
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,214 @@
+"""What the settings mean: title, range and consequence of each, for the knobs panel, help and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rlplay.lookup import fitting
+
+
+@dataclass(frozen=True)
+class Knob:
+    """How a setting is shown and bounded; `log` steps multiply, others add `step`."""
+
+    name: str
+    title: str
+    group: Literal["algorithm", "sampling", "credit", "objective", "update", "preferences"]
+    meaning: str
+    effect: str
+    low: float | None = None
+    high: float | None = None
+    step: float = 1.0
+    log: bool = False
+    needs: tuple[str, tuple[str, ...]] | None = None
+
+    def applies(self, settings: Mapping[str, Any]) -> bool:
+        """Whether the setting does anything under these settings; `needs` names the setting and words it takes."""
+        return self.needs is None or settings.get(self.needs[0]) in self.needs[1]
+
+
+_COMPARING = ("sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo")
+
+KNOBS: dict[str, Knob] = {
+    knob.name: knob
+    for knob in (
+        Knob("algorithm", "Algorithm", "algorithm", "A named combination of the settings below.",
+             "Sets everything in which algorithms differ: reward, return, baseline, surrogate, KL, passes and loss."),
+        Knob("num_prompts", "Prompts", "sampling", "Prompts per update; of pairs, one pair each.",
+             "More: less noise in an update, but it takes longer.", 1, 1024, 1),
+        Knob("num_generations", "Generations", "sampling", "Answers per prompt: the group. A pair always has two.",
+             "More: a better baseline and fewer groups without signal.", 1, 1024, 1),
+        Knob("max_completion_length", "Max answer length", "sampling", "Tokens after which an answer is cut.",
+             "Too small: answers are cut before they can earn their reward.", 1, 8192, 8),
+        Knob("temperature", "Temperature", "sampling", "Divides the logits when sampling and when scoring.",
+             "Higher: more exploration. Near 0: all samples are the same, and there is nothing to compare.",
+             0.05, 5.0, 0.1),
+        Knob("dynamic_sampling", "Dynamic sampling", "sampling", "Replaces groups whose rewards are all equal.",
+             "More groups teach something, at the cost of more sampling (DAPO)."),
+        Knob("candidates", "Top-k recorded", "sampling", "Likeliest tokens recorded at each position.",
+             "What you can inspect. Training does not change.", 1, 4096, 1),
+        Knob("reward_weights", "Reward weights", "credit", "Weight of each reward function in the sum.",
+             "Only rewards with a weight are trained on. Empty: every reward has the weight 1."),
+        Knob("reward_stream", "Reward stream", "credit", "Where in the answer reward arrives.",
+             "outcome: all on the last token. process: each step's score at its end. process_normalized: the same, "
+             "normalised in the group. shaping: the change in score from step to step, as a potential. Without step "
+             "scores, process and shaping are the same as outcome."),
+        Knob("multi_objective_aggregation", "Combining rewards", "credit", "How several rewards become one.",
+             "sum_then_normalize: added up first. normalize_then_sum: each is normalised in its group first, so that "
+             "none drowns the others (GDPO)."),
+        Knob("overlong_buffer", "Overlong buffer", "credit", "Tokens before the limit in which length costs; 0: none.",
+             "Answers that come near the limit lose up to 1, so that being cut is no surprise (DAPO).", 0, 8192, 4),
+        Knob("returns", "Return", "credit", "How rewards become a return for each token.",
+             "broadcast: every token gets the sum. to_go: what follows the token, discounted. gae: estimated with the "
+             "value head. vine: each reasoning step is valued by answers sampled from where it begins."),
+        Knob("baseline", "Baseline", "credit", "What a return is compared with.",
+             "none: nothing. batch_mean: the mean of all answers. group_mean: of the prompt's answers. leave_one_out: "
+             "of the prompt's other answers. length_weighted: the group's mean, weighted by length. greedy: the "
+             "likeliest answer. value: what the value head expects."),
+        Knob("scale_rewards", "Scale", "credit", "What advantages are divided by.",
+             "group: the group's std, so that easy and hard prompts count alike. batch: the batch's std. whiten: mean "
+             "0 and variance 1 over all tokens. none: nothing (Dr. GRPO)."),
+        Knob("gamma", "Discount γ", "credit", "How much a reward is worth if it comes one token later.",
+             "Below 1, the early tokens of a long answer get little of a reward at its end.", 0.0, 1.0, 0.01),
+        Knob("lam", "GAE λ", "credit", "0 relies on the value head, 1 on what really followed.",
+             "Lower: less noise, more bias.", 0.0, 1.0, 0.05, needs=("returns", ("gae",))),
+        Knob("vine_samples", "Vine samples", "credit", "Answers sampled from where each reasoning step begins.",
+             "More: more accurate values, but sampling them can take most of an update's time.", 1, 256, 1,
+             needs=("returns", ("vine",))),
+        Knob("importance_sampling_level", "Ratio level", "objective", "What the ratio new/old is taken of.",
+             "token: each token. sequence: the answer, as the geometric mean of its tokens (GSPO). sequence_sum: the "
+             "answer, as their product (RLOO). geometric: as the geometric mean, each token clipped first (GMPO)."),
+        Knob("surrogate", "Surrogate", "objective", "The objective per token.",
+             "logp: plain policy gradient. ratio: importance-weighted. ppo: clipped once it has moved far enough. "
+             "trpo: the same as ratio, within a KL limit. cispo, vespo: weighted log-probability. sapo: a soft clip."),
+        Knob("epsilon", "Clip ε", "objective", "Lower (and upper) clip distance of the ratio from 1.",
+             "Smaller: tokens stop pulling sooner. No effect with one optimizer step per batch.",
+             0.0, 1.0, 0.05, needs=("surrogate", ("ppo", "ratio"))),
+        Knob("epsilon_high", "Clip ε high", "objective",
+             "Upper clip distance; empty means the same as ε. For cispo it is the largest weight itself.",
+             "Larger: rare good tokens may rise further.", 0.0, 10.0, 0.05),
+        Knob("delta", "Dual clip δ", "objective", "Largest ratio where A < 0 (verl: clip_ratio_c); empty: none.",
+             "Above it, a bad token that has become much likelier is no longer pushed down.", 1.0, 100.0, 0.5,
+             needs=("surrogate", ("ppo",))),
+        Knob("sapo_temperature_pos", "SAPO τ, A > 0", "objective", "Steepness of the soft clip for good tokens.",
+             "Larger: the pull is damped sooner.", 0.01, 100.0, 0.05, needs=("surrogate", ("sapo",))),
+        Knob("sapo_temperature_neg", "SAPO τ, A ≤ 0", "objective", "Steepness of the soft clip for bad tokens.",
+             "Larger: the push is damped sooner.", 0.01, 100.0, 0.05, needs=("surrogate", ("sapo",))),
+        Knob("vespo_k_pos", "VESPO k, A ≥ 0", "objective", "Power of the answer's ratio W in its weight.",
+             "Larger: answers that have become less likely count less.", 0.0, 100.0, 0.5,
+             needs=("surrogate", ("vespo",))),
+        Knob("vespo_lambda_pos", "VESPO λ, A ≥ 0", "objective", "Decay of the weight with W.",
+             "Larger: answers that have become likelier count less.", 0.0001, 100.0, 0.5,
+             needs=("surrogate", ("vespo",))),
+        Knob("vespo_k_neg", "VESPO k, A < 0", "objective", "Power of the answer's ratio W in its weight.",
+             "Larger: answers that have become less likely count less.", 0.0, 100.0, 0.5,
+             needs=("surrogate", ("vespo",))),
+        Knob("vespo_lambda_neg", "VESPO λ, A < 0", "objective", "Decay of the weight with W.",
+             "Larger: answers that have become likelier count less.", 0.0001, 100.0, 0.5,
+             needs=("surrogate", ("vespo",))),
+        Knob("beta", "KL weight β", "objective",
+             "Price of a nat of KL to the anchor; in losses on pairs, the factor of the gap (in ORPO of its log-odds).",
+             "Rewards: at 0 the policy is free to drift and to game the reward; a high β keeps it near the anchor. "
+             "DPO and its kind: the larger β, the smaller the gap at which a pair stops pulling.",
+             0.0, 10.0, 0.05),
+        Knob("kl_placement", "KL placement", "objective", "Where the KL penalty acts.",
+             "none: nowhere. loss: a term of the loss. reward: subtracted from each token's reward. constraint: a "
+             "limit on every update (TRPO)."),
+        Knob("kl_estimator", "KL estimator", "objective", "k1, k2, k3 (Schulman) or full, over the whole vocabulary.",
+             "k1 can be negative; in the loss and without bias correction, it has no expected gradient on-policy. full "
+             "is exact at each position and takes memory."),
+        Knob("kl_anchor", "KL anchor", "objective", "The policy that the KL is measured to.",
+             "ref: the frozen reference (RLHF). old: the policy that sampled (TRPO, PPO's penalty)."),
+        Knob("kl_ctrl", "KL controller", "objective", "Whether β adapts after each update.",
+             "fixed: no. ziegler: in proportion to how far the KL is from target_kl. ppo: doubled or halved."),
+        Knob("target_kl", "KL target", "objective", "The KL that an adaptive β aims at.",
+             "Larger: the policy may move further.", 0.00001, 100.0, 1.5, True, needs=("kl_ctrl", ("ziegler", "ppo"))),
+        Knob("kl_horizon", "KL horizon", "objective", "Answers over which Ziegler's β adapts.",
+             "Larger: β adapts more slowly.", 1, 10_000_000, 1.5, True, needs=("kl_ctrl", ("ziegler",))),
+        Knob("use_bias_correction_kl", "KL bias correction", "objective", "Multiplies the KL term by the ratio.",
+             "With it the gradients of k1 and k3 are right on average, also for answers of an older policy.",
+             needs=("kl_anchor", ("ref",))),
+        Knob("max_kl", "KL limit", "objective", "Exact KL(old ‖ new) that an update may reach, nats per token.",
+             "Larger: larger steps, where the estimate is less reliable.", 0.00001, 10.0, 1.5, True,
+             needs=("surrogate", ("trpo",))),
+        Knob("cg_iterations", "CG iterations", "update", "Iterations of conjugate gradient for the natural gradient.",
+             "More: a more accurate direction. Each costs several passes.", 1, 100, 1, needs=("surrogate", ("trpo",))),
+        Knob("cg_damping", "CG damping", "update", "Added to the Fisher matrix's diagonal.",
+             "Larger: closer to the plain gradient, and easier to solve for.", 0.0, 100.0, 1.5, True,
+             needs=("surrogate", ("trpo",))),
+        Knob("line_search_steps", "Line search", "update", "Steps to try, each 0.8 of the one before.",
+             "If none keeps the KL limit and improves the surrogate, the policy does not move.", 1, 50, 1,
+             needs=("surrogate", ("trpo",))),
+        Knob("aggregation", "Aggregation", "objective", "How token losses become one number.",
+             "seq_mean_token_mean: every answer counts alike. token_mean: every token does. constant: the sum, divided "
+             "by the max length. seq_mean_token_sum: an answer counts with all its tokens."),
+        Knob("mask_truncated_completions", "Mask truncated", "objective", "Leaves cut answers out of the loss.",
+             "They teach nothing themselves, but still count in the baseline."),
+        Knob("top_entropy_quantile", "Top-entropy share", "objective",
+             "Share of tokens whose surrogate counts, those of highest entropy first.",
+             "0.2: only the fifth of the tokens at which the policy was least decided.", 0.01, 1.0, 0.1),
+        Knob("off_policy_mask_threshold", "Off-policy mask", "objective",
+             "Mean log(old/new) above which an answer with A < 0 is left out; empty: none.",
+             "Bad answers that have become much less likely stop pushing.", 0.0, 100.0, 0.05),
+        Knob("entropy_coef", "Entropy bonus", "objective", "Weight of the mean entropy in the loss.",
+             "Above 0: the policy keeps exploring. Too much: it never decides.", -1.0, 1.0, 0.005),
+        Knob("num_iterations", "Iterations", "update", "Passes over each batch of answers.",
+             "More: more learning per sample, but ratios move away from 1 and clipping begins to matter.", 1, 64, 1),
+        Knob("num_minibatches", "Minibatches", "update", "Parts of each pass, one optimizer step each.",
+             "More: more steps, each noisier.", 1, 64, 1),
+        Knob("learning_rate", "Learning rate", "update", "Adam's step size.",
+             "Too high: the policy breaks. Too low: nothing happens.", 0.0, 1.0, 1.5, True),
+        Knob("max_grad_norm", "Gradient clip", "update", "Largest norm of the gradient; 0: no limit.",
+             "A longer gradient is shortened to it.", 0.0, 1000.0, 0.5),
+        Knob("vf_coef", "Value weight", "update", "Weight of the value loss.",
+             "Larger: the weights that policy and critic share follow the critic more. TRPO trains only its head.",
+             0.0, 10.0, 0.05, needs=("baseline", ("value",))),
+        Knob("cliprange_value", "Value clip", "update", "How far a value may move from its prediction at sampling.",
+             "Smaller: the critic changes less in one update.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
+        Knob("loss_type", "Loss", "preferences", "What the model learns from: rewards, examples or pairs.",
+             "policy_gradient: rewards, by the settings above. sft: good answers, imitated. reward: pairs, to train a "
+             "reward model. The others: pairs, to train the policy. A change waits for the next update."),
+        Knob("labeller", "Labels", "preferences", "Who says which of two answers is better.",
+             "gold: the gold score, or the reward if there is none, with errors by label_noise; labels of a file come "
+             "first. user: you; the key a opens the pairs.",
+             needs=("loss_type", (*_COMPARING, "sft", "reward"))),
+        Knob("label_noise", "Label noise", "preferences",
+             "Gap in gold score at which the labeller is right 73 % of the time.",
+             "0: the better answer always wins. Larger: more errors, most where the answers are nearly equal.",
+             0.0, 10.0, 0.05, needs=("labeller", ("gold",))),
+        Knob("label_smoothing", "Label smoothing ε", "preferences", "Share of labels assumed to be wrong.",
+             "robust undoes such errors on average; sigmoid, simpo and cpo hedge against them.", 0.0, 0.49, 0.05,
+             needs=("loss_type", ("sigmoid", "robust", "simpo", "cpo"))),
+        Knob("simpo_gamma", "SimPO margin γ", "preferences", "Gap of implicit rewards that SimPO aims for.",
+             "Larger: pairs that are already told apart keep pulling.", 0.0, 10.0, 0.1,
+             needs=("loss_type", ("simpo",))),
+        Knob("cpo_alpha", "CPO imitation α", "preferences", "Weight of imitating the chosen answer in CPO and SimPO.",
+             "Keeps chosen answers likely in themselves, not only likelier than the others.", 0.0, 10.0, 0.1,
+             needs=("loss_type", ("simpo", "cpo"))),
+        Knob("desirable_weight", "Desirable weight", "preferences", "Weight of chosen answers in KTO.",
+             "More than undesirable_weight: gains count more than losses.", 0.0, 10.0, 0.1,
+             needs=("loss_type", ("kto",))),
+        Knob("undesirable_weight", "Undesirable weight", "preferences", "Weight of rejected answers in KTO.",
+             "More than desirable_weight: avoiding bad answers comes first.", 0.0, 10.0, 0.1,
+             needs=("loss_type", ("kto",))),
+        Knob("center_rewards_coefficient", "Centring", "preferences", "Pull of a reward model's scores towards 0.",
+             "TRL recommends 0.01. At 0 only differences of scores are determined.", 0.0, 1.0, 0.01,
+             needs=("loss_type", ("reward",))),
+    )
+}  # fmt: skip
+
+
+_CALLED = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
+"""The two bounds that are turned most, by the letters that papers and people call them by."""
+
+
+def matching(typed: str) -> list[Knob]:
+    """The settings in which every word of `typed` is found: by title, by name, then by meaning; all if it is empty."""
+    return fitting(
+        typed,
+        KNOBS.values(),
+        lambda knob: (knob.title, knob.name, *_CALLED.get(knob.name, ())),
+        lambda knob: f"{knob.meaning} {knob.effect}",
+    )

@@ -1,0 +1,195 @@
+"""Every setting of a run: its type, default, range and meaning. TRL's names where TRL has one."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.spelling import nearest
+
+Stream = Literal["outcome", "process", "process_normalized", "shaping"]
+Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
+Returns = Literal["broadcast", "to_go", "vine", "gae"]
+Baseline = Literal["none", "batch_mean", "group_mean", "leave_one_out", "length_weighted", "greedy", "value"]
+Scale = Literal["none", "group", "batch", "whiten"]
+Level = Literal["token", "sequence", "sequence_sum", "geometric"]
+Surrogate = Literal["logp", "ratio", "ppo", "trpo", "cispo", "sapo", "vespo"]
+Placement = Literal["none", "loss", "reward", "constraint"]
+Estimator = Literal["k1", "k2", "k3", "full"]
+Anchor = Literal["ref", "old"]
+Controller = Literal["fixed", "ziegler", "ppo"]
+Aggregation = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
+LossType = Literal[
+    "policy_gradient", "sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo", "sft", "reward"
+]
+Labeller = Literal["gold", "user"]
+
+REWARD_MODEL = "reward_model"
+"""The name in `reward_weights` of the score by a reward model that was trained before."""
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The knobs. `algorithm` names the preset that filled the axes last; every axis may differ from it."""
+
+    algorithm: str = "grpo"
+    num_prompts: int = 8
+    num_generations: int = 8
+    max_completion_length: int = 32
+    temperature: float = 1.0
+    dynamic_sampling: bool = False
+    candidates: int = 10
+    reward_weights: dict[str, float] = {}
+    reward_stream: Stream = "outcome"
+    multi_objective_aggregation: Objectives = "sum_then_normalize"
+    overlong_buffer: int = 0
+    returns: Returns = "broadcast"
+    baseline: Baseline = "group_mean"
+    scale_rewards: Scale = "group"
+    gamma: float = 1.0
+    lam: float = 0.95
+    vine_samples: int = 9
+    importance_sampling_level: Level = "token"
+    surrogate: Surrogate = "ppo"
+    epsilon: float = 0.2
+    epsilon_high: float | None = None
+    delta: float | None = None
+    sapo_temperature_pos: float = 1.0
+    sapo_temperature_neg: float = 1.05
+    vespo_k_pos: float = 2.0
+    vespo_lambda_pos: float = 3.0
+    vespo_k_neg: float = 3.0
+    vespo_lambda_neg: float = 2.0
+    kl_placement: Placement = "loss"
+    kl_estimator: Estimator = "k3"
+    kl_anchor: Anchor = "ref"
+    beta: float = 0.0
+    kl_ctrl: Controller = "fixed"
+    target_kl: float = 0.1
+    kl_horizon: int = 10000
+    use_bias_correction_kl: bool = True
+    max_kl: float = 0.01
+    cg_iterations: int = 10
+    cg_damping: float = 0.1
+    line_search_steps: int = 10
+    aggregation: Aggregation = "seq_mean_token_mean"
+    mask_truncated_completions: bool = False
+    top_entropy_quantile: float = 1.0
+    off_policy_mask_threshold: float | None = None
+    entropy_coef: float = 0.0
+    num_iterations: int = 1
+    num_minibatches: int = 1
+    learning_rate: float = 4e-4
+    max_grad_norm: float = 1.0
+    vf_coef: float = 0.1
+    cliprange_value: float = 0.2
+    loss_type: LossType = "policy_gradient"
+    labeller: Labeller = "gold"
+    label_noise: float = 0.0
+    label_smoothing: float = 0.0
+    simpo_gamma: float = 0.5
+    cpo_alpha: float = 1.0
+    desirable_weight: float = 1.0
+    undesirable_weight: float = 1.0
+    center_rewards_coefficient: float = 0.0
+
+    @property
+    def clip_range(self) -> tuple[float, float]:
+        """ε and ε_high, the distances of the clip bounds from 1."""
+        return self.epsilon, self.epsilon if self.epsilon_high is None else self.epsilon_high
+
+
+_TYPES = get_type_hints(Settings)
+_NAMES = Settings.__struct_fields__
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """The allowed words of a setting that is one of a few words; empty for the others."""
+    kind = _TYPES[name]
+    return tuple(get_args(kind)) if get_origin(kind) is Literal else ()
+
+
+def check(name: str, value: Any) -> Any:
+    """`value` as setting `name` takes it: "0.1" becomes 0.1, 1 becomes 1.0.
+
+    Raises ValueError with one line that names the setting, what is allowed and what was given.
+    """
+    if name not in KNOBS:
+        raise ValueError(unknown(name))
+    try:
+        checked = msgspec.convert(_parsed(name, value), _TYPES[name], strict=False)
+    except msgspec.ValidationError:
+        near = nearest(str(value), choices(name))
+        raise ValueError(_refusal(name, value) + (f"; did you mean {near!r}?" if near else "")) from None
+    knob = KNOBS[name]
+    bounded = isinstance(checked, (int, float)) and knob.low is not None and knob.high is not None
+    if bounded and not knob.low <= checked <= knob.high:
+        raise ValueError(_refusal(name, value))
+    return checked
+
+
+def unknown(name: str) -> str:
+    """What to say of a setting that there is not: the one that was probably meant, or where all are listed."""
+    near = nearest(name, list(KNOBS))
+    return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "the playground lists all: k")
+
+
+def _refusal(name: str, value: Any) -> str:
+    return f"{name} is {takes(name)}; got {value!r}"
+
+
+def takes(name: str) -> str:
+    """What a setting takes, in words: `a number from 0 to 1, e.g. 0.0004`."""
+    kind, knob, default = _TYPES[name], KNOBS[name], Settings.__struct_defaults__[_NAMES.index(name)]
+    if words := choices(name):
+        return f"one of {', '.join(words)}"
+    if kind is bool:
+        return "on or off"
+    if name == "reward_weights":
+        return "a weight for each reward by name, e.g. {correct: 1}"
+    if name == "algorithm":
+        return "the name of an algorithm, e.g. grpo"
+    assert knob.low is not None
+    assert knob.high is not None
+    number = "a whole number" if kind is int else "a number"
+    example = ", or none" if default is None else f", e.g. {written(default)}" if default else ""
+    return f"{number} from {written(knob.low)} to {written(knob.high)}{example}"
+
+
+_SWITCHES = {"on": True, "yes": True, "off": False, "no": False}
+"""What people write besides true and false."""
+
+
+def _parsed(name: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if _TYPES[name] == float | None and value.lower() in ("", "none", "null"):
+        return None
+    if name == "reward_weights":
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.yaml.decode(value)
+    number = {int: int, float: float, float | None: float}.get(_TYPES[name])
+    if number is not None:
+        with contextlib.suppress(ValueError):  # then the refusal says what it takes
+            return number(value.replace("−", "-"))
+    return _SWITCHES.get(value.lower(), value) if _TYPES[name] is bool else value
+
+
+def shown(value: Any) -> str:
+    """A value as the screen writes it: as `written`, but on and off."""
+    return ("off", "on")[value] if isinstance(value, bool) else written(value)
+
+
+def written(value: Any) -> str:
+    """A value as files and commands spell it, to the last digit: 0.0004, none, true, {correct: 1}."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "none"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {written(weight)}" for name, weight in value.items()) + "}"
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    return str(value)

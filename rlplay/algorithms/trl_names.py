@@ -1,0 +1,77 @@
+"""What TRL calls a combination of settings."""
+
+from __future__ import annotations
+
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.settings import Settings
+
+_LOSS_TYPES = {
+    ("ppo", "seq_mean_token_mean"): "grpo",
+    ("ppo", "constant"): "dr_grpo",
+    ("ppo", "seq_mean_token_sum"): "luspo",
+    ("cispo", "token_mean"): "cispo",
+    ("vespo", "token_mean"): "vespo",
+    ("sapo", "seq_mean_token_mean"): "sapo",
+}
+
+_TRAINERS = {
+    "sigmoid": ("DPOTrainer", "sigmoid"),
+    "hinge": ("DPOTrainer", "hinge"),
+    "ipo": ("DPOTrainer", "ipo"),
+    "robust": ("DPOTrainer", "robust"),
+    "kto": ("KTOTrainer", ""),
+    "simpo": ("CPOTrainer", "simpo"),
+    "cpo": ("CPOTrainer", "sigmoid"),
+    "sft": ("SFTTrainer", ""),
+    "reward": ("RewardTrainer", ""),
+}
+
+EXPERIMENTAL = {"CPOTrainer": "trl.experimental.cpo", "GMPOTrainer": "trl.experimental.gmpo"}
+"""The modules of trainers that TRL does not export itself."""
+
+_GMPO_AXES = {"surrogate": "ratio", "importance_sampling_level": "geometric", "aggregation": "seq_mean_token_mean"}
+"""What GMPOTrainer's loss is; in all else it is a GRPOTrainer."""
+
+_RLOO_OPTIONS = {
+    "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions"
+}  # fmt: skip
+"""What RLOOTrainer can be told; in all else it is as the preset is."""
+
+
+def trainer(settings: Settings) -> str | None:
+    """The trainer of TRL with this loss, and its `loss_type` where it has several; None if there is none."""
+    found = trainer_of(settings)
+    return found and " with loss_type=".join(filter(None, found))
+
+
+def trainer_of(settings: Settings) -> tuple[str, str] | None:
+    """The same as class and `loss_type`, which is empty where the class has but one.
+
+    Its DPO has no label smoothing, and its ORPO imitates the prompts too.
+    """
+    if settings.loss_type == "policy_gradient":
+        if fused := loss_type(settings):
+            return "GRPOTrainer", fused
+        if all(getattr(settings, name) == value for name, value in _GMPO_AXES.items()):
+            return "GMPOTrainer", ""
+        return ("RLOOTrainer", "") if _is_rloo(settings) else None
+    smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
+    return None if smoothed else _TRAINERS.get(settings.loss_type)
+
+
+def _is_rloo(settings: Settings) -> bool:
+    axes = PRESETS["rloo"].axes
+    return all(getattr(settings, name) == axes[name] for name in axes.keys() - _RLOO_OPTIONS)
+
+
+def loss_type(settings: Settings) -> str | None:
+    """The `loss_type` of TRL's GRPOTrainer that fuses this surrogate and aggregation; None if there is none.
+
+    Over the tokens of one optimizer step the mean is TRL's `bnpo`; `dapo` divides by those of the whole batch,
+    which is the same where a batch is one step. TRL has no value loss, and of the ratio's levels only two.
+    """
+    if settings.baseline == "value" or settings.importance_sampling_level not in ("token", "sequence"):
+        return None
+    if (settings.surrogate, settings.aggregation) == ("ppo", "token_mean"):
+        return "dapo" if settings.num_minibatches == 1 else "bnpo"
+    return _LOSS_TYPES.get((settings.surrogate, settings.aggregation))

@@ -1,0 +1,217 @@
+"""Commands that look: scenarios, recorded runs, exports, the installation."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
+from rlplay.trace.text import visible, visible_lines
+
+FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl")
+"""What a run can be exported to."""
+
+
+def _echo(text: str) -> None:
+    """Print text that may have come from a file of somebody else's."""
+    click.echo(visible_lines(text))
+
+
+@click.command("list")
+def list_scenarios() -> None:
+    """List the bundled scenarios."""
+    from rlplay.scenario.loader import bundled, load
+
+    names = bundled()
+    width = max(map(len, names), default=0)
+    for name in names:
+        _echo(f"{name:<{width}}  {load(name).question}")
+
+
+@click.command(epilog="Example: rlplay show dpo")
+@click.argument("scenario", type=SCENARIO)
+def show(scenario: str) -> None:
+    """Explain one scenario: what it asks, sets and expects."""
+    from rlplay.scenario.expect import Expect
+    from rlplay.scenario.loader import load
+    from rlplay.scenario.script import parse
+
+    found = load(scenario)
+    _echo(f"{found.title}: {found.question}\n")
+    if found.summary:
+        _echo(click.wrap_text(found.summary, width=100) + "\n")
+    if not found.stages:
+        _echo(f"algorithm  {_algorithm(found.settings)}")
+    _echo(f"task       {found.task or found.dataset}   model {found.model}   seed {found.seed}")
+    _settings(found.settings)
+    for stage in found.stages:
+        algorithm = _algorithm(found.settings | stage.settings)
+        _echo(f"stage      {stage.name}, {stage.updates} updates: {algorithm}")
+        _settings(stage.settings)
+    claims = [step.text for step in parse(found.script) if isinstance(step, Expect)]
+    for number, text in enumerate(claims):
+        _echo(f"{'expects' if number == 0 else '':<11}{text}")
+    _echo(f"\nPlay it: rlplay {scenario}      Check it: rlplay run {scenario}")
+
+
+def _algorithm(settings: dict[str, Any]) -> str:
+    from rlplay.algorithms.catalogue import PRESETS
+
+    preset = PRESETS[settings.get("algorithm", "grpo")]
+    return f"{preset.title} ({preset.paper})" if preset.paper else preset.title
+
+
+def _settings(settings: dict[str, Any]) -> None:
+    from rlplay.algorithms.settings import written
+
+    for name, value in settings.items():
+        if name != "algorithm":
+            _echo(f"           {name} = {written(value)}")
+
+
+@click.command()
+def runs() -> None:
+    """List the recorded runs, newest first."""
+    from rlplay import paths
+    from rlplay.trace.runfile import RunReader
+    from rlplay.trace.runfile_format import RunFileError
+
+    found = paths.list_runs()
+    if not found:
+        _echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' makes one.")
+        return
+    rows: list[tuple[str, ...]] = [("written", "run", "scenario", "model", "update", "reward")]
+    problems = []
+    for path in found:
+        written = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
+        try:
+            with RunReader(path) as reader:
+                reward, started = reader.latest("reward"), reader.started
+                done = str(max(reader.updates(), default=0))
+        except RunFileError as error:
+            rows.append((written, path.stem, "", "cannot be read", "", ""))
+            problems.append(str(error))
+            continue
+        rows.append((written, path.stem, started.title, started.model, done, _reward(reward)))
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in _table(_fitting(rows, room), flush=("update", "reward")):
+        _echo(line)
+    for problem in problems:
+        click.echo(f"rlplay: {visible_lines(problem)}", err=True)
+
+
+def _reward(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}".replace("-", "−")
+
+
+def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, ...]]:
+    """The rows without the columns that a run's name tells as well, as far as there is no room for them."""
+    from rich.cells import cell_len
+
+    for name in ("scenario", "written"):
+        if room is None or max(map(cell_len, _table(rows, flush=()))) <= room:
+            break
+        at = rows[0].index(name)
+        rows = [(*row[:at], *row[at + 1 :]) for row in rows]
+    return rows
+
+
+def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]:
+    """The rows, of which the first names the columns, as lines; the columns named in `flush` end flush."""
+    from rich.cells import cell_len
+
+    ends = [name in flush for name in rows[0]]
+    lines = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
+        cells = [blank + cell if end else cell + blank for cell, blank, end in zip(line, blanks, ends, strict=True)]
+        yield "  ".join(cells).rstrip()
+
+
+@click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
+@click.argument("recorded", metavar="RUN", type=RUN)
+@click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="What to write.")
+@click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
+def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
+    """Write a run's tokens and numbers for other tools.
+
+    npz holds arrays, jsonl and parquet one completion per line or row, tensorboard the curves as an event folder, trl
+    a Python script that trains with TRL under the same settings.
+    """
+    if kind == "trl":
+        if update is not None:
+            raise click.UsageError("--update does not work with trl: the script covers the whole run; omit it")
+        from rlplay.export.trl.page import export_trl
+
+        export_trl(recorded, out)
+    else:
+        from rlplay.export.tables import export as write
+
+        write(recorded, kind, out, update)
+    _echo(f"wrote {out}")
+
+
+@click.command()
+def doctor() -> None:
+    """Check the installation: packages, devices, terminal, folders."""
+    from rlplay.cli.doctor import report
+
+    for line in report():
+        _echo(line)
+
+
+@click.command()
+@click.argument("name", type=ALGORITHM, required=False)
+def algorithms(name: str | None) -> None:
+    """List the algorithms, or write out the formulas of one.
+
+    The formulas are followed by how they differ from those of the algorithm that it builds on.
+    """
+    from rlplay.algorithms.catalogue import PRESETS
+
+    if name is not None:
+        for line in _written_out(name):
+            _echo(line)
+        return
+    columns = [("NAME", "TITLE", "AFTER", "PAPER")]
+    columns += [(p.name, p.title, p.after or "–", p.paper) for p in PRESETS.values()]
+    widths = [max(map(len, column)) + 2 for column in zip(*columns, strict=True)]
+    sentences = ["", *(p.explained for p in PRESETS.values())]
+    for row, sentence in zip(columns, sentences, strict=True):
+        _echo("".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        if sentence:
+            _echo(click.wrap_text(sentence, 110, " " * widths[0], " " * widths[0]))
+    _echo("\nThe formulas of one: rlplay algorithms NAME      Play it: rlplay --algorithm NAME")
+
+
+def _written_out(name: str) -> Iterator[str]:
+    from rlplay.algorithms.apply import resolve
+    from rlplay.algorithms.catalogue import PRESETS
+    from rlplay.algorithms.equations import difference, equation, terms
+    from rlplay.algorithms.trl_names import trainer
+
+    settings, preset = resolve({"algorithm": name}), PRESETS[name]
+    yield f"{preset.title}   {preset.paper}"
+    yield preset.changes
+    if preset.differs:
+        yield preset.differs
+    yield ""
+    for left, right in terms(settings).items():
+        yield f"  {equation(left, right)}"
+    if called := trainer(settings):
+        yield f"\nTRL: {called}"
+    if preset.after is not None:
+        yield f"\nAgainst {PRESETS[preset.after].title}:"
+        for left, old, new in difference(resolve({"algorithm": preset.after}), settings):
+            yield from (f"{sign} {equation(left, right)}" for sign, right in (("-", old), ("+", new)) if right)
+
+
+COMMANDS = (list_scenarios, algorithms, show, runs, export, doctor)

@@ -1,0 +1,133 @@
+"""The `rlplay` command. Everything heavy is imported by the command that needs it, so that help is instant."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from rlplay import __version__
+from rlplay.cli import look, new, play
+from rlplay.cli.types import SCENARIO
+from rlplay.printing import gated
+from rlplay.trace.text import visible
+
+BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+
+
+class Commands(click.Group):
+    """A group whose first word may also be a scenario, or nothing at all: then the playground opens."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = [*self.commands, "--help", "-h", "--version"]
+        completing_the_first = ctx.resilient_parsing and not args
+        if not completing_the_first and (not args or args[0] not in own):
+            if args and not args[0].startswith("-") and not ctx.resilient_parsing:
+                self._known(ctx, args[0])
+            args = [play.play.name or "", *args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Carry the command out; a reader who has gone, as in `rlplay runs | head -1`, ends it like ctrl+c."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # Without this Python would complain once more when it closes standard output.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.Abort from error
+
+    def _known(self, ctx: click.Context, word: str) -> None:
+        from rlplay.scenario.names import bundled, looks_like_code, looks_like_path
+        from rlplay.spelling import nearest
+
+        if looks_like_path(word) or word in bundled() or looks_like_code(word):
+            return
+        near = nearest(word, [*self.list_commands(ctx), *bundled()])
+        hint = f"did you mean {near!r}?" if near else "see 'rlplay list' and 'rlplay --help'"
+        raise click.UsageError(f"{word!r} is neither a scenario nor a command; {hint}", ctx)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            return found + [item for item in play.play.shell_complete(ctx, incomplete) if item not in found]
+        return found + SCENARIO.shell_complete(ctx, play.play.params[0], incomplete)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        formatter.write_usage("rlplay", "[SCENARIO] [OPTIONS]")
+        formatter.write_usage("rlplay", "COMMAND [ARGUMENTS]", prefix="       ")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        options = [p for p in (*play.play.params, *self.get_params(ctx)) if isinstance(p, click.Option)]
+        rows = [row for option in options if (row := option.get_help_record(ctx)) is not None]
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
+        self.format_commands(ctx, formatter)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="rlplay %(version)s")
+def cli() -> None:
+    """Watch reinforcement learning on language models happen, token by token, and play with it.
+
+    Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
+    scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel.
+    """
+
+
+for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS):
+    cli.add_command(command)
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line and exit: 0 fine, 1 an expectation failed, 2 bad input, 3 a defect, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    with gated():
+        _main(args)
+
+
+def _main(args: list[str] | None) -> None:
+    try:
+        status = cli.main(args, prog_name="rlplay", standalone_mode=False)
+    except click.NoSuchOption as error:
+        _fail(error, _no_option(error), BAD_INPUT)
+    except click.MissingParameter as error:
+        example = error.ctx.command.epilog if error.ctx else ""
+        _fail(error, f"{error.format_message().rstrip('. ')}. {example}", BAD_INPUT)
+    except click.BadParameter as error:
+        # Which of several options is meant has to be said; a command's own words speak for themselves.
+        _fail(error, error.format_message() if isinstance(error.param, click.Option) else error.message, BAD_INPUT)
+    except (click.ClickException, ValueError) as error:
+        _fail(error, error.format_message() if isinstance(error, click.ClickException) else str(error), BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        _fail(error, f"{error.filename or 'the output cannot be written'}: {error.strerror or error}", BAD_INPUT)
+    except Exception as error:
+        _fail(error, f"{type(error).__name__}: {error} (RLPLAY_DEBUG=1 shows where)", BROKEN)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _no_option(error: click.NoSuchOption) -> str:
+    """The option that was probably meant, or where all are listed."""
+    from rlplay.spelling import nearest
+
+    context = error.ctx or click.Context(cli)
+    options = [word for param in context.command.params for word in param.opts if word.startswith("--")]
+    near = nearest(error.option_name.lstrip("-"), [word.lstrip("-") for word in (*options, "--help")])
+    asked = "rlplay" if context.command is play.play else context.command_path
+    hint = f"did you mean '--{near}'?" if near else f"'{asked} --help' lists the options"
+    return f"no such option {error.option_name!r}; {hint}"
+
+
+def _fail(error: BaseException, text: Any, status: int) -> None:
+    if os.environ.get("RLPLAY_DEBUG"):
+        traceback.print_exception(error)
+    print(f"rlplay: {visible(' '.join(str(text).split()))}", file=sys.stderr)
+    sys.exit(status)

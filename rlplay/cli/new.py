@@ -1,0 +1,32 @@
+"""The command that writes a scenario file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from rlplay.cli.types import RUN
+from rlplay.trace.text import visible_lines
+
+
+@click.command(epilog="Example: rlplay new my-first")
+@click.argument("name")
+@click.option("--from", "recorded", type=RUN, metavar="RUN", help="Repeat what was done in this run.")
+def new(name: str, recorded: Path | None) -> None:
+    """Write a scenario file to start from.
+
+    It is NAME.yaml, in the current directory unless NAME is a path.
+
+    With --from RUN, its script repeats what was done in a recorded run: the same task, seed and settings, the same
+    changes of settings, labels and steps back. On the same device it gives the same numbers.
+    """
+    from rlplay.scenario.new import example, from_run, write
+
+    path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
+    write(path, example(path) if recorded is None else from_run(recorded, path))
+    click.echo(visible_lines(f"wrote {path}; play it: {shlex.join(['rlplay', str(path)])}"))
+
+
+COMMANDS = (new,)

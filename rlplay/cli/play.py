@@ -1,0 +1,258 @@
+"""Commands that start something: the playground, a run without a screen, a replay."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rlplay.cli.splash import curtain
+from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
+from rlplay.printing import beneath
+from rlplay.trace.text import whole
+
+if TYPE_CHECKING:
+    from rlplay.scenario.schema import Job, Scenario
+
+FLAGSHIP = "learn-to-think"
+_COMPARED = 8  # runs at once: as many as `overlay.LOOKS` tells apart
+
+_DEVICE = click.option(
+    "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
+)
+_CHANGES = (
+    click.option(
+        "--model",
+        type=PATH,
+        metavar="NAME_OR_PATH",
+        help="Another model: a Hugging Face name or a local folder. Starts with learning_rate 1e-6, "
+        "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
+    ),
+    click.option(
+        "--dataset",
+        type=PATH,
+        metavar="FILE_OR_NAME",
+        help="Your prompts: JSONL, JSON, CSV or Parquet with a 'prompt' column, or a dataset on Hugging Face.",
+    ),
+    click.option("--dataset_config", metavar="NAME", help="Which configuration of a Hugging Face dataset."),
+    click.option(
+        "--dataset_train_split",
+        metavar="SPLIT",
+        help="Which of its splits; train[:1000] is its first rows.  [default: train]",
+    ),
+    click.option(
+        "--reward", type=PATH, metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."
+    ),
+    click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
+    click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
+    click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
+    _DEVICE,
+    click.option("--updates", type=WholeNumber(1), metavar="N", help="Maximum number of training updates."),
+)
+
+
+def _with_changes(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_CHANGES):
+        command = option(command)
+    return command
+
+
+def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
+    from rlplay.scenario.loader import load, with_changes
+    from rlplay.scenario.names import looks_like_code
+    from rlplay.scenario.share import shared_in
+
+    if name is not None and looks_like_code(name):
+        return shared_in(name).scenario_with(changes)
+    return with_changes(load(name or FLAGSHIP), **changes)
+
+
+def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
+    from rlplay import paths
+    from rlplay.scenario.schema import Job
+
+    chosen = _scenario(scenario, changes)
+    if out is not None and not whole(str(out)):
+        raise click.UsageError(f"{str(out)!r} is not UTF-8, which the run file is written in; name it otherwise")
+    if out is not None and out.exists():
+        raise click.UsageError(f"{out} exists already; name a new file, or omit --out")
+    return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
+
+
+def _needs_a_terminal(instead: str) -> None:
+    # Textual draws through another driver where its environment names one: textual-serve's writes to a browser.
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
+        raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
+
+
+def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
+    with curtain(scenario or FLAGSHIP):
+        job = _new_job(scenario, device, None, changes)
+        _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
+        from rlplay.ui.start import play as open_playground
+    return open_playground(job, demo)
+
+
+@click.command(hidden=True)
+@click.argument("scenario", type=SCENARIO, required=False)
+@_with_changes
+def play(scenario: str | None, device: str, **changes: Any) -> int:
+    """Open the playground."""
+    return _open(scenario, device, changes, demo=False)
+
+
+@click.command()
+@click.argument("scenario", type=SCENARIO, required=False)
+@_with_changes
+def demo(scenario: str | None, device: str, **changes: Any) -> int:
+    """Play a scenario's lesson hands-free; any key takes over."""
+    return _open(scenario, device, changes, demo=True)
+
+
+def _job_going_on(recorded: Path, device: str) -> Job:
+    """The job that goes on with a recorded run. Its script is left out: where in it the run stopped is not recorded."""
+    import msgspec
+
+    from rlplay.scenario.schema import Job, Scenario
+    from rlplay.trace.runfile import RunReader
+
+    with RunReader(recorded) as reader:
+        # Before the end of the first update, going on is beginning again.
+        if reader.last_snapshot() is None and reader.updates():
+            raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
+        try:
+            scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
+        except msgspec.MsgspecError as error:
+            raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
+    return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
+
+
+def _typed(changes: dict[str, Any]) -> list[str]:
+    """The options that were given, as words of a command line."""
+    words = []
+    for name, value in changes.items():
+        for each in value if isinstance(value, tuple) else (value,):
+            if each is not None:
+                words += ["--set" if name == "sets" else f"--{name}", str(each)]
+    return words
+
+
+def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, Any]) -> None:
+    given = _typed(changes)[:1]
+    given += ["the scenario"] * (scenario is not None) + ["--out"] * (out is not None)
+    if given:
+        raise click.UsageError(f"--resume uses the run's own scenario and settings; omit {given[0]}")
+
+
+@click.command(epilog="Example: rlplay resume last")
+@click.argument("recorded", metavar="RUN", type=RUN)
+@_DEVICE
+def resume(recorded: Path, device: str) -> int:
+    """Continue a recorded run in the playground.
+
+    It continues from its last snapshot.
+    """
+    with curtain(recorded.stem):
+        job = _job_going_on(recorded, device)
+        _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
+        from rlplay.ui.start import play as open_playground
+    return open_playground(job)
+
+
+@click.command()
+@click.argument("scenario", type=SCENARIO, required=False)
+@_with_changes
+@click.option("--resume", type=RUN, metavar="RUN", help="Continue a recorded run instead.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
+def run(
+    scenario: str | None,
+    device: str,
+    updates: int | None,
+    as_json: bool,
+    out: Path | None,
+    resume: Path | None,
+    **changes: Any,
+) -> int:
+    """Play a scenario without a screen and check what it expects.
+
+    Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupted (the run is saved).
+    With --updates, expectations after the cut are not reached and do not fail. Held-out numbers join the
+    update they follow; those from before training are update 0. With --resume, the run continues to its last update,
+    or by --updates, without its script.
+    """
+    from rlplay.scenario.script import parse
+
+    if resume is not None:
+        _refuse_changes(scenario, out, changes)
+        job = _job_going_on(resume, device)
+    else:
+        job = _new_job(scenario, device, out, changes)
+    steps = parse(job.scenario.script)
+    from rlplay.engine.driver import Driver
+    from rlplay.engine.headless import run as play_headless
+    from rlplay.engine.report import JsonLines, Lines
+    from rlplay.engine.state import Halt
+
+    report = (JsonLines if as_json else Lines)(beneath(sys.stdout), beneath(sys.stderr))
+    try:
+        with redirect_stdout(sys.stderr):  # what a reward function prints is no part of the report
+            return play_headless(job, steps, updates, report, Driver)
+    except Halt as error:
+        again = shlex.join(["rlplay", "run", "--resume", job.run])
+        raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
+
+
+@click.command(epilog="Example: rlplay replay last")
+@click.argument("recorded", metavar="RUN", type=RUN)
+def replay(recorded: Path) -> int:
+    """Open a recorded run, finished or still growing."""
+    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
+    from rlplay.ui.start import replay as open_replay
+
+    return open_replay(recorded)
+
+
+@click.command(epilog="Example: rlplay compare RUN RUN, each a name that 'rlplay runs' lists")
+@click.argument("recorded", metavar="RUN RUN…", type=RUN, nargs=-1, required=True)
+def compare(recorded: tuple[Path, ...]) -> int:
+    """Open two to eight recorded runs beside each other.
+
+    Their curves share one plot. Answers to the same prompts are shown next to each other, for two runs at a time.
+    """
+    if not 2 <= len(recorded) <= _COMPARED:
+        raise click.UsageError(f"compare takes 2 to {_COMPARED} runs; got {len(recorded)}")
+    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
+    from rlplay.ui.start import compare as open_comparison
+
+    return open_comparison(recorded)
+
+
+@click.command()
+@click.argument("scenario", type=SCENARIO, required=False)
+@click.option(
+    "--port", type=WholeNumber(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
+)
+@_with_changes
+def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:
+    """Open the playground in this machine's browsers.
+
+    Each tab is a separate run with the same options, at http://127.0.0.1:N, for this machine only.
+    """
+    from importlib.util import find_spec
+
+    _scenario(scenario, changes)  # what is wrong with it is said here, not in the browser
+    if find_spec("textual_serve") is None:
+        raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
+    from rlplay.cli.serve import serve as serve_playground
+
+    serve_playground([scenario or FLAGSHIP, "--device", device, *_typed(changes)], port)
+
+
+COMMANDS = (play, demo, run, resume, replay, compare, serve)

@@ -1,0 +1,76 @@
+"""A run's tokens and numbers for other tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from rlplay.export.jsonl import lines
+from rlplay.export.npz import arrays, write_npz
+from rlplay.export.parquet import write_parquet
+from rlplay.export.rows import rows
+from rlplay.export.tensorboard import write_events
+from rlplay.trace.draft import drafted
+from rlplay.trace.runfile import RunFileError, RunReader
+from rlplay.trace.update import Update
+
+Format = Literal["npz", "jsonl", "parquet", "tensorboard"]
+
+
+def export(run: Path, kind: Format, out: Path, update: int | None = None) -> None:
+    """Write one update of the run file `run`, or all whose tokens are still there, to `out`.
+
+    To TensorBoard go the numbers of all updates. Raises RunFileError if the run cannot be read, `out` not be written,
+    or a package is missing.
+    """
+    with RunReader(run) as reader:
+        _WRITERS[kind](reader, out, update)
+
+
+def export_npz(reader: RunReader, out: Path, update: int | None = None) -> None:
+    """One update as arrays under the names of `export_npz.arrays`; all of them with `update_N/` before each name."""
+    if update is None:
+        named = ((f"update_{found.number}/{name}", array) for found in _updates(reader, None)
+                 for name, array in arrays(found, reader.settings(found.number)).items())  # fmt: skip
+    else:
+        named = (pair for found in _updates(reader, update) for pair in arrays(found, reader.settings(update)).items())
+    with drafted(out) as draft:
+        write_npz(draft, named)
+
+
+def export_jsonl(reader: RunReader, out: Path, update: int | None = None) -> None:
+    """One line for each completion, fields as in `export_rows.rows`."""
+    with drafted(out) as draft, draft.open("wb") as file:
+        for found in _updates(reader, update):
+            file.writelines(lines(found))
+
+
+def export_parquet(reader: RunReader, out: Path, update: int | None = None) -> None:
+    """One row for each completion, columns as the fields of `export_jsonl`, a row group for each update."""
+    with drafted(out) as draft:
+        write_parquet(draft, (rows(found) for found in _updates(reader, update)))
+
+
+def export_tensorboard(reader: RunReader, out: Path, update: int | None = None) -> None:
+    """A folder for `tensorboard --logdir`, with every number of every update. Raises RunFileError if given one."""
+    if update is not None:
+        raise RunFileError("--update does not go with tensorboard: its curves are over all updates; leave it out")
+    with drafted(out) as draft:
+        write_events(draft, reader)
+
+
+_WRITERS: dict[Format, Callable[[RunReader, Path, int | None], None]] = {
+    "npz": export_npz,
+    "jsonl": export_jsonl,
+    "parquet": export_parquet,
+    "tensorboard": export_tensorboard,
+}
+
+
+def _updates(reader: RunReader, update: int | None) -> Iterator[Update]:
+    for number in reader.detailed() if update is None else [update]:
+        found = reader.load(number)
+        if found.sampled is None:
+            raise RunFileError(f"{reader.path}: the tokens of update {number} were thinned out; choose another update")
+        yield found

@@ -1,0 +1,62 @@
+"""The settings of learning from answers as fields of TRL's DPOConfig, KTOConfig, CPOConfig, SFTConfig, RewardConfig."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rlplay.algorithms.settings import Settings, written
+from rlplay.algorithms.trl_names import trainer_of
+from rlplay.export.trl.fields import Field, given, note
+
+
+def answer_fields(s: Settings, recorded: bool) -> Iterator[Field]:
+    """Fields of the config and comments; `recorded` answers come in the order in which the run learned from them."""
+    pairs = s.num_prompts // s.num_minibatches
+    if s.loss_type == "kto":
+        yield f"per_device_train_batch_size={2 * pairs},  # answers of an optimizer step, two of each pair"
+    else:
+        yield f"per_device_train_batch_size={pairs},  # answers or pairs of an optimizer step"
+    if recorded:
+        yield from given({"train_sampling_strategy": "sequential"})
+    elif s.loss_type == "kto":
+        yield note("each update draws other pairs; KTOTrainer goes through them in the order of the file")
+    if s.num_iterations > 1:
+        yield note(
+            f"num_iterations {s.num_iterations} has no counterpart in this trainer: a batch is learned from once"
+        )
+    yield from given(_own(s))
+    yield from _lengths(s, recorded)
+    if s.loss_type == "reward":
+        yield note("the scoring head begins with zeros in rlplay, with random numbers in transformers")
+    if s.loss_type == "sft":
+        yield note("dropout is off in rlplay; here the model's config decides")
+
+
+def _own(s: Settings) -> dict[str, Any]:
+    """What the loss reads."""
+    kind, called = trainer_of(s) or ("", "")
+    match kind:
+        case "DPOTrainer":
+            smoothing = {"label_smoothing": s.label_smoothing} if called == "robust" else {}
+            return {"loss_type": [called], "beta": s.beta, **smoothing}
+        case "CPOTrainer":
+            gamma = {"simpo_gamma": s.simpo_gamma} if called == "simpo" else {}
+            return {"loss_type": called, "beta": s.beta, "cpo_alpha": s.cpo_alpha, **gamma,
+                    "label_smoothing": s.label_smoothing}  # fmt: skip
+        case "KTOTrainer":
+            weights = {"desirable_weight": s.desirable_weight, "undesirable_weight": s.undesirable_weight}
+            return {"beta": s.beta, **weights}
+        case "RewardTrainer":
+            return {"center_rewards_coefficient": s.center_rewards_coefficient or None}
+        case _:
+            return {"completion_only_loss": True}
+
+
+def _lengths(s: Settings, recorded: bool) -> Iterator[Field]:
+    yield "max_length=None,"
+    if recorded:
+        yield note("where the run cut an answer it ends there; TRL lets it end with the end token")
+    else:
+        longest = written(s.max_completion_length)
+        yield note(f"max_completion_length {longest} cuts longer answers; TRL's max_length would count the prompt, too")

@@ -1,0 +1,132 @@
+"""The script itself: what it is, what it takes, and then for each stage its rows, its trainer and its model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlplay import __version__
+from rlplay.algorithms.trl_names import EXPERIMENTAL, trainer_of
+from rlplay.export.trl.fields import literal, note, plain
+from rlplay.export.trl.limits import hindrance, unplayable
+from rlplay.export.trl.section import Origin, section_lines
+from rlplay.export.trl.stages import Played, stages_of
+from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.schema import Scenario
+from rlplay.trace.draft import drafted
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.runfile_format import RunFileError
+
+TRL = "1.16"
+"""The version whose names the script uses."""
+
+
+def export_trl(run: Path, out: Path) -> None:
+    """Write a script to `out` that trains with TRL under the settings of the run file `run`.
+
+    Raises ValueError, one line, if TRL cannot do what the run did, or `out` cannot be written.
+    """
+    with RunReader(run) as reader:
+        text = script(reader)
+    with drafted(out) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def script(reader: RunReader) -> str:
+    """The script for a run, as far as it went. Raises ValueError as `export_trl` does."""
+    scenario = scenario_of(reader.started)
+    stages, missing = stages_of(scenario, reader)
+    for stage in stages:
+        where = f"{reader.path.name}: stage {stage.name}: " if stage.name else f"{reader.path.name}: "
+        if reason := unplayable(scenario) or hindrance(stage.settings):
+            raise RunFileError(f"{where}{reason}; change that, or export the run's tokens or curves")
+        if stage.recorded == 0:
+            raise RunFileError(f"{where}it has no pairs to learn from yet; let the run go on")
+    lines = [*_head(reader), "", *_imports(scenario, stages), "", *_constants(reader, scenario, stages)]
+    model, origin = "MODEL", _origin(reader, scenario)
+    for number, stage in enumerate(stages, start=1):
+        place = "OUT" if len(stages) == 1 else f'OUT / "stage-{number}"'
+        lines += ["", *section_lines(stage, origin, model, place)]
+        if stage.settings.loss_type == "reward":
+            origin.reward_model = f"str({place})"
+        else:
+            model = f"str({place})"
+    for name in missing:
+        lines += ["", note(f"the run ended before its stage {name}; let it go on, and export it again")]
+    return "\n".join(lines) + "\n"
+
+
+def _origin(reader: RunReader, scenario: Scenario) -> Origin:
+    evaluated = bool(scenario.eval_every) and reader.latest("eval_reward") is not None
+    return Origin(scenario, reader.started.device == "cpu", evaluated)
+
+
+def _head(reader: RunReader) -> Iterator[str]:
+    yield f"# Trains with TRL {TRL} under the settings of a run of rlplay's: {plain(reader.started.title)}."
+    yield "#"
+    yield "# Prompts and rewards come through rlplay, as in the run; to do without it, put your own in their places."
+    yield "# TRL draws prompts and tokens by its own random numbers: the same seed gives other answers than in rlplay."
+    yield "# Start it on one device: each further one would add as many completions to every step."
+    yield '# What has no counterpart in TRL says so where it would stand: "# rlplay: …".'
+    yield f"# Written by rlplay {__version__} from {plain(reader.path.name)}."
+
+
+def _imports(scenario: Scenario, stages: list[Played]) -> Iterator[str]:
+    used = {found[0] for stage in stages if (found := trainer_of(stage.settings))}
+    names = sorted(name for kind in used - EXPERIMENTAL.keys() for name in (kind, kind.replace("Trainer", "Config")))
+    yield "from pathlib import Path"
+    yield ""
+    yield "from datasets import Dataset"
+    if "CPOTrainer" in used:
+        yield "from transformers import AutoTokenizer"
+    if names:
+        yield f"from trl import {', '.join(names)}"
+    for kind in sorted(used & EXPERIMENTAL.keys()):
+        yield f"from {EXPERIMENTAL[kind]} import {kind.replace('Trainer', 'Config')}, {kind}"
+    if any(stage.settings.overlong_buffer for stage in stages):
+        yield "from trl.rewards import get_soft_overlong_punishment"
+    yield ""
+    if scenario.model == "pocket":
+        yield "from rlplay.paths import POCKET_PATH"
+    yield f"from rlplay.tasks import for_trl{', load_task' if scenario.task else ''}"
+    own = {
+        "load_own": not scenario.task,
+        "load_reward": bool(scenario.reward),
+        "narrowed": scenario.prompts is not None,
+    }
+    if any(own.values()):
+        yield f"from rlplay.tasks.own import {', '.join(name for name, needed in own.items() if needed)}"
+
+
+def _constants(reader: RunReader, scenario: Scenario, stages: list[Played]) -> Iterator[str]:
+    model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(_absolute(scenario.model))
+    yield f"MODEL = {model}{'  # a folder as transformers reads it' if scenario.model == 'pocket' else ''}"
+    yield f"SEED = {scenario.seed}"
+    yield 'OUT = Path(__file__).resolve().with_suffix(".trained")  # where the model goes'
+    if any(stage.recorded is not None for stage in stages):
+        yield f"RUN = {literal(str(reader.path.absolute()))}  # its pairs are learned from"
+    yield ""
+    task = f"load_task({literal(scenario.task)})" if scenario.task else _own_dataset(scenario)
+    yield f"task = {task}" if scenario.prompts is None else f"task = narrowed({task}, {literal(scenario.prompts)})"
+    if scenario.reward:
+        yield "rewards = {"
+        for entry in scenario.reward:
+            file, _, function = entry.rpartition(":")
+            yield f"    {literal(function)}: load_reward({literal(f'{_absolute(file)}:{function}')}),"
+        yield "}"
+    elif any(stage.settings.loss_type == "policy_gradient" for stage in stages):
+        yield "rewards = task.rewards"
+
+
+def _own_dataset(scenario: Scenario) -> str:
+    """The dataset as an expression of the script, in the words of the run."""
+    words = [literal(_absolute(scenario.dataset or "")), "{}"]
+    parts = {"config": scenario.dataset_config, "split": scenario.dataset_train_split}
+    words += [f"{name}={literal(value)}" for name, value in parts.items() if value is not None]
+    return f"load_own({', '.join(words)})"
+
+
+def _absolute(path: str) -> str:
+    """Where a file is, from wherever the script is started; what is no file, such as a model's name, as it is."""
+    found = Path(path).expanduser()
+    return str(found.absolute()) if found.exists() else path

@@ -1,0 +1,51 @@
+"""The glossary: every word that the screen, the help and the lessons use, explained once.
+
+`TERMS` holds them by name. What a statistic, a metric, a setting or an algorithm means is said in its own registry
+and only pointed to from here; algorithms without an entry of their own get one from theirs.
+"""
+
+from __future__ import annotations
+
+from rlplay.algorithms.catalogue import PRESETS, Preset
+from rlplay.glossary.bounds import BOUNDS
+from rlplay.glossary.family import FAMILY
+from rlplay.glossary.frame import FRAME
+from rlplay.glossary.learning import LEARNING
+from rlplay.glossary.preferences import PREFERENCES
+from rlplay.glossary.term import Term
+from rlplay.lookup import fitting, plain
+from rlplay.spelling import closest
+
+__all__ = ["TERMS", "Term", "matching", "term_called"]
+
+
+def _other_names(preset: Preset) -> tuple[str, ...]:
+    return () if plain(preset.name) == plain(preset.title) else (preset.name,)
+
+
+_WRITTEN = (*FRAME, *FAMILY, *LEARNING, *BOUNDS, *PREFERENCES)
+_NAMED_AFTER = {term.algorithm for term in _WRITTEN}
+_ALGORITHMS = (
+    Term(preset.title, preset.changes, "", _other_names(preset), ("knobs", "algorithm"), algorithm=name)
+    for name, preset in PRESETS.items()
+    if name not in _NAMED_AFTER
+)
+
+TERMS: dict[str, Term] = {
+    term.name: term for term in sorted((*_WRITTEN, *_ALGORITHMS), key=lambda term: plain(term.name))
+}
+"""Every entry by its name, in the order of a dictionary."""
+
+
+def matching(typed: str) -> list[Term]:
+    """The entries in which every word of `typed` is found, those that are called so first; all if it is empty."""
+    return fitting(typed, TERMS.values(), lambda term: (term.name, *term.aliases), lambda term: term.text)
+
+
+def term_called(name: str) -> Term:
+    """The entry with this name or alias. Raises ValueError, one line, if there is none."""
+    known = {plain(called): term for term in TERMS.values() for called in (term.name, *term.aliases)}
+    try:
+        return known[plain(name)]
+    except KeyError:
+        raise ValueError(f"the glossary has no {name!r}{closest(name, list(TERMS))}") from None

@@ -1,0 +1,61 @@
+"""Where this kind of learning stands: the relatives of policy gradients, mostly for contrast."""
+
+from __future__ import annotations
+
+from rlplay.glossary.term import Term
+
+FAMILY = (
+    Term("Reinforcement learning",
+         "Learning by doing: try something, get a score, make what scored well likelier, repeat. Nobody shows what "
+         "would have been right. Here: sample answers, score them, assign credit, update.",
+         aliases=("RL", "RL loop"), see=("timeline", None), play="two-plus-two"),
+    Term("Supervised learning",
+         "Learning from examples that come with the right answer: each token of the example is a target. Unsupervised "
+         "learning has examples without answers and looks for structure in them, such as clusters. Reinforcement "
+         "learning has neither: it gets a score for what it did itself.",
+         aliases=("unsupervised learning", "labels", "imitation learning"), see=("knobs", "loss_type"), play="dpo"),
+    Term("Self-supervised learning",
+         "Learning from targets that the data contain: hide the next word of a text and predict it. Nobody labels "
+         "anything. Language models are pretrained this way.",
+         aliases=("self-supervised", "self-supervision")),
+    Term("Online and offline learning",
+         "Online learning trains on answers that the policy writes as it learns, so it can try what it has just become "
+         "good at. Offline (batch) learning trains on a fixed data set and samples nothing. PPO and GRPO are online; "
+         "DPO on a file of pairs is offline.",
+         aliases=("online learning", "offline learning", "batch learning", "online RL", "offline RL", "batch RL"),
+         see=("knobs", "loss_type")),
+    Term("Markov decision process",
+         "The formal frame of reinforcement learning: states, actions, where an action leads, what it earns. Markov "
+         "means that the state holds all that matters for what comes next, however it was reached. With the whole "
+         "text as the state this holds here, unless something that matters is hidden.",
+         "(S, A, P, r, γ)", ("MDP", "Markov property"), ("panel", "tokens")),
+    Term("Value-based method",
+         "A method that learns what actions are worth and then takes the best: the policy follows from the values. "
+         "Policy gradients work the other way round: they change the policy itself and use values, if at all, as a "
+         "yardstick. Everything here that learns from rewards is a policy gradient.",
+         "π(s) = argmaxₐ Q(s, a)", ("value-based", "value-based credit"), ("probe", None)),
+    Term("Q-learning",
+         "A value-based method: after each step the action value moves towards the reward plus the value of the best "
+         "next action, whether or not that action was taken. So it is off-policy: it learns about the best policy "
+         "while following another. rlplay has no Q-learning; the probe samples action values of the current policy.",
+         "Q(s, a) ← Q(s, a) + α·(r + γ·maxₐ′ Q(s′, a′) − Q(s, a))", ("DQN",), ("probe", None)),
+    Term("SARSA",
+         "A value-based method like Q-learning, but on-policy: the action value moves towards the reward plus the "
+         "value of the next action that was really taken, exploring ones included. The name lists what it uses: state, "
+         "action, reward, state, action. rlplay has no SARSA; GAE uses the same kind of surprise, for states.",
+         "Q(s, a) ← Q(s, a) + α·(r + γ·Q(s′, a′) − Q(s, a))", see=("knobs", "returns")),
+    Term("ε-greedy",
+         "How value-based methods explore: mostly they take the action that seems best; with probability ε they draw "
+         "one uniformly from all actions, the best included. A language model needs no such rule, because it samples; "
+         "temperature sets how often it tries something else.",
+         aliases=("epsilon-greedy",), see=("knobs", "temperature")),
+    Term("Chain of thought",
+         "Working a problem out in words before the answer. No reward has to ask for it: where it leads to right "
+         "answers more often, rewarding right answers makes it likelier.",
+         aliases=("reasoning", "CoT"), see=("panel", "answers"), play="learn-to-think"),
+    Term("Tool use",
+         "The model writes a call, for example to a calculator; a program runs it, and the model reads the result and "
+         "goes on. The result is not trained on, because the model did not write it. rlplay has no tools yet; in its "
+         "task guess an environment replies in the same way.",
+         aliases=("tools", "function calling"), see=("panel", "tokens")),
+)  # fmt: skip

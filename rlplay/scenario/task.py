@@ -1,0 +1,37 @@
+"""The task that a scenario teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from rlplay.algorithms.settings import REWARD_MODEL
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.stage_settings import stage_settings
+from rlplay.tasks import load_task
+from rlplay.tasks.own import check_reward_weights, check_sources, load_own, narrowed, own_rewards
+from rlplay.tasks.task import Task
+
+
+def task_for(scenario: Scenario, told: Callable[[str], object] = str) -> Task:
+    """What `scenario` teaches: its bundled task or its dataset, with its own rewards and prompts where it has any.
+
+    Rewards of one's own replace the task's; its gold scores stay. `told` hears what is being done where that takes
+    long. Raises ValueError, one line.
+    """
+    own = own_rewards(scenario.reward)
+    if scenario.dataset is not None:
+        task = load_own(scenario.dataset, own, told, scenario.dataset_config, scenario.dataset_train_split)
+    else:
+        bundled = load_task(scenario.task or "")
+        task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
+    if scenario.prompts is not None:
+        task = narrowed(task, scenario.prompts)
+    names = list(task.rewards)
+    for settings in stage_settings(scenario):
+        check_reward_weights(settings.reward_weights, names)
+        check_sources(task, settings, names)
+        if settings.loss_type == "reward":
+            names.append(REWARD_MODEL)
+    return task
