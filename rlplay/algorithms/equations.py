@@ -7,34 +7,19 @@ probabilities, p_ref that under the reference; N answers of n tokens in an optim
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from rlplay.algorithms.choice import Choice, called, wanted
+from rlplay.algorithms.own import is_own
 from rlplay.algorithms.pair_equations import pair_equations
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import Settings, row
+from rlplay.algorithms.symbols import Symbols, name
+from rlplay.algorithms.symbols import equation as equation_of
+from rlplay.user_code import OwnError
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
 """Entries of `terms` that are words rather than an equation."""
-
-_BASELINES = {
-    "none": "0",
-    "batch_mean": "mean reward of the batch",
-    "group_mean": "mean reward of the group",
-    "leave_one_out": "mean reward of the others in the group",
-    "length_weighted": "Σ n·reward / Σ n over the group",
-    "greedy": "reward of the likeliest answer",
-    "value": "V, what the value head expected",
-}
-_LOG_RATIOS = {
-    "token": "ℓ − ℓ_old",
-    "sequence": "mean of ℓ − ℓ_old over the answer",
-    "sequence_sum": "Σ of ℓ − ℓ_old over the answer",
-}
-_SUMS = {
-    "seq_mean_token_mean": "1/N Σᵢ 1/nᵢ Σₜ",
-    "token_mean": "1/Σnᵢ Σᵢ Σₜ",
-    "constant": "1/(N·{longest}) Σᵢ Σₜ",
-    "seq_mean_token_sum": "1/N Σᵢ Σₜ",
-}
 
 
 def terms(settings: Settings) -> dict[str, str]:
@@ -67,11 +52,10 @@ def _equations(s: Settings) -> Iterator[tuple[str, str]]:
 def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "sampling", "groups whose rewards are all equal are replaced" if s.dynamic_sampling else ""
     yield "r", _stream(s)
-    yield "G", _return(s)
+    yield "G", row(s, "returns").equation(s)
     yield "b", _baseline(s)
     yield "A", _advantage(s)
     yield "w", _ratio(s)
-    yield "W", "exp(Σ of ℓ − ℓ_old over the answer)" if s.surrogate == "vespo" else ""
     yield "S", surrogate(s)
     yield "K", divergence(s) if in_loss(s) else ""
     yield "L", _loss(s)
@@ -79,6 +63,38 @@ def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "β", _controller(s)
     yield "L_V", _value_loss(s)
     yield "counts", _kept(s)
+
+
+def symbols(s: Settings, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The quantities that a surrogate may take, as they are written; with the `values` that they stand for, by name."""
+    known = values or {}
+    new, old = name("ℓ", known.get("logprobs")), name("ℓ_old", known.get("old_logprobs"))
+    low, high = s.clip_range
+    return {
+        "ratio": name("w", known.get("ratio")), "advantages": name("A", known.get("advantages")), "logprobs": new,
+        "old_logprobs": old, "ref_logprobs": name("ℓ_ref", known.get("ref_logprobs")), "log_ratio": new - old,
+        "mask": name("mask", known.get("mask")), "epsilon": low, "epsilon_high": high,
+    }  # fmt: skip
+
+
+_ADVANTAGE = {
+    "outcomes": name("R"), "group": name("group"), "lengths": name("n"), "returns": name("G"), "baseline": name("b"),
+    "raw": name("G") - name("b"), "values": name("V"), "token_rewards": name("r"), "mask": name("mask"),
+}  # fmt: skip
+
+
+def used(s: Settings) -> tuple[str, ...]:
+    """What the surrogate takes of a token."""
+    compute = row(s, "surrogate").compute
+    return () if compute is None else wanted(compute)
+
+
+def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
+    """What a choice computes, as an equation; what it says of itself where it cannot be read from its computation."""
+    try:
+        return equation_of(called(chosen.compute, Symbols, quantities, s))
+    except OwnError as error:
+        return chosen.about or str(error)
 
 
 def in_loss(s: Settings) -> bool:
@@ -102,22 +118,10 @@ def _stream(s: Settings) -> str:
     return text
 
 
-def _return(s: Settings) -> str:
-    match s.returns:
-        case "broadcast":
-            return "Σ r over the answer"
-        case "to_go":
-            return "Σ r from here on" if s.gamma == 1 else f"r + {s.gamma:g}·G′"
-        case "vine":
-            return "Σ r of the reasoning step + V′" if s.gamma == 1 else f"Σ γᵗ·r of the step + γⁿ·V′, γ = {s.gamma:g}"
-        case "gae":
-            return f"V + Σₖ {s.gamma * s.lam:g}ᵏ·δₖ, δ = r + {factor(s.gamma)}V′ − V"
-
-
 def _baseline(s: Settings) -> str:
     if s.returns == "vine":
         return f"V, mean reward of {s.vine_samples} answers continued from where the step begins"
-    return _BASELINES[s.baseline]
+    return str(row(s, "baseline").equation)
 
 
 def factor(value: float, symbol: str = "") -> str:
@@ -126,59 +130,32 @@ def factor(value: float, symbol: str = "") -> str:
 
 
 def _advantage(s: Settings) -> str:
-    return {
-        "none": "G − b",
-        "group": "(G − b)/(σ + 0.0001), σ = std of the group's rewards",
-        "batch": "(G − b)/(σ + 0.0001), σ = std of the batch's rewards",
-        "whiten": "(G − b − μ)/σ, μ and σ of all tokens' G − b",
-    }[s.scale_rewards]
+    own = row(s, "scale_rewards")
+    if not is_own(s.scale_rewards) or own.compute is None:
+        return str(own.equation)
+    return _traced(own, _ADVANTAGE, s)
 
 
 def _ratio(s: Settings) -> str:
-    if s.surrogate == "logp" or (s.surrogate == "vespo" and not in_loss(s)):
+    if "ratio" not in used(s) and not in_loss(s):
         return ""
-    if s.importance_sampling_level == "geometric":
-        low, high = s.clip_range
-        return f"exp(mean of d over the answer), d = ℓ − ℓ_old; if A > 0, d ≤ {high:g}, else d ≥ −{low:g}"
-    return f"exp({_LOG_RATIOS[s.importance_sampling_level]})"
+    level = row(s, "importance_sampling_level")
+    return equation_of(Symbols.exp(called(level.compute, Symbols, symbols(s), s)))
 
 
 def surrogate(s: Settings) -> str:
     """The objective of one token as a loss, the right side of S."""
-    low, high = s.clip_range
-    match s.surrogate:
-        case "logp":
-            return "−A·ℓ"
-        case "ratio" | "trpo":
-            return "−w·A"
-        case "ppo":
-            free = "w·A" if s.delta is None else f"min(w, {s.delta:g})·A"
-            return f"−min({free}, clip(w, {1 - low:g}, {1 + high:g})·A)"
-        case "cispo":
-            return f"−sg[min(w, {high:g})]·A·ℓ"
-        case "sapo":
-            up, down = s.sapo_temperature_pos, s.sapo_temperature_neg
-            return f"−4/τ·sigmoid(τ·(w − 1))·A, τ = {up:g} if A > 0 else {down:g}"
-        case "vespo":
-            k, decay = (s.vespo_k_pos, s.vespo_k_neg), (s.vespo_lambda_pos, s.vespo_lambda_neg)
-            return (
-                "−sg[φ]·A·ℓ, φ = exp(λ + k·log W − λ·W), "
-                f"(k, λ) = ({k[0]:g}, {decay[0]:g}) if A ≥ 0 else ({k[1]:g}, {decay[1]:g})"
-            )
+    chosen = row(s, "surrogate")
+    return str(chosen.about) if chosen.compute is None else _traced(chosen, symbols(s), s)
 
 
 def estimator(s: Settings) -> tuple[str, str]:
     """The KL's short name, and how it is taken of one token."""
     to_old = s.kl_anchor == "old"
-    match s.kl_estimator:
-        case "k1":
-            return "k1", "−log(p/p_old)" if to_old else "log(p/p_ref)"
-        case "k2":
-            return "k2", "½·log(p/p_old)²" if to_old else "½·log(p/p_ref)²"
-        case "k3":
-            return "k3", "p/p_old − log(p/p_old) − 1" if to_old else "p_ref/p − log(p_ref/p) − 1"
-        case "full":
-            return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else "Σᵥ p·log(p/p_ref)"
+    if s.kl_estimator == "full":
+        return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else "Σᵥ p·log(p/p_ref)"
+    x = name("log(p/p_old)" if to_old else "log(p_ref/p)")
+    return s.kl_estimator, equation_of(called(row(s, "kl_estimator").compute, Symbols, {"log_ratio": x}, s))
 
 
 def kept_small(s: Settings) -> str:
@@ -204,7 +181,7 @@ def _bracketed(text: str) -> str:
 def _loss(s: Settings) -> str:
     beta = f"{s.beta:g}" if s.kl_ctrl == "fixed" else "β"
     inner = f"(S + {beta}·K)" if in_loss(s) else "S"
-    text = f"{_SUMS[s.aggregation].format(longest=s.max_completion_length)} {inner}"
+    text = f"{row(s, 'aggregation').sum.format(longest=s.max_completion_length)} {inner}"
     if s.entropy_coef:
         text += f" {'−' if s.entropy_coef > 0 else '+'} {abs(s.entropy_coef):g}·mean entropy"
     return f"{text} + {s.vf_coef:g}·L_V" if s.baseline == "value" else text

@@ -6,6 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rlplay.algorithms.aggregation import AGGREGATIONS
+from rlplay.algorithms.baselines import BASELINES
+from rlplay.algorithms.choice import listed
+from rlplay.algorithms.ratios import LEVELS
+from rlplay.algorithms.returns import RETURNS
+from rlplay.algorithms.scales import SCALES
+from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.lookup import fitting
 
 
@@ -61,15 +68,11 @@ KNOBS: dict[str, Knob] = {
         Knob("overlong_buffer", "Overlong buffer", "credit", "Tokens before the limit in which length costs; 0: none.",
              "Answers that come near the limit lose up to 1, so that being cut is no surprise (DAPO).", 0, 8192, 4),
         Knob("returns", "Return", "credit", "How rewards become a return for each token.",
-             "broadcast: every token gets the sum. to_go: what follows the token, discounted. gae: estimated with the "
-             "value head. vine: each reasoning step is valued by answers sampled from where it begins."),
+             listed(RETURNS)),
         Knob("baseline", "Baseline", "credit", "What a return is compared with.",
-             "none: nothing. batch_mean: the mean of all answers. group_mean: of the prompt's answers. leave_one_out: "
-             "of the prompt's other answers. length_weighted: the group's mean, weighted by length. greedy: the "
-             "likeliest answer. value: what the value head expects."),
+             listed(BASELINES)),
         Knob("scale_rewards", "Scale", "credit", "What advantages are divided by.",
-             "group: the group's std, so that easy and hard prompts count alike. batch: the batch's std. whiten: mean "
-             "0 and variance 1 over all tokens. none: nothing (Dr. GRPO)."),
+             listed(SCALES)),
         Knob("gamma", "Discount γ", "credit", "How much a reward is worth if it comes one token later.",
              "Below 1, the early tokens of a long answer get little of a reward at its end.", 0.0, 1.0, 0.01),
         Knob("lam", "GAE λ", "credit", "0 relies on the value head, 1 on what really followed.",
@@ -78,11 +81,9 @@ KNOBS: dict[str, Knob] = {
              "More: more accurate values, but sampling them can take most of an update's time.", 1, 256, 1,
              needs=("returns", ("vine",))),
         Knob("importance_sampling_level", "Ratio level", "objective", "What the ratio new/old is taken of.",
-             "token: each token. sequence: the answer, as the geometric mean of its tokens (GSPO). sequence_sum: the "
-             "answer, as their product (RLOO). geometric: as the geometric mean, each token clipped first (GMPO)."),
+             listed(LEVELS)),
         Knob("surrogate", "Surrogate", "objective", "The objective per token.",
-             "logp: plain policy gradient. ratio: importance-weighted. ppo: clipped once it has moved far enough. "
-             "trpo: the same as ratio, within a KL limit. cispo, vespo: weighted log-probability. sapo: a soft clip."),
+             listed(SURROGATES)),
         Knob("epsilon", "Clip ε", "objective", "Lower (and upper) clip distance of the ratio from 1.",
              "Smaller: tokens stop pulling sooner. No effect with one optimizer step per batch.",
              0.0, 1.0, 0.05, needs=("surrogate", ("ppo", "ratio"))),
@@ -142,8 +143,7 @@ KNOBS: dict[str, Knob] = {
              "If none keeps the KL limit and improves the surrogate, the policy does not move.", 1, 50, 1,
              needs=("surrogate", ("trpo",))),
         Knob("aggregation", "Aggregation", "objective", "How token losses become one number.",
-             "seq_mean_token_mean: every answer counts alike. token_mean: every token does. constant: the sum, divided "
-             "by the max length. seq_mean_token_sum: an answer counts with all its tokens."),
+             listed(AGGREGATIONS)),
         Knob("mask_truncated_completions", "Mask truncated", "objective", "Leaves cut answers out of the loss.",
              "They teach nothing themselves, but still count in the baseline."),
         Knob("top_entropy_quantile", "Top-entropy share", "objective",

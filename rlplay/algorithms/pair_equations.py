@@ -6,24 +6,24 @@ trained, ℓ_ref that under the reference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
+from rlplay.algorithms.choice import called
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.symbols import Symbols, Term, equation, name
 
-_SCORES = {
-    "ipo": "mean of ℓ − ℓ_ref over the answer",
-    "simpo": "mean ℓ over the answer",
-    "orpo": "log(p/(1 − p)), p = exp(mean ℓ over the answer)",
-    "cpo": "Σ of ℓ over the answer",
-    "reward": "score of the answer's last token by the reward model",
-}
 _IMITATION = "mean −ℓ over the chosen answers' tokens"
 
 
 def pair_equations(s: Settings) -> Iterator[tuple[str, str]]:
     """The equations in order, as `terms` writes them; an empty right side where there is nothing to say."""
     yield "labels", _labels(s)
-    yield "s", "" if s.loss_type == "sft" else _SCORES.get(s.loss_type, "Σ of ℓ − ℓ_ref over the answer")
+    of_tokens = scored(s)
+    if s.loss_type == "reward":
+        yield "s", "score of the answer's last token by the reward model"
+    yield "s", "" if of_tokens is None else equation(of_tokens)
     yield "Δ", "" if s.loss_type in ("sft", "kto") else "s of the chosen answer − s of the rejected one"
     yield "z", "max(0, mean s of answers put after other prompts)" if s.loss_type == "kto" else ""
     yield "L", _loss(s)
@@ -40,36 +40,37 @@ def _labels(s: Settings) -> str:
 def _loss(s: Settings) -> str:
     if s.loss_type == "sft":
         return _IMITATION
-    if s.loss_type == "kto":
-        good, bad = _times(s.desirable_weight), _times(s.undesirable_weight)
-        return f"mean of {good}(1 − σ({s.beta:g}·(s − z))) if chosen, {bad}(1 − σ({s.beta:g}·(z − s))) if rejected"
-    weight = {"orpo": 1.0, "cpo": s.cpo_alpha, "simpo": s.cpo_alpha}.get(s.loss_type, 0.0)
+    loss = PAIR_LOSSES[s.loss_type]
+    weight, of = loss.imitation(s), "" if s.loss_type == "kto" else " over pairs"
     imitation = f" + {_times(weight)}{_IMITATION}" if weight else ""
-    return f"mean over pairs of {_of_a_pair(s)}{imitation}"
+    return f"mean{of} of {equation(compared(s))}{imitation}"
 
 
-def _of_a_pair(s: Settings) -> str:
-    scaled = f"{_times(s.beta)}Δ"
-    match s.loss_type:
-        case "hinge":
-            return f"max(0, 1 − {scaled})"
-        case "ipo":
-            return f"(Δ − {1 / (2 * s.beta):g})²"
-        case "orpo":
-            return f"−{_times(s.beta)}log σ(Δ)"
-        case "reward":
-            center = s.center_rewards_coefficient
-            return "−log σ(Δ − margin)" + (f" + {_times(center)}(s of one + s of the other)²" if center else "")
-        case "robust":
-            return f"{_smoothed(s.label_smoothing, scaled, '+')}/{1 - 2 * s.label_smoothing:g}"
-        case _:
-            scaled += f" − {s.simpo_gamma:g}" if s.loss_type == "simpo" else ""
-            return _smoothed(s.label_smoothing, scaled, "−") if s.label_smoothing else f"−log σ({scaled})"
+def compared(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
+    """What a pair, or an answer, adds to the loss before the mean; with the `values` of its symbols, by name."""
+    known = values or {}
+    symbols = {
+        "gap": "Δ",
+        "score": "s",
+        "kto_baseline": "z",
+        "chosen_score": "s_chosen",
+        "rejected_score": "s_rejected",
+    }
+    quantities = {key: name(symbols.get(key, key), known.get(key)) for key in (*symbols, "margin", "chosen")}
+    found: Term = called(PAIR_LOSSES[s.loss_type].compute, Symbols, quantities, s)
+    return found
 
 
-def _smoothed(share: float, gap: str, sign: str) -> str:
-    turned = f"−({gap})" if " " in gap else f"−{gap}"
-    return f"(−{1 - share:g}·log σ({gap}) {sign} {share:g}·log σ({turned}))"
+def scored(s: Settings, values: Mapping[str, Any] | None = None) -> Term | None:
+    """The score that the loss gives an answer; None where a reward model gives it, or none is given."""
+    loss = PAIR_LOSSES.get(s.loss_type)
+    if loss is None or loss.share is None:
+        return None
+    known = values or {}
+    symbols = {"logprobs": "ℓ", "ref_logprobs": "ℓ_ref", "mask": "mask"}
+    quantities = {key: name(symbol, known.get(key)) for key, symbol in symbols.items()}
+    total = Symbols.sum_over(called(loss.share, Symbols, quantities, s), quantities["mask"])
+    return total if loss.rescaled is None else called(loss.rescaled, Symbols, quantities | {"total": total}, s)
 
 
 def _times(value: float) -> str:

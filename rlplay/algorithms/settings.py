@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from rlplay.algorithms.aggregation import AGGREGATIONS
+from rlplay.algorithms.baselines import BASELINES
+from rlplay.algorithms.choice import Choice
+from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.own import admit, choice, is_own
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
+from rlplay.algorithms.ratios import LEVELS
+from rlplay.algorithms.returns import RETURNS
+from rlplay.algorithms.scales import SCALES
+from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.spelling import nearest
 
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
 Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
-Returns = Literal["broadcast", "to_go", "vine", "gae"]
-Baseline = Literal["none", "batch_mean", "group_mean", "leave_one_out", "length_weighted", "greedy", "value"]
-Scale = Literal["none", "group", "batch", "whiten"]
-Level = Literal["token", "sequence", "sequence_sum", "geometric"]
-Surrogate = Literal["logp", "ratio", "ppo", "trpo", "cispo", "sapo", "vespo"]
 Placement = Literal["none", "loss", "reward", "constraint"]
-Estimator = Literal["k1", "k2", "k3", "full"]
 Anchor = Literal["ref", "old"]
 Controller = Literal["fixed", "ziegler", "ppo"]
-Aggregation = Literal["seq_mean_token_mean", "token_mean", "constant", "seq_mean_token_sum"]
-LossType = Literal[
-    "policy_gradient", "sigmoid", "hinge", "ipo", "robust", "kto", "simpo", "cpo", "orpo", "sft", "reward"
-]
 Labeller = Literal["gold", "user"]
+
+CHOICES: dict[str, Mapping[str, Choice]] = {
+    "returns": RETURNS,
+    "baseline": BASELINES,
+    "scale_rewards": SCALES,
+    "importance_sampling_level": LEVELS,
+    "surrogate": SURROGATES,
+    "kl_estimator": ESTIMATORS,
+    "aggregation": AGGREGATIONS,
+}
+"""The settings whose words are rows of this room, each with its computation."""
+OWN = ("surrogate", "scale_rewards")
+"""Those that a function of the user's own may stand for."""
+LOSSES = ("policy_gradient", *(name for name in PAIR_LOSSES if name != "reward"), "sft", "reward")
 
 REWARD_MODEL = "reward_model"
 """The name in `reward_weights` of the score by a reward model that was trained before."""
@@ -45,14 +60,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward_stream: Stream = "outcome"
     multi_objective_aggregation: Objectives = "sum_then_normalize"
     overlong_buffer: int = 0
-    returns: Returns = "broadcast"
-    baseline: Baseline = "group_mean"
-    scale_rewards: Scale = "group"
+    returns: str = "broadcast"
+    baseline: str = "group_mean"
+    scale_rewards: str = "group"
     gamma: float = 1.0
     lam: float = 0.95
     vine_samples: int = 9
-    importance_sampling_level: Level = "token"
-    surrogate: Surrogate = "ppo"
+    importance_sampling_level: str = "token"
+    surrogate: str = "ppo"
     epsilon: float = 0.2
     epsilon_high: float | None = None
     delta: float | None = None
@@ -63,7 +78,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vespo_k_neg: float = 3.0
     vespo_lambda_neg: float = 2.0
     kl_placement: Placement = "loss"
-    kl_estimator: Estimator = "k3"
+    kl_estimator: str = "k3"
     kl_anchor: Anchor = "ref"
     beta: float = 0.0
     kl_ctrl: Controller = "fixed"
@@ -74,7 +89,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cg_iterations: int = 10
     cg_damping: float = 0.1
     line_search_steps: int = 10
-    aggregation: Aggregation = "seq_mean_token_mean"
+    aggregation: str = "seq_mean_token_mean"
     mask_truncated_completions: bool = False
     top_entropy_quantile: float = 1.0
     off_policy_mask_threshold: float | None = None
@@ -85,7 +100,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_grad_norm: float = 1.0
     vf_coef: float = 0.1
     cliprange_value: float = 0.2
-    loss_type: LossType = "policy_gradient"
+    loss_type: str = "policy_gradient"
     labeller: Labeller = "gold"
     label_noise: float = 0.0
     label_smoothing: float = 0.0
@@ -101,12 +116,20 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.epsilon, self.epsilon if self.epsilon_high is None else self.epsilon_high
 
 
+def row(settings: Settings, name: str) -> Any:
+    """All about what `settings` choose for `name`: a row of `CHOICES`, or a function of the user's own."""
+    word = getattr(settings, name)
+    return CHOICES[name][word] if word in CHOICES[name] else choice(name, word)
+
+
 _TYPES = get_type_hints(Settings)
 _NAMES = Settings.__struct_fields__
 
 
 def choices(name: str) -> tuple[str, ...]:
     """The allowed words of a setting that is one of a few words; empty for the others."""
+    if name in CHOICES or name == "loss_type":
+        return tuple(CHOICES.get(name, LOSSES))
     kind = _TYPES[name]
     return tuple(get_args(kind)) if get_origin(kind) is Literal else ()
 
@@ -121,8 +144,11 @@ def check(name: str, value: Any) -> Any:
     try:
         checked = msgspec.convert(_parsed(name, value), _TYPES[name], strict=False)
     except msgspec.ValidationError:
-        near = nearest(str(value), choices(name))
-        raise ValueError(_refusal(name, value) + (f"; did you mean {near!r}?" if near else "")) from None
+        raise ValueError(_no_word(name, value)) from None
+    if name in OWN and is_own(str(checked)):
+        admit(name, checked, Settings())
+    elif choices(name) and checked not in choices(name):
+        raise ValueError(_no_word(name, value))
     knob = KNOBS[name]
     bounded = isinstance(checked, (int, float)) and knob.low is not None and knob.high is not None
     if bounded and not knob.low <= checked <= knob.high:
@@ -136,6 +162,11 @@ def unknown(name: str) -> str:
     return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "the playground lists all: k")
 
 
+def _no_word(name: str, value: Any) -> str:
+    near = nearest(str(value), choices(name))
+    return _refusal(name, value) + (f"; did you mean {near!r}?" if near else "")
+
+
 def _refusal(name: str, value: Any) -> str:
     return f"{name} is {takes(name)}; got {value!r}"
 
@@ -144,7 +175,7 @@ def takes(name: str) -> str:
     """What a setting takes, in words: `a number from 0 to 1, e.g. 0.0004`."""
     kind, knob, default = _TYPES[name], KNOBS[name], Settings.__struct_defaults__[_NAMES.index(name)]
     if words := choices(name):
-        return f"one of {', '.join(words)}"
+        return f"one of {', '.join(words)}{', or FILE.py:FUNCTION' if name in OWN else ''}"
     if kind is bool:
         return "on or off"
     if name == "reward_weights":

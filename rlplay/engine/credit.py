@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rlplay.algorithms.settings import Settings
-from rlplay.engine.axes import baselines, kl, returns, scales, streams
+from rlplay.algorithms import divergences, streams
+from rlplay.algorithms.choice import called
+from rlplay.algorithms.credit import advantages
+from rlplay.algorithms.scales import STD_EPSILON
+from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.batch import Batch
 from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
+from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.trace.records import Array, Credited
 
 
@@ -29,7 +33,7 @@ def credit(batch: Batch, state: State) -> Credited:
 def credited(batch: Batch, given: Assigned, ref_top: Array | None = None) -> Credited:
     """The record of what credit assignment made of a batch; `ref_top` is the reference's view of the candidates."""
     assert batch.rewards is not None
-    mean, std = baselines.group_statistics(batch.rewards, batch.group.cpu(), len(batch.prompts.ids))
+    mean, std = group_statistics(batch.rewards, batch.group.cpu(), len(batch.prompts.ids))
     return Credited(
         update=batch.update,
         token_rewards=batch.flat(given.stream),
@@ -67,13 +71,14 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
     stream, group = token_rewards(batch, settings, beta), batch.group.cpu()[known]
     values = batch.vine_values if settings.returns == "vine" else batch.values
     found = advantages(
+        Tensors(stream),
         stream[known],
-        None if values is None else _exact(values)[known],
-        None if batch.greedy_rewards is None else batch.greedy_rewards[group],
         group,
         batch.mask.cpu()[known],
         settings,
-        None if batch.vine_ends is None else batch.vine_ends.cpu()[known],
+        values=None if values is None else _exact(values)[known],
+        greedy=None if batch.greedy_rewards is None else batch.greedy_rewards[group],
+        step_ends=None if batch.vine_ends is None else batch.vine_ends.cpu()[known],
     )
     placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in (stream[known], *found)]
     rounded = [part.to(batch.old_logprobs) for part in placed]
@@ -84,7 +89,7 @@ def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
     """The reward stream r_t, float64 [N, L]: rewards where they arrive, minus β·KL at every token if β is in it."""
     mask, last, width = batch.mask.cpu(), batch.last.cpu(), batch.ids.shape[1]
     outcomes = _outcomes(batch, settings)
-    stream = streams.outcome(outcomes.nan_to_num(), last, width)
+    stream = on_last(outcomes.nan_to_num(), last, width)
     if settings.reward_stream != "outcome":
         assert batch.step_scores is not None
         assert batch.step_ends is not None
@@ -95,16 +100,23 @@ def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
                 # The end is a step only where a score arrives there: what nobody judged is no step of score 0.
                 judged = (torch.arange(width) == last[:, None]) & ~outcomes.isnan()[:, None]
                 every, ends = stream + batch.step_scores, batch.step_ends | judged
-                stream = streams.normalized(every, ends, batch.group.cpu(), scales.STD_EPSILON)
+                stream = streams.normalized(Tensors(stream), every, ends, batch.group.cpu(), STD_EPSILON)
             case _:
-                stream = stream + streams.shaped(batch.step_scores, mask, last, settings.gamma)
+                stream = stream + streams.shaped(Tensors(stream), batch.step_scores, mask, last, settings.gamma)
     if settings.overlong_buffer:
         limit = settings.max_completion_length
-        penalty = streams.overlong(batch.lengths.cpu(), limit, min(settings.overlong_buffer, limit))
-        stream = stream + streams.outcome(penalty.double(), last, width)
+        penalty = streams.overlong(Tensors, batch.lengths.cpu(), limit, min(settings.overlong_buffer, limit))
+        stream = stream + on_last(penalty.double(), last, width)
     if settings.kl_placement == "reward" and beta:
         stream = stream - beta * _exact(drift(batch, settings))
     return stream.where(mask, 0.0)
+
+
+def on_last(rewards: Tensor, last: Tensor, width: int) -> Tensor:
+    """Rewards [N] on the `last` sampled token [N] of each completion: [N, width], 0 elsewhere."""
+    stream = rewards.new_zeros(len(rewards), width)
+    stream[torch.arange(len(rewards), device=rewards.device), last] = rewards
+    return stream
 
 
 def _exact(values: Tensor) -> Tensor:
@@ -117,7 +129,9 @@ def drift(batch: Batch, settings: Settings) -> Tensor:
         assert batch.exact_kl is not None
         return batch.exact_kl
     assert batch.ref_logprobs is not None
-    return kl.estimate(settings.kl_estimator, batch.old_logprobs, batch.ref_logprobs)
+    known = {"log_ratio": batch.ref_logprobs - batch.old_logprobs}
+    found: Tensor = called(row(settings, "kl_estimator").compute, Tensors, known, settings)
+    return found
 
 
 def _outcomes(batch: Batch, settings: Settings) -> Tensor:
@@ -137,68 +151,10 @@ def _normalized_parts(batch: Batch) -> Tensor:
     total, group = torch.zeros_like(batch.rewards), batch.group.cpu()
     for name, part in batch.parts.items():
         values = torch.from_numpy(part).double()
-        mean, std = baselines.group_statistics(values, group, len(batch.prompts.ids))
-        scaled = (values - mean[group]) / (std[group] + scales.STD_EPSILON)
+        mean, std = group_statistics(values, group, len(batch.prompts.ids))
+        scaled = (values - mean[group]) / (std[group] + STD_EPSILON)
         total = total + batch.weights[name] * scaled.nan_to_num()
     return torch.where(batch.rewards.isnan(), batch.rewards, total)
-
-
-def advantages(
-    stream: Tensor, values: Tensor | None, greedy: Tensor | None, group: Tensor, mask: Tensor, settings: Settings,
-    vine_ends: Tensor | None = None,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Returns, baseline and advantages, each [N, L], as the settings' axes combine them; 0 outside the mask.
-
-    `stream` [N, L] are the token rewards, `values` [N, L] the value head's predictions or the sampled values of the
-    reasoning steps that end at `vine_ends`, `greedy` [N] the reward of the likeliest completion of the same prompt.
-    """
-    outcomes = (stream * mask).sum(-1)
-    baseline = _baseline(outcomes, values, greedy, group, mask, settings)[..., : stream.shape[1]] * mask
-    if settings.returns == "gae":
-        assert values is not None
-        raw = returns.gae(stream, values, mask, settings.gamma, settings.lam)
-        result = raw + baseline
-    elif settings.returns == "vine":
-        assert values is not None
-        assert vine_ends is not None
-        raw = returns.vine(stream, values, vine_ends, mask, settings.gamma)
-        result = raw + baseline
-    else:
-        to_go = settings.returns == "to_go"
-        result = returns.to_go(stream, mask, settings.gamma) if to_go else returns.broadcast(stream, mask)
-        raw = result - baseline
-    return result, baseline, _scaled(raw, outcomes, group, mask, settings)
-
-
-def _baseline(
-    outcomes: Tensor, values: Tensor | None, greedy: Tensor | None, group: Tensor, mask: Tensor, settings: Settings
-) -> Tensor:
-    if settings.baseline == "value" or settings.returns == "vine":
-        assert values is not None
-        return values
-    if settings.baseline == "greedy":
-        assert greedy is not None
-        return greedy[:, None]
-    by_outcome = {
-        "none": lambda: torch.zeros_like(outcomes),
-        "batch_mean": lambda: baselines.batch_mean(outcomes),
-        "group_mean": lambda: baselines.group_mean(outcomes, group),
-        "leave_one_out": lambda: baselines.leave_one_out(outcomes, group),
-        "length_weighted": lambda: baselines.length_weighted(outcomes, mask.sum(-1), group),
-    }
-    return by_outcome[settings.baseline]()[:, None]
-
-
-def _scaled(raw: Tensor, outcomes: Tensor, group: Tensor, mask: Tensor, settings: Settings) -> Tensor:
-    match settings.scale_rewards:
-        case "group":
-            return raw / scales.group_std(outcomes, group)[:, None]
-        case "batch":
-            return raw / scales.batch_std(outcomes)[:, None]
-        case "whiten":
-            return scales.whiten(raw, mask)
-        case _:
-            return raw
 
 
 def _keep_exact(batch: Batch, state: State) -> None:
@@ -208,7 +164,7 @@ def _keep_exact(batch: Batch, state: State) -> None:
         return
     old = distributions(lm, lm.policy, batch.tokens(), batch.temperature)
     reference = distributions(lm, lm.reference, batch.tokens(), batch.temperature)
-    batch.exact_kl = kl.exact(old, reference)
+    batch.exact_kl = divergences.full(Tensors, old, reference)
     if settings.kl_placement == "loss" and state.kl_coef:
         batch.anchor = old if settings.kl_anchor == "old" else reference
 

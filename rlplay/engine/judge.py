@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch
-from rlplay.engine.pair_loss import WITH_REFERENCE, token_scores
+from rlplay.engine.pair_loss import token_scores, with_reference
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.reward_model import prefix_scores, reward_model_of
 from rlplay.engine.state import State
@@ -42,7 +42,7 @@ def _implied(batch: Batch, rows: Tensor, state: State) -> Tensor:
     """The implicit rewards [R] of the completions `rows`."""
     lm, settings, logprobs = state.lm, state.settings, batch.old_logprobs[rows]
     reference = None
-    if settings.loss_type in WITH_REFERENCE:
+    if with_reference(settings.loss_type):
         tokens, nothing = batch.tokens(rows), batch.top_ids[rows][..., :0]
         reference, _ = score_tokens(lm, lm.reference, tokens, nothing, batch.temperature)
     per_token = token_scores(settings.loss_type, logprobs, reference, batch.mask[rows])

@@ -7,14 +7,14 @@ from collections.abc import Generator
 import torch
 from torch import Tensor
 
-from rlplay.engine.axes import baselines
-from rlplay.engine.axes.preference import bradley_terry
+from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine.batch import Batch
 from rlplay.engine.descend import Learned, backpropagated, descend
 from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
+from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
@@ -38,7 +38,7 @@ def learn_reward_model(state: State, plan: Plan) -> Generator[Sampling | Unlabel
 @torch.no_grad()
 def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> Credited:
     labels = torch.from_numpy(scored.rewards).to(batch.ids.device)
-    mean, std = baselines.group_statistics(labels, batch.group, len(batch.prompts.ids))
+    mean, std = group_statistics(labels, batch.group, len(batch.prompts.ids))
     return Credited(
         update=batch.update,
         token_rewards=None,
@@ -61,9 +61,9 @@ def _learn(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, state: 
 
     def derivative(scores: Tensor) -> tuple[Tensor, Tensor]:
         outcome = scores.gather(1, last).squeeze(1)
-        loss = bradley_terry(
-            outcome[:count], outcome[count:], margins, state.settings.center_rewards_coefficient
-        ).mean()
+        chosen, rejected = outcome[:count], outcome[count:]
+        center = state.settings.center_rewards_coefficient
+        loss = bradley_terry(Tensors, chosen - rejected, margins, chosen, rejected, center).mean()
         return torch.autograd.grad(loss, scores)[0], loss.detach()
 
     scores, _, loss = backpropagated(

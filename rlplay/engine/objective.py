@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from rlplay.algorithms.settings import Settings
-from rlplay.engine.axes import kl, ratios, surrogates
+from rlplay.algorithms import divergences, masks
+from rlplay.algorithms.choice import called
+from rlplay.algorithms.own import is_own
+from rlplay.algorithms.settings import Settings, row
+from rlplay.engine.tensors import Tensors
 
 
 @dataclass
@@ -32,8 +36,8 @@ class Inputs:
 class Terms:
     """What the loss consists of. Tensors [R, L]; `kl` is the per-token term as trained, None where β is not in it.
 
-    `ratio` is the importance weight at the level of the settings; `clip_state` see `surrogates.clip_state`; `kept` is
-    the weight of each token's surrogate, 0 where it is left out.
+    `ratio` is the importance weight at the level of the settings; `clip_state` as `surrogates.ppo_clip_state`; `kept`
+    is the weight of each token's surrogate, 0 where it is left out.
     """
 
     loss: Tensor
@@ -56,55 +60,66 @@ def objective(
     when the completions were sampled by an older policy (TRL's default).
     """
     inside = weights > 0
-    low, high = settings.clip_range
-    change = torch.where(inside, inputs.logprobs - inputs.old_logprobs, 0.0)
-    level = settings.importance_sampling_level
-    ratio = ratios.log_ratio(level, change, inputs.advantages, inside, low, high).exp()
-    surrogate = torch.where(inside, _surrogate(inputs, ratio, change, inside, settings), 0.0)
+    log_ratio = torch.where(inside, inputs.logprobs - inputs.old_logprobs, 0.0)
+    known = quantities(inputs, log_ratio, inside, settings)
+    surrogate = torch.where(inside, called(row(settings, "surrogate").compute, known.xp, known.by_name, settings), 0.0)
     kept = weights if keep is None else weights * keep
     if settings.off_policy_mask_threshold is not None:
-        kept = kept * on_policy(change, inputs.advantages, inside, settings.off_policy_mask_threshold)
+        kept = kept * masks.on_policy(Tensors, log_ratio, inputs.advantages, inside, settings.off_policy_mask_threshold)
     policy_loss = (kept * surrogate).sum()
     loss, token_kl, kl_loss = policy_loss, None, None
     if settings.kl_placement == "loss" and beta:
-        token_kl = torch.where(inside, _divergence(inputs, ratio, inside, settings), 0.0)
+        token_kl = torch.where(inside, _divergence(inputs, known.by_name["ratio"], inside, settings), 0.0)
         kl_loss = beta * (weights * token_kl).sum()
         loss = loss + kl_loss
     if settings.entropy_coef and inputs.entropy is not None and bonus is not None:
         loss = loss - settings.entropy_coef * (bonus * inputs.entropy).sum()
-    state = _clip_state(ratio, change, inputs.advantages, inside, settings)
-    return Terms(loss, policy_loss, kl_loss, kept, ratio, state, token_kl)
+    state = _clip_state(known, surrogate, inputs.logprobs, inside, settings)
+    return Terms(loss, policy_loss, kl_loss, kept, known.by_name["ratio"], state, token_kl)
 
 
-def _surrogate(inputs: Inputs, ratio: Tensor, change: Tensor, inside: Tensor, settings: Settings) -> Tensor:
-    logprobs, advantages = inputs.logprobs, inputs.advantages
+@dataclass
+class Known:
+    """What a choice may take of some completions, by name, and the array namespace that it is computed over."""
+
+    xp: Tensors
+    by_name: dict[str, Any]
+
+
+def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Settings) -> Known:
+    """The quantities of `rlplay.algorithms.surrogates`, each [R, L]; the importance weight at the settings' level."""
     low, high = settings.clip_range
-    match settings.surrogate:
-        case "logp":
-            return surrogates.logp(logprobs, advantages)
-        case "ratio" | "trpo":
-            return surrogates.ratio(ratio, advantages)
-        case "ppo":
-            return surrogates.ppo(ratio, advantages, low, high, settings.delta)
-        case "cispo":
-            return surrogates.cispo(logprobs, ratio, advantages, high)
-        case "sapo":
-            return surrogates.sapo(ratio, advantages, settings.sapo_temperature_pos, settings.sapo_temperature_neg)
-        case "vespo":
-            positive = settings.vespo_k_pos, settings.vespo_lambda_pos
-            negative = settings.vespo_k_neg, settings.vespo_lambda_neg
-            return surrogates.vespo(logprobs, change, advantages, inside, positive, negative)
+    xp = Tensors(inputs.logprobs)
+    known: dict[str, Any] = {
+        "advantages": inputs.advantages, "logprobs": inputs.logprobs, "old_logprobs": inputs.old_logprobs,
+        "ref_logprobs": inputs.ref_logprobs, "log_ratio": log_ratio, "mask": inside, "epsilon": low,
+        "epsilon_high": high,
+    }  # fmt: skip
+    weight = called(row(settings, "importance_sampling_level").compute, xp, known, settings)
+    known["ratio"] = torch.where(inside, weight.expand_as(log_ratio), 0.0).exp()
+    return Known(xp, known)
 
 
-def _clip_state(ratio: Tensor, change: Tensor, advantages: Tensor, inside: Tensor, settings: Settings) -> Tensor:
+def _clip_state(known: Known, surrogate: Tensor, logprobs: Tensor, inside: Tensor, settings: Settings) -> Tensor:
     """Where the surrogate's gradient is exactly 0 because of a bound: int8 [R, L]."""
-    ratio, change = ratio.detach(), change.detach()
-    low, high = settings.clip_range
-    if settings.surrogate == "ppo":
-        return surrogates.clip_state(ratio, advantages, low, high, settings.delta) * inside
-    if settings.importance_sampling_level == "geometric":
-        return surrogates.clip_state(change + 1, advantages, low, high) * inside
-    return torch.zeros_like(ratio, dtype=torch.int8)
+    chosen, level = row(settings, "surrogate"), row(settings, "importance_sampling_level")
+    if is_own(settings.surrogate):
+        return _flat(surrogate, logprobs, known.by_name) * inside
+    compute = chosen.gradient_zero or level.gradient_zero
+    if compute is None:
+        return torch.zeros_like(logprobs, dtype=torch.int8)
+    values = {name: x.detach() if isinstance(x, Tensor) else x for name, x in known.by_name.items()}
+    found: Tensor = called(compute, known.xp, values, settings)
+    return found.to(torch.int8) * inside
+
+
+def _flat(surrogate: Tensor, logprobs: Tensor, known: dict[str, Any]) -> Tensor:
+    """Where a surrogate has gradient 0 although the token has an advantage: +1 for a ratio above 1, −1 below."""
+    if not surrogate.requires_grad:
+        return torch.zeros_like(logprobs, dtype=torch.int8)
+    (gradient,) = torch.autograd.grad(surrogate.sum(), logprobs, retain_graph=True)
+    side = torch.where(known["ratio"] >= 1, 1, -1)
+    return torch.where((gradient == 0) & (known["advantages"] != 0), side, 0).to(torch.int8)
 
 
 def _divergence(inputs: Inputs, ratio: Tensor, inside: Tensor, settings: Settings) -> Tensor:
@@ -114,22 +129,14 @@ def _divergence(inputs: Inputs, ratio: Tensor, inside: Tensor, settings: Setting
         assert inputs.distribution is not None
         assert inputs.anchor is not None
         pair = (inputs.anchor, inputs.distribution) if to_old else (inputs.distribution, inputs.anchor)
-        return kl.exact(*pair)
-    if to_old:
-        old = torch.where(inside, inputs.old_logprobs, inputs.logprobs.detach())
-        return kl.estimate(settings.kl_estimator, old, inputs.logprobs)
-    reference = torch.where(inside, inputs.ref_logprobs, inputs.logprobs.detach())
-    estimated = kl.estimate(settings.kl_estimator, inputs.logprobs, reference)
-    return estimated * ratio if settings.use_bias_correction_kl else estimated
-
-
-def on_policy(change: Tensor, advantages: Tensor, inside: Tensor, threshold: float) -> Tensor:
-    """1 where a token may pull: A ≥ 0, or its completion's mean log(old/new) is at most `threshold`; else 0.
-
-    Off-policy sequence masking (DeepSeek-V3.2, arXiv:2512.02556). All [R, L].
-    """
-    drift = -(change.detach() * inside).sum(-1, keepdim=True) / inside.sum(-1, keepdim=True).clamp(min=1)
-    return ((advantages >= 0) | (drift <= threshold)).to(change.dtype)
+        exact: Tensor = divergences.full(Tensors, *pair)
+        return exact
+    anchor = torch.where(inside, inputs.old_logprobs if to_old else inputs.ref_logprobs, inputs.logprobs.detach())
+    log_ratio = inputs.logprobs - anchor if to_old else anchor - inputs.logprobs
+    estimated: Tensor = called(
+        row(settings, "kl_estimator").compute, Tensors(ratio), {"log_ratio": log_ratio}, settings
+    )
+    return estimated * ratio if settings.use_bias_correction_kl and not to_old else estimated
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, mask: Tensor, clip: float, count: int) -> Tensor:

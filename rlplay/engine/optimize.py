@@ -9,12 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms import masks
+from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.settings import Settings
-from rlplay.engine.axes import aggregation, masks
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
 from rlplay.engine.state import Halt, State
+from rlplay.engine.tensors import Tensors
 from rlplay.engine.trpo import search
 from rlplay.trace.records import Notice, Searched, Stepped
 
@@ -119,8 +121,9 @@ class Share:
 def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
     """Weights of the aggregation, the tokens whose surrogate counts, and those whose entropy does."""
     mask = _in_loss(batch, rows, settings)
-    weights = aggregation.weights(settings.aggregation, mask, settings.max_completion_length)
-    keep = masks.top_entropy(batch.entropy[rows], mask, settings.top_entropy_quantile)
+    counted = mask.to(torch.get_default_dtype())
+    weights = token_weights(Tensors, settings.aggregation, mask, counted, settings.max_completion_length)
+    keep = masks.top_entropy(Tensors, batch.entropy[rows], mask, settings.top_entropy_quantile)
     return Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
 
 

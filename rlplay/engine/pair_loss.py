@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from rlplay.algorithms.choice import called
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
-from rlplay.engine.axes import preference
-
-WITH_REFERENCE = ("sigmoid", "hinge", "ipo", "robust", "kto")
-"""The losses that compare with the reference; the others look at the policy alone."""
-
-PER_TOKEN = ("simpo", "orpo")
-"""The losses that score a completion by the mean over its tokens, where the others take the sum."""
+from rlplay.engine.tensors import Tensors
 
 
 @dataclass
@@ -27,18 +23,22 @@ class Compared:
     metrics: dict[str, float]
 
 
+def with_reference(loss_type: str) -> bool:
+    """Whether a loss compares the policy with the reference."""
+    return loss_type in PAIR_LOSSES and PAIR_LOSSES[loss_type].with_reference
+
+
 def token_scores(loss_type: str, logprobs: Tensor, ref_logprobs: Tensor | None, mask: Tensor) -> Tensor | None:
     """What each token adds to its completion's score, [R, L]; times β it is its share of the implicit reward.
 
-    ℓ − ℓʳ where the loss has a reference, ℓ for CPO, ℓ/n for SimPO and ORPO, as in what TRL logs as rewards; None for
-    supervised fine-tuning, which compares nothing.
+    As in what TRL logs as rewards; None where a loss scores no answer.
     """
-    if loss_type == "sft":
+    loss = PAIR_LOSSES.get(loss_type)
+    if loss is None or loss.share is None:
         return None
-    if loss_type in WITH_REFERENCE:
-        assert ref_logprobs is not None
-        return (logprobs - ref_logprobs) * mask
-    return logprobs * mask / (mask.sum(-1, keepdim=True) if loss_type in PER_TOKEN else 1)
+    known: dict[str, Any] = {"logprobs": logprobs, "ref_logprobs": ref_logprobs, "mask": mask}
+    found: Tensor = called(loss.share, Tensors, known, None) * mask
+    return found
 
 
 def pair_loss(
@@ -53,44 +53,35 @@ def pair_loss(
 
     For supervised fine-tuning the others may be missing.
     """
-    imitation = preference.nll(logprobs[chosen], mask[chosen])
+    imitation = nll(logprobs[chosen], mask[chosen])
     per_token = token_scores(settings.loss_type, logprobs, ref_logprobs, mask)
     if per_token is None:
         return Compared(imitation, None, {})
-    scores, metrics = per_token.sum(-1), {}
-    if settings.loss_type == "kto":
-        assert kto_baseline is not None
-        losses = preference.kto(scores, chosen, kto_baseline, settings.beta)
-        losses = losses * torch.where(chosen, settings.desirable_weight, settings.undesirable_weight)
+    totals, metrics = per_token.sum(-1), dict[str, float]()
+    loss_type, scores = PAIR_LOSSES[settings.loss_type], totals
+    if loss_type.rescaled is not None:
+        known = {"total": totals[:, None], "mask": mask}
+        scores = called(loss_type.rescaled, Tensors(totals), known, settings).squeeze(-1)
+    # KTO takes each answer alone, and may have more of one kind.
+    gap = scores if settings.loss_type == "kto" else scores[chosen] - scores[~chosen]
+    compared = {"gap": gap, "score": scores, "chosen": chosen, "kto_baseline": kto_baseline}
+    loss = called(loss_type.compute, Tensors(totals), compared, settings).mean()
+    if kto_baseline is not None:
         metrics["kto/kl"] = kto_baseline.item()
-    else:
-        losses = _compared(scores, mask.sum(-1), chosen, settings)
-    loss = losses.mean()
     if settings.loss_type == "orpo":
-        log_odds = preference.log_odds(scores[chosen].detach()) - preference.log_odds(scores[~chosen].detach())
-        metrics |= {"log_odds_chosen": log_odds.mean().item(), "log_odds_ratio": logsigmoid(log_odds).mean().item()}
-    if weight := {"orpo": 1.0, "cpo": settings.cpo_alpha, "simpo": settings.cpo_alpha}.get(settings.loss_type):
+        ahead = gap.detach()
+        metrics |= {"log_odds_chosen": ahead.mean().item(), "log_odds_ratio": logsigmoid(ahead).mean().item()}
+    if weight := loss_type.imitation(settings):
         loss = loss + weight * imitation
         metrics["nll_loss"] = imitation.item()
-    return Compared(loss, settings.beta * scores.detach(), metrics)
+    return Compared(loss, settings.beta * totals.detach(), metrics)
 
 
-def _compared(scores: Tensor, lengths: Tensor, chosen: Tensor, settings: Settings) -> Tensor:
-    """The losses [P] of pairs whose scores [R] stand beside their lengths [R]."""
-    beta, smoothing = settings.beta, settings.label_smoothing
-    if settings.loss_type == "ipo":
-        scores = scores / lengths
-    gap = scores[chosen] - scores[~chosen]
-    match settings.loss_type:
-        case "robust":
-            return preference.robust(gap, beta, smoothing)
-        case "hinge":
-            return preference.hinge(gap, beta)
-        case "ipo":
-            return preference.ipo(gap, beta)
-        case "simpo":
-            return preference.simpo(gap, beta, settings.simpo_gamma, smoothing)
-        case "orpo":
-            return preference.orpo(scores[chosen], scores[~chosen], beta)
-        case _:  # sigmoid, of log-ratios; CPO, of log-probabilities
-            return preference.sigmoid(gap, beta, smoothing)
+def nll(logprobs: Tensor, mask: Tensor) -> Tensor:
+    """Supervised fine-tuning: mean negative log-likelihood over all tokens of the mask, [P, L] -> a scalar in nats."""
+    return -(logprobs * mask).sum() / mask.sum().clamp(min=1)
+
+
+def kto_baseline(mismatched_log_ratios: Tensor) -> Tensor:
+    """KTO's z: the mean log-ratio of completions put after *other* prompts, at least 0, without gradient: [N] -> []."""
+    return mismatched_log_ratios.mean().clamp(min=0).detach()

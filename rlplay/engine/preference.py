@@ -11,15 +11,16 @@ from collections.abc import Generator
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
-from rlplay.engine.axes import baselines, preference
 from rlplay.engine.batch import Batch, Tokens
 from rlplay.engine.descend import Learned, backpropagated, descend
-from rlplay.engine.pair_loss import PER_TOKEN, WITH_REFERENCE, Compared, pair_loss, token_scores
+from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
 from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics
 from rlplay.engine.passes import score_tokens, token_logprobs
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
+from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
@@ -38,7 +39,7 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
     """What the loss takes for reward, and how hard it will pull each token, before any step is taken."""
     lm, settings, mask = state.lm, state.settings, batch.mask
     ref_top = None
-    if settings.loss_type in WITH_REFERENCE:
+    if with_reference(settings.loss_type):
         batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
     every = torch.arange(len(pairs.chosen), device=lm.device)
     rows = pairs.rows(every)
@@ -48,7 +49,7 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
         batch.advantages[rows] = -pull * mask[rows].sum()
     scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
     labels = torch.from_numpy(scored.rewards).to(lm.device)
-    mean, std = baselines.group_statistics(labels, batch.group, len(batch.prompts.ids))
+    mean, std = group_statistics(labels, batch.group, len(batch.prompts.ids))
     return Credited(
         update=batch.update,
         token_rewards=None,
@@ -103,13 +104,14 @@ def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Ten
     own, ref = (
         score_tokens(lm, model, mismatched, nothing, batch.temperature)[0] for model in (lm.policy, lm.reference)
     )
-    return preference.kto_baseline(((own - ref) * batch.mask[rows]).sum(-1))
+    return kto_baseline(((own - ref) * batch.mask[rows]).sum(-1))
 
 
 def _likelihoods(logprobs: Tensor, mask: Tensor, pairs: int, settings: Settings) -> dict[str, float]:
     """Mean log-probability of chosen and rejected completions; of their tokens where the loss averages."""
     whole = (logprobs * mask).sum(-1)
-    logps = whole / mask.sum(-1) if settings.loss_type in PER_TOKEN else whole
+    loss = PAIR_LOSSES.get(settings.loss_type)
+    logps = whole / mask.sum(-1) if loss is not None and loss.averages else whole
     metrics = {"logps/chosen": logps[:pairs].mean().item()}
     return metrics | ({"logps/rejected": logps[pairs:].mean().item()} if len(logps) > pairs else {})
 

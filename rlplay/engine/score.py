@@ -16,9 +16,10 @@ from rlplay.engine.episodes import messages
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.state import Halt, State
-from rlplay.tasks.own import OwnError, accepted
+from rlplay.tasks.own import accepted
 from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps
 from rlplay.trace.records import Array, Scored
+from rlplay.user_code import OwnError
 
 Answer = float | Steps
 """One completion's score, NaN for None; or for each step the characters it reaches and its score."""

@@ -17,12 +17,13 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from rlplay.engine.axes import kl
-from rlplay.engine.axes.natural_gradient import Trial, conjugate_gradient, length_to, line_search
+from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.natural_gradient import Trial, conjugate_gradient, length_to, line_search
 from rlplay.engine.passes import LOGITS_AT_ONCE, forward
 from rlplay.engine.state import Halt, State
+from rlplay.engine.tensors import Tensors
 from rlplay.trace.records import Notice, Searched
 
 _GRAPH_LOGITS = LOGITS_AT_ONCE // 8
@@ -169,7 +170,7 @@ def compared(batch: Batch, lm: LanguageModel, old: Any, weights: Tensor) -> tupl
             old_ratio, ratio = ((x.gather(-1, ids).squeeze(-1) - sampled).exp() for x in (p, q))
             mask = batch.mask[mine, :width]
             gained = (weights * batch.advantages)[mine, :width] * (ratio - old_ratio)
-            divergence += float(kl.exact(p, q)[mask].double().sum())
+            divergence += float(divergences.full(Tensors, p, q)[mask].double().sum())
             gain += float(gained[mask].double().sum())
     return divergence / int(batch.mask.sum()), gain
 

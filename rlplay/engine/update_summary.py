@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from rlplay.engine.axes import kl
-from rlplay.engine.axes.baselines import group_statistics
+from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.credit import drift
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.state import State
+from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.trace.records import Array, Finished, Scored
 
 
@@ -25,7 +25,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     lm = state.lm
     logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
     if state.settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
-        metrics["kl_old"] = kl.estimate("k3", batch.old_logprobs[batch.mask], logprobs[batch.mask]).mean().item()
+        metrics["kl_old"] = divergences.k3(Tensors, (logprobs - batch.old_logprobs)[batch.mask]).mean().item()
         _adapt(batch, metrics["kl_old"], state)
     state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
     if state.settings.dynamic_sampling:
@@ -105,7 +105,7 @@ def _adapt(batch: Batch, moved: float, state: State) -> None:
     settings, beta = state.settings, state.kl_coef
     if settings.kl_ctrl == "ziegler":
         drifted = drift(batch, settings)[batch.mask].mean().item()
-        beta = kl.ziegler(beta, drifted, settings.target_kl, len(batch.group), settings.kl_horizon)
+        beta = divergences.ziegler(beta, drifted, settings.target_kl, len(batch.group), settings.kl_horizon)
     elif settings.kl_ctrl == "ppo":
-        beta = kl.halve_or_double(beta, moved, settings.target_kl)
+        beta = divergences.halve_or_double(beta, moved, settings.target_kl)
     state.adapted = beta, settings.beta

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlplay.tasks.own import OwnError
 from rlplay.tasks.task import Example, RewardFunction, Task, heading, total
 from rlplay.trace.pairs import pairs
 from rlplay.trace.runfile import RunReader
+from rlplay.user_code import OwnError
 
 Row = dict[str, Any]
 

@@ -6,10 +6,6 @@ import csv
 import importlib
 import inspect
 import json
-import sys
-import traceback
-import types
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,15 +16,11 @@ from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.tasks.named import DATA_FILES, looks_like_dataset, named_rows
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, RewardFunction, Task
-from rlplay.trace.text import visible
+from rlplay.user_code import OwnError, UserFunction
 
 _HELD_OUT_FROM = 10
 _TEXT = "utf-8-sig"
 """UTF-8, after the byte-order mark with which some editors begin a file."""
-
-
-class OwnError(ValueError):
-    """A dataset or reward function that cannot be used: one line with the file, the place and what to do."""
 
 
 def narrowed(task: Task, prompts: Sequence[str]) -> Task:
@@ -104,37 +96,28 @@ def load_reward(entry: str) -> RewardFunction:
     file, _, name = entry.rpartition(":")
     if not file.endswith(".py") or not Path(file).is_file():
         raise OwnError(f"reward {entry!r}: write it as FILE.py:FUNCTION, with a file that exists")
-    return _Reloading(Path(file), name)
+    return _Reward(UserFunction(Path(file), name))
 
 
-class _Reloading:
-    """A user's function, as its file on disk defines it now: a mistake can be mended while the run waits."""
+class _Reward:
+    """A user's reward function, which is given those of the columns that it takes."""
 
-    def __init__(self, path: Path, name: str) -> None:
-        self._path, self._name = path, name
-        self.__name__ = name
-        self._seen: tuple[int, int] | None = None
-        self._refresh()
+    def __init__(self, function: UserFunction) -> None:
+        self._function = function
+        self.__name__ = function.name
+        function.current()
 
     def __call__(self, /, **given: Any) -> Any:
-        """The scores of the function, which is given those of the columns that it takes."""
-        self._refresh()
-        if missing := _missing(self._function, given):
-            raise OwnError(f"{self._path}: {self._name} asks for {missing!r}; the columns here are {', '.join(given)}")
+        """The scores that it gives."""
+        function = self._function.current()
+        if missing := _missing(function, given):
+            raise OwnError(
+                f"{self._function.path}: {self.__name__} asks for {missing!r}; the columns here are {', '.join(given)}"
+            )
         try:
-            return self._function(**accepted(self._function, given))
+            return function(**accepted(function, given))
         except (Exception, SystemExit) as error:
-            raise OwnError(_blame(self._path, error)) from error
-
-    def _refresh(self) -> None:
-        try:
-            found = self._path.stat()
-        except OSError:  # an editor may be replacing it
-            return
-        stamp = (found.st_mtime_ns, found.st_size)
-        if stamp != self._seen:
-            self._function = _function(self._path, self._name)
-            self._seen = stamp
+            raise self._function.failed(error) from error
 
 
 def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -154,36 +137,6 @@ def _missing(function: Callable[..., Any], given: dict[str, Any]) -> str | None:
     return next((name for name in needed if name not in given), None)
 
 
-def _function(path: Path, name: str) -> Callable[..., Any]:
-    module = _module(path)
-    function = getattr(module, name, None)
-    if not callable(function):
-        defined = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise OwnError(f"{path}: no function {name!r}; it has {', '.join(defined) or 'none'}")
-    found: Callable[..., Any] = function
-    return found
-
-
-def _module(path: Path) -> types.ModuleType:
-    """The user's file, run anew; what a file beside it defines can be imported by it, also later, when called."""
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)  # last, so that no file there stands in for a library
-    module = types.ModuleType(f"rlplay_reward_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}")
-    module.__file__ = str(path)
-    # Dataclasses and pickle look their module up here.
-    sys.modules[module.__name__] = module
-    try:
-        # Not by importlib: its cache takes two versions of one second and one length for the same.
-        exec(compile(path.read_bytes(), path, "exec"), vars(module))
-    except SyntaxError as error:
-        place = path if error.filename is None else error.filename
-        raise OwnError(f"{place}:{error.lineno}: SyntaxError: {error.msg}") from error
-    except (Exception, SystemExit) as error:  # a script that ends itself must not end the run
-        raise OwnError(_blame(path, error)) from error
-    return module
-
-
 def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
     chosen: dict[str, str] = {}
     for entry in entries:
@@ -194,15 +147,6 @@ def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
             raise OwnError(f"two rewards are called {name!r}: {chosen[name]} and {entry}; rename one of the functions")
         chosen[name] = entry
     return {name: load_reward(entry) for name, entry in chosen.items()}
-
-
-def _blame(path: Path, error: BaseException) -> str:
-    """`FILE:LINE: Kind: message`, the line being the last one of the user's file that was running."""
-    user = path.resolve()
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == user]
-    place = f"{path}:{lines[-1]}" if lines else str(path)
-    return f"{place}: {type(error).__name__}: {visible(' '.join(str(error).split()))}"
 
 
 def _asked(task: Task, prompt: str) -> Example:

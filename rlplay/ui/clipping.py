@@ -7,23 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import Settings, row
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.formula.parts import Numbers, digits, settled
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.narrate import STILL
 from rlplay.ui.numbers import plain
-
-_NEVER = {
-    "logp": "the plain policy gradient (surrogate=logp) has no ratio to clip",
-    "ratio": "surrogate=ratio uses the ratio unclipped, however large",
-    "trpo": "surrogate=trpo limits the update by max_kl, not by a clip",
-    "cispo": "surrogate=cispo caps a token's weight, but the token still pulls",
-    "sapo": "surrogate=sapo damps the pull gradually",
-    "vespo": "surrogate=vespo weights answers by a smooth function of their ratio",
-}
-"""Surrogates without a clip, and what they do instead."""
 
 
 def clipped(update: Update | None) -> int:
@@ -63,8 +53,9 @@ def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
             f"loss_type={s.loss_type} has no ratio to clip",
             "loss_type=policy_gradient (`k`, algorithm=ppo) has one.",
         )
-    if s.surrogate in _NEVER and s.importance_sampling_level != "geometric":
-        return _NEVER[s.surrogate], "surrogate=ppo clips (`k`, surrogate)."
+    chosen, level = row(s, "surrogate"), row(s, "importance_sampling_level")
+    if chosen.clipped is None and level.clipped is None:
+        return chosen.instead, "surrogate=ppo clips (`k`, surrogate)."
     steps = update.steps if update is not None else []
     planned = steps[-1].epochs * steps[-1].minibatches if steps else s.num_iterations * s.num_minibatches
     ratio = _ratios(update)

@@ -88,6 +88,7 @@ class Facts:
         """What the objective's formula needs of one token, as of the last optimizer step that saw it."""
         assert self.update.sampled is not None
         last = {name: value_at(values, token) for name, values in self._last_step.items()}
+        old = self.update.sampled.old_logprobs
         clip, left_out, credited = last["clip_state"], last["left_out"], self.update.credited
         completion = int(np.searchsorted(self.update.sampled.offsets, token, side="right")) - 1
         return Numbers(
@@ -101,11 +102,13 @@ class Facts:
             dkl_dlogp=last["dkl_dlogp"],
             weight=last["weights"],
             left_out=None if left_out is None else int(left_out),
-            change=None if last["logprobs"] is None else self._change(completion),
+            change=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
             reward=value_at(self.lenses["token_rewards"], token),
             returned=value_at(self.lenses["returns"], token),
             baseline=value_at(None if credited is None else credited.baseline, token),
             pair=paired(self.update, completion, loss_type),
+            answer=self._answer(completion),
+            place=token - int(self.update.sampled.offsets[completion]),
         )
 
     def _metric(self, name: str) -> float | None:
@@ -116,12 +119,17 @@ class Facts:
         start, end = self.update.sampled.offsets[completion : completion + 2]
         return slice(int(start), int(end))
 
-    def _change(self, completion: int) -> float | None:
-        """Σ of ℓ − ℓ_old over a completion's sampled tokens, by its last optimizer step."""
-        sampled, now, own = self.update.sampled, self._last_step["logprobs"], self._own(completion)
-        if sampled is None or now is None:
+    def _answer(self, completion: int) -> dict[str, Array] | None:
+        """The quantities of a completion by its last optimizer step; None before there are all of them."""
+        sampled, credited, own = self.update.sampled, self.update.credited, self._own(completion)
+        now, ratio = self._last_step["logprobs"], self._last_step["importance_ratio"]
+        advantages = self.lenses["advantages"]
+        if sampled is None or now is None or ratio is None or advantages is None:
             return None
-        return float(((now[own] - sampled.old_logprobs[own]) * sampled.mask[own]).sum())
+        found = {"logprobs": now, "old_logprobs": sampled.old_logprobs, "ratio": ratio, "advantages": advantages}
+        if credited is not None and credited.ref_logprobs is not None:
+            found["ref_logprobs"] = credited.ref_logprobs
+        return {name: values[own] for name, values in found.items()} | {"mask": sampled.mask[own] == 1}
 
 
 def value_at(values: Array | None, token: int) -> float | None:

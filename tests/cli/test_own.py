@@ -15,9 +15,10 @@ import pytest
 
 from rlplay.scenario.loader import load
 from rlplay.scenario.task import task_for
-from rlplay.tasks.own import OwnError, check_reward_weights, load_own, load_reward
+from rlplay.tasks.own import check_reward_weights, load_own, load_reward
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example
+from rlplay.user_code import OwnError
 
 CHAT = [{"role": "user", "content": "Hi"}]
 

@@ -11,11 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlplay.algorithms import baselines, scales
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.engine.axes import baselines, scales
+from rlplay.algorithms.statistics import group_statistics
 from rlplay.engine.credit import assigned
 from rlplay.engine.score import weighted
+from rlplay.engine.tensors import Tensors
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished
 from rlplay.trace.update import Update
@@ -72,18 +74,19 @@ def test_a_group_of_equal_rewards_among_others_is_without_signal(algorithm: str)
 def test_means_and_spreads_are_numpys_and_exact_where_values_are_equal(values: list[float], constant: float) -> None:
     given = torch.tensor([*values, *[constant] * 7], dtype=torch.double)
     group = torch.tensor([0] * len(values) + [1] * 7)
-    mean, std = baselines.group_statistics(given, group, 2)
+    xp = Tensors(given)
+    mean, std = group_statistics(xp, given, group, 2)
     np.testing.assert_allclose(mean[0], np.mean(values), atol=1e-9)
     np.testing.assert_allclose(std[0], np.std(values, ddof=1), atol=1e-9)
     assert (float(mean[1]), float(std[1])) == (constant, 0.0)
     lengths = torch.arange(1, len(given) + 1)
-    for baseline in (baselines.group_mean(given, group), baselines.leave_one_out(given, group),
-                     baselines.length_weighted(given, lengths, group)):  # fmt: skip
+    for baseline in (baselines.mean_of_group(xp, given, group), baselines.leave_one_out(xp, given, group),
+                     baselines.length_weighted(xp, given, lengths, group)):  # fmt: skip
         assert bool((baseline[group == 1] == constant).all())
-    whole = baselines.leave_one_out(given, group)[: len(values)]
+    whole = baselines.leave_one_out(xp, given, group)[: len(values)]
     alone = [np.mean(values[:i] + values[i + 1 :]) for i in range(len(values))]
     np.testing.assert_allclose(whole, alone, atol=1e-8)
-    assert not scales.whiten(torch.full((2, 3), constant, dtype=torch.double), torch.ones(2, 3).bool()).any()
+    assert not scales.whiten(xp, torch.full((2, 3), constant, dtype=torch.double), torch.ones(2, 3).bool()).any()
 
 
 def test_sums_that_are_equal_on_paper_are_equal() -> None:

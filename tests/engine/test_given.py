@@ -18,8 +18,9 @@ from rlplay.export.tables import export
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.task import task_for
 from rlplay.tasks import load_task
-from rlplay.tasks.own import OwnError, load_own
+from rlplay.tasks.own import load_own
 from rlplay.trace.records import AnyRecord, Evaluated, Sampled, Scored, Stepped
+from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL
 
 ASKED = [{"role": "user", "content": "Hi"}]

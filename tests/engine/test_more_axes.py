@@ -13,12 +13,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.engine.axes import kl, masks, streams
+from rlplay.algorithms import divergences, masks, streams
 from rlplay.engine.batch import Prompts
 from rlplay.engine.driver import Driver
 from rlplay.engine.rollouts import informative_groups
 from rlplay.engine.sample import draw_prompts
 from rlplay.engine.state import Halt
+from rlplay.engine.tensors import Tensors
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Scored, Stepped
 from tests.parity.fixed import fixed
 from tests.parity.ours import as_batch
@@ -42,10 +43,10 @@ def updates(start: Start, count: int = 1, **given: Any) -> tuple[Driver, list[An
 def test_exact_kl_is_never_negative_and_zero_only_for_the_same_distribution(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     p, q = (torch.randn(4, 7, generator=generator, dtype=torch.double).log_softmax(-1) for _ in range(2))
-    assert float(kl.exact(p, q).min()) > 0
-    assert float(kl.exact(p, p).abs().max()) == 0
+    assert float(divergences.full(Tensors, p, q).min()) > 0
+    assert float(divergences.full(Tensors, p, p).abs().max()) == 0
     torch.testing.assert_close(
-        kl.exact(p, q), torch.nn.functional.kl_div(q, p, reduction="none", log_target=True).sum(-1)
+        divergences.full(Tensors, p, q), torch.nn.functional.kl_div(q, p, reduction="none", log_target=True).sum(-1)
     )
 
 
@@ -93,9 +94,9 @@ def test_an_entropy_bonus_raises_the_entropy(start: Start) -> None:
 
 
 def test_ziegler_and_ppo_move_beta_towards_the_target() -> None:
-    assert kl.ziegler(0.1, 0.2, 0.1, 64, 10000) == pytest.approx(0.1 * (1 + 0.2 * 0.0064))
-    assert kl.ziegler(0.1, 0.09, 0.1, 64, 10000) == pytest.approx(0.1 * (1 - 0.1 * 0.0064))
-    assert [kl.halve_or_double(1.0, x, 0.03) for x in (0.019, 0.021, 0.044, 0.046)] == [0.5, 1.0, 1.0, 2.0]
+    assert divergences.ziegler(0.1, 0.2, 0.1, 64, 10000) == pytest.approx(0.1 * (1 + 0.2 * 0.0064))
+    assert divergences.ziegler(0.1, 0.09, 0.1, 64, 10000) == pytest.approx(0.1 * (1 - 0.1 * 0.0064))
+    assert [divergences.halve_or_double(1.0, x, 0.03) for x in (0.019, 0.021, 0.044, 0.046)] == [0.5, 1.0, 1.0, 2.0]
 
 
 def test_an_adapted_beta_is_recorded_survives_a_rewind_and_yields_to_the_knob(start: Start) -> None:
@@ -173,7 +174,7 @@ def test_a_shaped_stream_sums_to_nothing() -> None:
     mask = torch.arange(6) < lengths
     steps = torch.rand(3, 6, generator=generator, dtype=torch.double) * mask
     for gamma in (1.0, 0.9):
-        shaped = streams.shaped(steps, mask, lengths[:, 0] - 1, gamma)
+        shaped = streams.shaped(Tensors(steps), steps, mask, lengths[:, 0] - 1, gamma)
         discounts = gamma ** torch.arange(6, dtype=torch.double)
         torch.testing.assert_close((shaped * discounts).sum(-1), torch.zeros(3, dtype=torch.double))
 
@@ -182,14 +183,14 @@ def test_a_shaped_stream_sums_to_nothing() -> None:
 def test_the_least_decided_tokens_are_kept(seed: int, share: float) -> None:
     entropy = torch.rand(5, 8, generator=torch.Generator().manual_seed(seed))
     mask = torch.arange(8) < torch.tensor([[8], [5], [1], [3], [8]])
-    kept = masks.top_entropy(entropy, mask, share)
+    kept = masks.top_entropy(Tensors, entropy, mask, share)
     assert not bool((kept & ~mask).any())
     assert float(entropy[kept].min()) >= float(entropy[mask & ~kept].max()) if bool((mask & ~kept).any()) else True
     assert abs(int(kept.sum()) - share * int(mask.sum())) <= 1.5
 
 
 def test_a_long_answer_pays_from_the_buffer_on() -> None:
-    penalty = streams.overlong(torch.tensor([1, 12, 14, 16]), 16, 4)
+    penalty = streams.overlong(Tensors, torch.tensor([1, 12, 14, 16]), 16, 4)
     assert penalty.tolist() == [0.0, 0.0, -0.5, -1.0]
 
 

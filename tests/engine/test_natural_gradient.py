@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rlplay.engine.axes.natural_gradient import SHRINK, TOLERANCE, conjugate_gradient, length_to, line_search
+from rlplay.engine.natural_gradient import SHRINK, TOLERANCE, conjugate_gradient, length_to, line_search
 
 SIZE = 8
 

@@ -10,10 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlplay.algorithms import pair_losses
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.engine.axes import preference
-from rlplay.engine.pair_loss import pair_loss
+from rlplay.engine.pair_loss import kto_baseline, pair_loss
+from rlplay.engine.tensors import Tensors
 from tests.engine import pair_reference as reference
 
 PAIRS, WIDTH = 5, 7
@@ -69,26 +70,27 @@ def test_a_loss_and_its_derivative_equal_the_reference(
 
 @given(st.floats(-3, 3), st.floats(-3, 3), st.floats(0, 2), st.floats(0, 1))
 def test_bradley_terry_with_margin_and_centring(c: float, r: float, margin: float, center: float) -> None:
-    found = preference.bradley_terry(*(torch.tensor([x], dtype=torch.double) for x in (c, r, margin)), center)
+    chosen, rejected, apart = (torch.tensor([x], dtype=torch.double) for x in (c, r, margin))
+    found = pair_losses.bradley_terry(Tensors, chosen - rejected, apart, chosen, rejected, center)
     assert found.item() == pytest.approx(reference.bradley_terry(c, r, margin, center), abs=1e-9)
 
 
 @given(st.floats(-5, 5), st.floats(0, 0.45))
 def test_robust_dpo_is_dpo_in_expectation_over_flipped_labels(gap: float, flipped: float) -> None:
     pair = torch.tensor([gap, -gap], dtype=torch.double)
-    seen = preference.robust(pair, 0.7, flipped)
+    seen = pair_losses.robust(Tensors, pair, 0.7, flipped)
     expectation = (1 - flipped) * seen[0] + flipped * seen[1]
-    assert expectation.item() == pytest.approx(preference.sigmoid(pair, 0.7)[0].item(), abs=1e-9)
+    assert expectation.item() == pytest.approx(pair_losses.sigmoid(Tensors, pair, 0.7, 0.0)[0].item(), abs=1e-9)
 
 
 def test_log_odds_are_exact_for_likely_and_for_unlikely_answers() -> None:
     for p in (1e-9, 0.3, 0.5, 0.7, 1 - 1e-9):
-        found = preference.log_odds(torch.tensor([np.log(p)], dtype=torch.double))
+        found = Tensors.log_odds(torch.tensor([np.log(p)], dtype=torch.double))
         assert found.item() == pytest.approx(np.log(p) - np.log1p(-p), rel=1e-7)
 
 
 def test_the_baseline_of_kto_is_never_negative_and_has_no_gradient() -> None:
     ratios = torch.tensor([0.5, 0.1], requires_grad=True)
-    assert preference.kto_baseline(ratios).item() == pytest.approx(0.3)
-    assert not preference.kto_baseline(ratios).requires_grad
-    assert preference.kto_baseline(-ratios).item() == 0
+    assert kto_baseline(ratios).item() == pytest.approx(0.3)
+    assert not kto_baseline(ratios).requires_grad
+    assert kto_baseline(-ratios).item() == 0

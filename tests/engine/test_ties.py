@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine.axes import preference
+from rlplay.engine import preference
 from rlplay.engine.pairs import label_metrics, simulated_labels
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Credited, Finished, Notice, Sampled, Scored, Stepped

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine.axes import preference
-from rlplay.engine.pair_loss import Compared, pair_loss
+from rlplay.algorithms.pair_losses import bradley_terry
+from rlplay.engine.pair_loss import Compared, kto_baseline, nll, pair_loss
 from rlplay.engine.sft import masked_loss
+from rlplay.engine.tensors import Tensors
 from tests.parity import case
 from tests.parity.pairs import PAIRS, Pairs, pairs
 
@@ -40,15 +41,13 @@ def compared(p: Pairs, given: Given) -> tuple[Tensor, Compared]:
     """The log-probabilities' logits, and rlplay's loss of them."""
     logits, mask = p.logits.clone().requires_grad_(), p.mask[:, 1:]
     chosen = torch.arange(2 * PAIRS) < PAIRS
-    z = preference.kto_baseline(
-        ((token_logprobs(p, p.mismatched) - token_logprobs(p, p.ref_mismatched)) * mask).sum(-1)
-    )
+    z = kto_baseline(((token_logprobs(p, p.mismatched) - token_logprobs(p, p.ref_mismatched)) * mask).sum(-1))
     own, ref = token_logprobs(p, logits), token_logprobs(p, p.ref_logits)
     found = pair_loss(own, ref, mask, chosen, z, resolve(given))
     if given["algorithm"] == "orpo":
         # TRL's likelihood term covers the prompts too, where rlplay's does not.
         both = p.attention[:PAIRS, 1:].bool()
-        found.loss = found.loss - preference.nll(own[:PAIRS], mask[:PAIRS]) + preference.nll(own[:PAIRS], both)
+        found.loss = found.loss - nll(own[:PAIRS], mask[:PAIRS]) + nll(own[:PAIRS], both)
         del found.metrics["nll_loss"]
     return logits, found
 
@@ -84,7 +83,8 @@ def reward_model(margin: bool, center: float | None, dtype: torch.dtype, seed: i
     p = pairs(dtype, seed)
     scores = p.scores[:, None].clone().requires_grad_()
     apart = p.margin if margin else torch.zeros_like(p.margin)
-    loss = preference.bradley_terry(*scores[:, 0].chunk(2), apart, center or 0.0).mean()
+    chosen, rejected = scores[:, 0].chunk(2)
+    loss = bradley_terry(Tensors, chosen - rejected, apart, chosen, rejected, center or 0.0).mean()
     return _beside(_differentiated(loss, scores), trl_preference.reward(p, margin, center))
 
 
@@ -118,7 +118,7 @@ def cases() -> list[case.Case]:
         for m, c in ((False, None), (True, None), (True, 0.01))
     ]
     losses: dict[str, Callable[[Pairs, Tensor], Tensor]] = {
-        "of log-probabilities": lambda p, logits: preference.nll(token_logprobs(p, logits), p.mask[:, 1:]),
+        "of log-probabilities": lambda p, logits: nll(token_logprobs(p, logits), p.mask[:, 1:]),
         "of packed rows": lambda p, logits: masked_loss(logits, p.ids, p.mask.long()),
     }
     sft = [case.Case("SFT", against, f"SFT {name}", partial(imitation, loss)) for name, loss in losses.items()]

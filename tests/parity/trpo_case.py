@@ -19,8 +19,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine import trpo
-from rlplay.engine.axes import natural_gradient
+from rlplay.engine import natural_gradient, trpo
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.objective import Inputs, objective

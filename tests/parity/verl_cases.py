@@ -11,10 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms import returns, scales
+from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
-from rlplay.engine.axes import aggregation, baselines, kl, returns, scales, streams
-from rlplay.engine.credit import advantages
+from rlplay.algorithms.credit import advantages
+from rlplay.algorithms.divergences import ESTIMATORS, ziegler
+from rlplay.engine.credit import on_last
 from rlplay.engine.objective import Inputs, objective, value_loss
+from rlplay.engine.tensors import Tensors, group_statistics
 from tests.parity import record_verl as verl
 from tests.parity.case import Case, Pairs
 from tests.parity.ours import SIZES
@@ -35,42 +39,42 @@ def given(dtype: torch.dtype, seed: int) -> Any:
 
 def gae(b: Any) -> dict[str, Tensor]:
     """verl whitens inside; its mask has holes where an environment spoke."""
-    raw = returns.gae(b.stream, b.values, b.holes, verl.GAMMA, verl.LAM)
-    return {"gae/advantages": scales.whiten(raw, b.holes), "gae/returns": (raw + b.values) * b.holes}
+    raw = returns.gae(Tensors(b.stream), b.stream, b.values, b.holes, verl.GAMMA, verl.LAM)
+    return {"gae/advantages": scales.whiten(Tensors(raw), raw, b.holes), "gae/returns": (raw + b.values) * b.holes}
 
 
 def credited(name: str, b: Any, **settings: Any) -> dict[str, Tensor]:
     """Advantages of outcome rewards, as the settings combine the axes."""
     knobs = resolve(SIZES | {"kl_placement": "none"} | settings)
-    _, _, result = advantages(outcome(b), None, b.greedy, b.group, b.mask, knobs)
+    _, _, result = advantages(Tensors(b.stream), outcome(b), b.group, b.mask, knobs, greedy=b.greedy)
     return {f"{name}/advantages": result}
 
 
 def outcome(b: Any) -> Tensor:
     """The summed reward of each completion on its last token."""
-    return streams.outcome(b.rewards.sum(-1), b.mask.sum(-1) - 1, b.mask.shape[1])
+    return on_last(b.rewards.sum(-1), b.mask.sum(-1) - 1, b.mask.shape[1])
 
 
 def grpo(b: Any) -> dict[str, Tensor]:
     """verl adds 1e-6 to a group's standard deviation where TRL and rlplay add 1e-4."""
-    _, std = baselines.group_statistics(b.rewards.sum(-1), b.group, int(b.group.max()) + 1)
+    _, std = group_statistics(b.rewards.sum(-1), b.group, int(b.group.max()) + 1)
     found = credited("grpo", b, algorithm="grpo")["grpo/advantages"]
     return {"grpo/advantages": found * ((std + scales.STD_EPSILON) / (std + 1e-6))[b.group, None]}
 
 
 def reinforce_plus_plus(b: Any) -> dict[str, Tensor]:
     """Discounted rewards to go, whitened over the tokens."""
-    to_go = returns.to_go(b.stream, b.holes, verl.GAMMA)
+    to_go = returns.to_go(Tensors(b.stream), b.stream, b.holes, verl.GAMMA)
     return {
         "reinforce_plus_plus/returns": to_go,
-        "reinforce_plus_plus/advantages": scales.whiten(to_go, b.holes),
+        "reinforce_plus_plus/advantages": scales.whiten(Tensors(to_go), to_go, b.holes),
     }
 
 
 def estimator(name: str, theirs: str, b: Any) -> dict[str, Tensor]:
     """Value and gradient of a KL estimator."""
     now = b.logprobs.clone().requires_grad_()
-    value = kl.estimate(name, now, b.ref)
+    value = ESTIMATORS[name].compute(Tensors, b.ref - now)
     (gradient,) = torch.autograd.grad(value.sum(), now)
     return {f"{theirs}/kl": value.detach(), f"{theirs}/gradient": gradient}
 
@@ -89,7 +93,9 @@ def policy(name: str, of_sequence: bool, b: Any, **settings: Any) -> dict[str, T
     knobs = resolve(SIZES | {"kl_placement": "none"} | bounds | settings)
     now = b.logprobs.clone().requires_grad_()
     advantage = b.rewards.sum(-1, keepdim=True).expand_as(b.stream) if of_sequence else b.stream
-    weights = aggregation.weights(knobs.aggregation, b.mask, knobs.max_completion_length)
+    weights = token_weights(
+        Tensors, knobs.aggregation, b.mask, b.mask.to(torch.get_default_dtype()), knobs.max_completion_length
+    )
     terms = objective(Inputs(now, b.old, b.ref, advantage), weights, knobs, 0.0)
     (gradient,) = torch.autograd.grad(terms.loss, now)
     found = {f"{name}/loss": terms.loss.detach(), f"{name}/dloss_dlogp": gradient}
@@ -102,14 +108,14 @@ def policy(name: str, of_sequence: bool, b: Any, **settings: Any) -> dict[str, T
 
 def in_reward(b: Any) -> dict[str, Tensor]:
     """Token rewards less β·k1."""
-    return {"kl in reward/stream": b.stream - verl.KL_COEF * kl.estimate("k1", b.old, b.ref)}
+    return {"kl in reward/stream": b.stream - verl.KL_COEF * ESTIMATORS["k1"].compute(Tensors, b.ref - b.old)}
 
 
 def adaptive(_: Any) -> dict[str, Tensor]:
     """Ziegler's controller over a few updates."""
     beta, found = verl.KL_COEF, []
     for divergence in verl.KLS:
-        found.append(beta := kl.ziegler(beta, divergence, verl.TARGET_KL, verl.COMPLETIONS, verl.HORIZON))
+        found.append(beta := ziegler(beta, divergence, verl.TARGET_KL, verl.COMPLETIONS, verl.HORIZON))
     return {"adaptive kl/coefficient": torch.tensor(found, dtype=torch.double)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlplay.algorithms.equations import equation, in_loss, terms
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.trl_names import trainer
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.formula import surrogate
@@ -11,13 +11,6 @@ from rlplay.ui.formula.pair import pair
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, pull, stripped
 from rlplay.ui.numbers import plain
 from rlplay.ui.picture import number
-
-_COUNTS = {
-    "seq_mean_token_mean": "1/(N·n)",
-    "token_mean": "1/Σn",
-    "constant": "1/(N·{longest})",
-    "seq_mean_token_sum": "1/N",
-}
 
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:
@@ -30,7 +23,7 @@ def objective(s: Settings, numbers: Numbers) -> list[Line]:
 
 def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
     told = terms(s)
-    lines = [_ratio(s, left, told[left], numbers) for left in ("w", "W") if left in told]
+    lines = [_ratio(s, told["w"], numbers)] if "w" in told else []
     lines.append([(f"S = {told['S']}", "plain")])
     lines += surrogate.filled(s, numbers)
     if in_loss(s):
@@ -39,12 +32,10 @@ def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
     return [*lines, note(equation("limit", told["limit"]))] if "limit" in told else lines
 
 
-def _ratio(s: Settings, left: str, right: str, numbers: Numbers) -> Line:
-    line: Line = [(f"{left} = {right}", "plain")]
+def _ratio(s: Settings, right: str, numbers: Numbers) -> Line:
+    line: Line = [(f"w = {right}", "plain")]
     if numbers.ratio is None or numbers.change is None:
         return line
-    if left == "W":
-        return [*line, (f", log W = {stripped(numbers.change)}", "note")]
     return [*line, (" = ", "plain"), (plain(numbers.ratio, digits(s)), "won")]
 
 
@@ -67,7 +58,7 @@ def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
             filled = f"({stripped(total) if total else '0'} + {beta:.3g}·{bracketed(numbers.kl, 3)})"
             total += beta * numbers.kl
     lines = [note(f"S is left out of the loss: {LEFT_OUT[numbers.left_out]}")] if numbers.left_out else []
-    counts = _COUNTS[s.aggregation].format(longest=s.max_completion_length)
+    counts = row(s, "aggregation").weight.format(longest=s.max_completion_length)
     lines.append([(f"adds {counts}·{inner} to L", "plain")])
     if total is not None and numbers.weight is not None:
         weighted = pull(numbers.weight * total)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from rlplay.algorithms.equations import equation, terms
+from rlplay.algorithms.pair_equations import compared, scored
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
@@ -69,46 +69,22 @@ def _latest(update: Update, field: str, before: Array | None) -> Array | None:
 
 def score(loss_type: str, logprobs: Array, ref_logprobs: Array | None) -> float | None:
     """s, what the loss takes an answer of these tokens' log-probabilities for; None where it scores none."""
-    mean = float(logprobs.mean())
-    match loss_type:
-        case "sft":
-            return None
-        case "cpo":
-            return float(logprobs.sum())
-        case "simpo":
-            return mean
-        case "orpo":
-            return mean - math.log(-math.expm1(min(mean, -_CERTAIN)))
-    if ref_logprobs is None:
-        return None
-    gaps = logprobs - ref_logprobs
-    return float(gaps.mean() if loss_type == "ipo" else gaps.sum())
+    values = {"logprobs": np.minimum(logprobs, -_CERTAIN), "mask": np.ones_like(logprobs, dtype=bool)}
+    if ref_logprobs is not None:
+        values["ref_logprobs"] = ref_logprobs
+    term = scored(Settings(loss_type=loss_type), values)
+    return None if term is None or term.value is None else term.at(0)
 
 
 def value(s: Settings, of: Pair) -> float | None:
     """What the pair's comparison adds to L before the mean, imitation left aside; None before it is known."""
-    gap, smoothing = _gap(of), s.label_smoothing
-    if s.loss_type == "kto":
-        return _kto(s, of)
-    if gap is None:
+    if s.loss_type not in PAIR_LOSSES:
         return None
-    scaled = s.beta * gap - (s.simpo_gamma if s.loss_type == "simpo" else 0.0)
-    match s.loss_type:
-        case "hinge":
-            loss = max(0.0, 1 - scaled)
-        case "ipo":
-            loss = (gap - 1 / (2 * s.beta)) ** 2
-        case "orpo":
-            loss = s.beta * _nll(gap)
-        case "reward":
-            assert of.own is not None
-            assert of.other is not None
-            loss = _nll(gap - of.margin) + s.center_rewards_coefficient * (of.own + of.other) ** 2
-        case "robust":
-            loss = ((1 - smoothing) * _nll(scaled) - smoothing * _nll(-scaled)) / (1 - 2 * smoothing)
-        case _:
-            loss = (1 - smoothing) * _nll(scaled) + smoothing * _nll(-scaled)
-    return loss
+    both = (of.own, of.other) if of.chosen else (of.other, of.own)
+    values = {"score": of.own, "gap": _gap(of), "chosen_score": both[0], "rejected_score": both[1]}
+    values |= {"kto_baseline": of.baseline, "margin": of.margin, "chosen": of.chosen}
+    term = compared(s, values)
+    return None if term.value is None else term.at(0)
 
 
 def _filled(s: Settings, left: str, of: Pair | None) -> Line:
@@ -124,16 +100,3 @@ def _gap(of: Pair) -> float | None:
     if of.own is None or of.other is None:
         return None
     return of.own - of.other if of.chosen else of.other - of.own
-
-
-def _kto(s: Settings, of: Pair) -> float | None:
-    if of.own is None or of.baseline is None:
-        return None
-    ahead = of.own - of.baseline if of.chosen else of.baseline - of.own
-    weight = s.desirable_weight if of.chosen else s.undesirable_weight
-    return weight * (1 - 1 / (1 + math.exp(-s.beta * ahead)))
-
-
-def _nll(x: float) -> float:
-    """−log σ(x), without overflow."""
-    return math.log1p(math.exp(-abs(x))) + max(-x, 0.0)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
 from rlplay.algorithms.settings import Settings
+from rlplay.trace.records import Array
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.picture import NOISE, number
 
@@ -37,11 +39,23 @@ class Numbers:
     left_out: int | None = None
     """An index of `LEFT_OUT`."""
     change: float | None = None
-    """Σ of ℓ − ℓ_old over the token's answer."""
+    """ℓ − ℓ_old."""
     reward: float | None = None
     returned: float | None = None
     baseline: float | None = None
     pair: Pair | None = None
+    answer: Mapping[str, Array] | None = None
+    """The token's whole answer, by the names of `rlplay.algorithms.surrogates`; without it the token stands alone."""
+    place: int = 0
+    """Where the token is in its answer."""
+
+    def values(self) -> Mapping[str, Array] | None:
+        """The answer's quantities, None before all that a surrogate may take of the token is known."""
+        if self.answer is not None or self.logprob is None or self.advantage is None or self.ratio is None:
+            return self.answer
+        alone = {"logprobs": self.logprob, "advantages": self.advantage, "ratio": self.ratio, "mask": True}
+        alone["old_logprobs"] = self.logprob - (self.change or 0.0)
+        return {name: np.atleast_1d(number) for name, number in alone.items()}
 
 
 @dataclass(frozen=True)

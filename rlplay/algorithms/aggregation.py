@@ -1,0 +1,68 @@
+"""How token losses become one number: a weight for every token, so that L = Σ weight·token loss. Rows at the end.
+
+`mask` bool [N, L] is True on the tokens that count, `counted` the same in the precision of the weights; 0 elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlplay.algorithms.choice import Choice, called
+
+
+def seq_mean_token_mean(xp: Any, mask: Any, counted: Any) -> Any:
+    """1/(N·n_i): every completion counts alike, long ones' tokens less (GRPO)."""
+    return counted / (mask.shape[0] * xp.clip(xp.count_over(mask), low=1))
+
+
+def token_mean(xp: Any, mask: Any, counted: Any) -> Any:
+    """1/Σn: every token counts alike (DAPO, arXiv:2503.14476)."""
+    return counted / xp.clip(xp.count_over(mask).sum(), low=1)
+
+
+def constant(xp: Any, mask: Any, counted: Any, max_completion_length: int) -> Any:  # noqa: ARG001
+    """1/(N·L_max): as Dr. GRPO (arXiv:2503.20783), length biases nothing."""
+    return counted / (mask.shape[0] * max_completion_length)
+
+
+def seq_mean_token_sum(xp: Any, mask: Any, counted: Any) -> Any:  # noqa: ARG001
+    """1/N: a completion counts with all its tokens (REINFORCE)."""
+    return counted / mask.shape[0]
+
+
+@dataclass(frozen=True)
+class Aggregation(Choice):
+    """An aggregation: `sum` begins the loss as it is written, `weight` is what a token counts for in it."""
+
+    sum: str = ""
+    weight: str = ""
+
+
+AGGREGATIONS: dict[str, Aggregation] = {
+    row.name: row
+    for row in (
+        Aggregation(
+            "seq_mean_token_mean", seq_mean_token_mean, "every answer counts alike.", verl="seq-mean-token-mean",
+            sum="1/N Σᵢ 1/nᵢ Σₜ", weight="1/(N·n)",
+        ),
+        Aggregation(
+            "token_mean", token_mean, "every token does.", "arXiv:2503.14476", verl="token-mean",
+            sum="1/Σnᵢ Σᵢ Σₜ", weight="1/Σn",
+        ),
+        Aggregation(
+            "constant", constant, "the sum, divided by the max length.", "arXiv:2503.20783",
+            verl="seq-mean-token-sum-norm", sum="1/(N·{longest}) Σᵢ Σₜ", weight="1/(N·{longest})",
+        ),
+        Aggregation(
+            "seq_mean_token_sum", seq_mean_token_sum, "an answer counts with all its tokens.",
+            verl="seq-mean-token-sum", sum="1/N Σᵢ Σₜ", weight="1/N",
+        ),
+    )
+}  # fmt: skip
+
+
+def token_weights(xp: Any, name: str, mask: Any, counted: Any, longest: int) -> Any:
+    """The weight of every token's loss under the aggregation `name`, [N, L]; `longest` is max_completion_length."""
+    known = {"mask": mask, "counted": counted, "max_completion_length": longest}
+    return called(AGGREGATIONS[name].compute, xp, known, None)

@@ -1,0 +1,88 @@
+"""What a completion's return is compared with. A row at the end for each.
+
+Of N completions: `outcomes` [N] their summed rewards, `group` [N] the number of each one's prompt, `lengths` [N].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlplay.algorithms.choice import Choice
+from rlplay.algorithms.statistics import count, group_mean, weighted_mean
+
+
+def none(xp: Any, outcomes: Any) -> Any:
+    """0."""
+    return xp.zeros_like(outcomes)
+
+
+def batch_mean(xp: Any, outcomes: Any, group: Any) -> Any:
+    """The mean outcome of the batch for every completion."""
+    return group_mean(xp, outcomes, xp.zeros_like(group))
+
+
+def mean_of_group(xp: Any, outcomes: Any, group: Any) -> Any:
+    """The mean outcome of a completion's group, itself included (Shao et al. 2024, arXiv:2402.03300)."""
+    return group_mean(xp, outcomes, group)
+
+
+def leave_one_out(xp: Any, outcomes: Any, group: Any) -> Any:
+    """The mean outcome of a completion's siblings, (ΣR − R_i)/(n − 1); its own outcome if it has none.
+
+    Ahmadian et al. 2024, arXiv:2402.14740.
+    """
+    mean = group_mean(xp, outcomes, group)
+    siblings = xp.sum_by(xp.ones_like(outcomes), group, count(group))[group] - 1
+    return mean + (mean - outcomes) / xp.clip(siblings, low=1)
+
+
+def length_weighted(xp: Any, outcomes: Any, lengths: Any, group: Any) -> Any:
+    """Σ n_i R_i / Σ n_i over a completion's group (OPO, arXiv:2505.23585)."""
+    return weighted_mean(xp, outcomes, lengths * xp.ones_like(outcomes), group, count(group))[group]
+
+
+def greedy(xp: Any, greedy_rewards: Any) -> Any:  # noqa: ARG001
+    """The reward of the likeliest completion of the same prompt (ReMax, arXiv:2310.10505)."""
+    return greedy_rewards
+
+
+def value(xp: Any, values: Any) -> Any:  # noqa: ARG001
+    """The value head's prediction before every token, [N, L]."""
+    return values
+
+
+@dataclass(frozen=True)
+class Baseline(Choice):
+    """A baseline and its equation; whether it compares `siblings`, and so takes several answers to a prompt."""
+
+    equation: str = ""
+    siblings: bool = False
+
+
+BASELINES: dict[str, Baseline] = {
+    row.name: row
+    for row in (
+        Baseline("none", none, "nothing.", equation="0"),
+        Baseline("batch_mean", batch_mean, "the mean of all answers.", equation="mean reward of the batch"),
+        Baseline(
+            "group_mean", mean_of_group, "of the prompt's answers.", "arXiv:2402.03300", verl="grpo",
+            equation="mean reward of the group", siblings=True,
+        ),
+        Baseline(
+            "leave_one_out", leave_one_out, "of the prompt's other answers.", "arXiv:2402.14740", verl="rloo",
+            equation="mean reward of the others in the group", siblings=True,
+        ),
+        Baseline(
+            "length_weighted", length_weighted, "the group's mean, weighted by length.", "arXiv:2505.23585",
+            verl="opo", equation="Σ n·reward / Σ n over the group", siblings=True,
+        ),
+        Baseline(
+            "greedy", greedy, "the likeliest answer.", "arXiv:2310.10505", verl="remax",
+            equation="reward of the likeliest answer",
+        ),
+        Baseline(
+            "value", value, "what the value head expects.", verl="gae", equation="V, what the value head expected"
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,37 @@
+"""From the stream of token rewards to an advantage for every token, as the settings' choices combine it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlplay.algorithms.baselines import BASELINES
+from rlplay.algorithms.choice import called
+from rlplay.algorithms.returns import RETURNS
+from rlplay.algorithms.scales import SCALES
+from rlplay.algorithms.settings import Settings
+
+
+def advantages(
+    xp: Any, stream: Any, group: Any, mask: Any, settings: Settings,
+    values: Any = None, greedy: Any = None, step_ends: Any = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Returns, baseline and advantages, each [N, L], 0 outside the mask.
+
+    `stream` [N, L] are the token rewards, `group` [N] the number of each completion's prompt, `values` [N, L] the value
+    head's predictions or the sampled values of the reasoning steps that end at `step_ends`, `greedy` [N] the reward of
+    the likeliest completion of the same prompt.
+    """
+    outcomes = (stream * mask).sum(-1)
+    known = {
+        "outcomes": outcomes, "group": group, "lengths": mask.sum(-1), "values": values, "greedy_rewards": greedy,
+        "token_rewards": stream, "mask": mask, "step_ends": step_ends,
+    }  # fmt: skip
+    given = RETURNS[settings.returns]
+    # What is sampled from a state, as VinePPO does, is its value as much as what a value head predicts.
+    compared = BASELINES["value" if settings.returns == "vine" else settings.baseline]
+    baseline = called(compared.compute, xp, known, settings)
+    baseline = (baseline if len(baseline.shape) > 1 else baseline[:, None]) * mask
+    found = called(given.compute, xp, known, settings)
+    returns, raw = (found + baseline, found) if given.relative else (found, found - baseline)
+    scaled = called(SCALES[settings.scale_rewards].compute, xp, known | {"raw": raw}, settings)
+    return returns, baseline, scaled

@@ -1,0 +1,24 @@
+"""Which tokens' surrogates count, where not all do. All arrays [N, L]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def top_entropy(xp: Any, entropy: Any, mask: Any, share: float) -> Any:
+    """The `share` of the sampled tokens at which the policy was most undecided: bool.
+
+    A token counts if its entropy when sampled reaches the (1 − share) quantile over the mask (Wang et al. 2025,
+    arXiv:2506.01939).
+    """
+    if share >= 1 or not bool(mask.any()):
+        return mask
+    return mask & (entropy >= xp.quantile(entropy[mask], 1 - share))
+
+
+def on_policy(xp: Any, log_ratio: Any, advantages: Any, mask: Any, threshold: float) -> Any:
+    """Where a token may pull: A ≥ 0, or its completion's mean log(old/new) is at most `threshold`: bool.
+
+    Off-policy sequence masking (DeepSeek-V3.2, arXiv:2512.02556).
+    """
+    return (advantages >= 0) | (xp.mean_over(-xp.stop_gradient(log_ratio), mask) <= threshold)

@@ -1,0 +1,132 @@
+"""The user's own choices: `FILE.py:FUNCTION` as a surrogate, or as what makes advantages out of rewards.
+
+Such a function is written as the built-in ones are, over an array namespace, and takes what it needs by name:
+
+    def soft_clip(xp, ratio, advantages, epsilon):
+        \"\"\"A clip without a corner.\"\"\"
+        return -epsilon * xp.tanh((ratio - 1) / epsilon) * advantages
+
+Its file runs only where somebody has named it in this process, by a scenario, an option or a knob: a recorded run that
+names one is shown without it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlplay.algorithms.arrays import NumpyArrays
+from rlplay.algorithms.choice import called, wanted
+from rlplay.algorithms.scales import Scale
+from rlplay.algorithms.surrogates import Surrogate
+from rlplay.spelling import closest
+from rlplay.user_code import OwnError, UserFunction
+
+TOKENS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "log_ratio", "mask")
+"""What a surrogate may take, each [N, L]; besides settings."""
+COMPLETIONS = ("outcomes", "group", "lengths", "returns", "baseline", "raw", "values", "token_rewards", "mask")
+"""What an advantage may take: `outcomes`, `group` and `lengths` [N], the others [N, L]; besides settings."""
+
+_named: dict[str, UserFunction] = {}
+_rows: dict[tuple[str, Callable[..., Any]], Any] = {}
+
+
+def is_own(name: str) -> bool:
+    """Whether `name` means a function of the user's own: `FILE.py:FUNCTION`."""
+    return ".py:" in name
+
+
+def admit(setting: str, name: str, settings: Any) -> None:
+    """Let the function `name` be used for a setting from now on, tried on a few numbers first.
+
+    Raises OwnError, one line with the file, the line and what to do.
+    """
+    file, _, function = name.rpartition(":")
+    if not Path(file).is_file():
+        raise OwnError(f"{setting}={name}: there is no file {file}")
+    source = Path(file).read_bytes()
+    if any(library == "torch" for library in _imported(source, file)):
+        raise OwnError(f"{file} imports torch; write the function with xp, so that the screen can evaluate it too")
+    _named.setdefault(name, UserFunction(Path(file), function))
+    row = choice(setting, name)
+    _check_names(file, row.compute, TOKENS if setting == "surrogate" else COMPLETIONS, settings)
+    tried = called(row.compute, NumpyArrays, _trial(), settings)
+    if np.broadcast_shapes(np.shape(tried), (2, 3)) != (2, 3):
+        raise OwnError(f"{file}: {function} gives an array of shape {list(np.shape(tried))} for tokens of [2, 3]")
+
+
+def choice(setting: str, name: str) -> Any:
+    """The row of an admitted function as its file defines it now; one that computes nothing of another."""
+    function = _named.get(name)
+    if function is None:
+        return _row(setting, name, None, f"the function {name}, which this recording does not run")
+    current = function.current()
+    key = name, current
+    if key not in _rows:
+        _rows[key] = _row(
+            setting, name, _guarded(function, current), (inspect.getdoc(current) or "").partition("\n")[0]
+        )
+    return _rows[key]
+
+
+def _row(setting: str, name: str, compute: Callable[..., Any] | None, about: str) -> Any:
+    if setting == "surrogate":
+        return Surrogate(name, compute, about, clipped=_flat)
+    return Scale(name, compute, about, equation=about)
+
+
+def _flat(_settings: Any, state: int) -> tuple[str, str]:
+    """What is said of a token at which the function's gradient is 0."""
+    head = f"{'▲' if state > 0 else '▼'} clipped: S does not change with ℓ here, though A is not 0"
+    return head, "Its gradient is 0: moving it further gains nothing"
+
+
+def _guarded(function: UserFunction, current: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(current)
+    def guarded(*given: Any, **more: Any) -> Any:
+        try:
+            return current(*given, **more)
+        except (Exception, SystemExit) as error:
+            raise function.failed(error) from error
+
+    return guarded
+
+
+def _check_names(file: str, compute: Callable[..., Any], quantities: tuple[str, ...], settings: Any) -> None:
+    known = [*quantities, *settings.__struct_fields__]
+    if list(inspect.signature(compute).parameters)[:1] != ["xp"]:
+        raise OwnError(f"{file}: the first argument of {compute.__name__} must be xp, the array namespace")
+    for name in wanted(compute):
+        if name not in known:
+            near = closest(name, known) or f"; it may take {', '.join(quantities)} and settings"
+            raise OwnError(
+                f"{file}: {compute.__name__} takes {name!r}, which is neither a quantity nor a setting{near}"
+            )
+
+
+def _imported(source: bytes, file: str) -> list[str]:
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise OwnError(f"{file}:{error.lineno}: SyntaxError: {error.msg}") from error
+    named = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    named += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return [name.partition(".")[0] for name in named]
+
+
+def _trial() -> dict[str, Any]:
+    """Two answers of three tokens, the last of them padding."""
+    new, old = np.array([[-0.4, -1.2, -0.7], [-2.0, -0.1, -0.7]]), np.array([[-0.5, -1.0, -0.7], [-1.0, -0.3, -0.7]])
+    mask, side = np.array([[True, True, True], [True, True, False]]), np.array([[0.5] * 3, [-0.5] * 3])
+    return {
+        "ratio": np.exp(new - old), "advantages": side, "logprobs": new, "old_logprobs": old, "ref_logprobs": old,
+        "log_ratio": new - old, "mask": mask, "outcomes": np.array([1.0, 0.0]), "group": np.array([0, 0]),
+        "lengths": np.array([3, 2]), "returns": side + 0.5, "baseline": side * 0 + 0.5, "raw": side, "values": side,
+        "token_rewards": side, "epsilon": 0.2, "epsilon_high": 0.2,
+    }  # fmt: skip

@@ -1,0 +1,76 @@
+"""At which level the ratio of the new policy to the one that sampled is taken. A row at the end for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlplay.algorithms.choice import Choice
+from rlplay.algorithms.surrogates import ppo_clip_state
+
+if TYPE_CHECKING:
+    from rlplay.algorithms.settings import Settings
+
+
+def token(xp: Any, log_ratio: Any) -> Any:  # noqa: ARG001
+    """The logarithm of each token's own ratio, [..., L]."""
+    return log_ratio
+
+
+def sequence(xp: Any, log_ratio: Any, mask: Any) -> Any:
+    """That of the completion's geometric mean, [..., 1] (GSPO, arXiv:2507.18071, equation 7)."""
+    return xp.mean_over(log_ratio, mask)
+
+
+def sequence_sum(xp: Any, log_ratio: Any, mask: Any) -> Any:
+    """That of the whole completion, [..., 1] (RLOO, arXiv:2402.14740)."""
+    return xp.sum_over(log_ratio, mask)
+
+
+def geometric(xp: Any, log_ratio: Any, mask: Any, advantages: Any, epsilon: float, epsilon_high: float) -> Any:
+    """That of the geometric mean of ratios clipped where they go with the advantage, [..., 1].
+
+    GMPO (arXiv:2507.20673, equation 4).
+    """
+    bounded = xp.where(advantages > 0, xp.clip(log_ratio, high=epsilon_high), xp.clip(log_ratio, low=-epsilon))
+    return xp.mean_over(xp.let("d", bounded), mask)
+
+
+def geometric_clip_state(xp: Any, log_ratio: Any, advantages: Any, epsilon: float, epsilon_high: float) -> Any:
+    """Where a token's log-ratio has reached its bound within the mean, as `ppo_clip_state`."""
+    return ppo_clip_state(xp, log_ratio + 1, advantages, epsilon, epsilon_high, None)
+
+
+def _geometric_clipped(s: Settings, state: int) -> tuple[str, str]:
+    low, high = s.clip_range
+    own = f"A > 0 and ℓ − ℓ_old > {high:g}" if state > 0 else f"A < 0 and ℓ − ℓ_old < −{low:g}"
+    return (
+        f"{'▲' if state > 0 else '▼'} bounded: {own}",
+        "In the answer's ratio it counts with the bound, a constant: moving it further gains nothing",
+    )
+
+
+@dataclass(frozen=True)
+class Level(Choice):
+    """A level; where it bounds tokens itself, `gradient_zero` and `clipped` are as in `surrogates.Surrogate`."""
+
+    gradient_zero: Callable[..., Any] | None = None
+    clipped: Callable[[Settings, int], tuple[str, str]] | None = None
+
+
+LEVELS: dict[str, Level] = {
+    row.name: row
+    for row in (
+        Level("token", token, "each token.", trl="token"),
+        Level(
+            "sequence", sequence, "the answer, as the geometric mean of its tokens (GSPO).", "arXiv:2507.18071",
+            trl="sequence", verl="gspo",
+        ),
+        Level("sequence_sum", sequence_sum, "the answer, as their product (RLOO).", "arXiv:2402.14740"),
+        Level(
+            "geometric", geometric, "as the geometric mean, each token clipped first (GMPO).", "arXiv:2507.20673",
+            verl="geo_mean", gradient_zero=geometric_clip_state, clipped=_geometric_clipped,
+        ),
+    )
+}  # fmt: skip

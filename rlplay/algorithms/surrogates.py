@@ -1,0 +1,163 @@
+"""The surrogates: the objective of one token as a loss, whose aggregate is minimised. A row at the end for each.
+
+A function's arguments are quantities of the tokens [..., L], by name: `ratio` the importance weight w at the level of
+the settings, `advantages` A, `logprobs` ℓ under the policy that is trained, `old_logprobs` under the one that sampled,
+`ref_logprobs` under the reference, `log_ratio` ℓ − ℓ_old, `mask`; and settings. See `arrays.py` for `xp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rlplay.algorithms.choice import Choice
+
+if TYPE_CHECKING:
+    from rlplay.algorithms.settings import Settings
+
+_SMALLEST, _LARGEST = -18.420680743952367, 20.0
+"""log 1e-8 and 20, between which VESPO holds log W as TRL does."""
+
+
+def logp(xp: Any, logprobs: Any, advantages: Any) -> Any:  # noqa: ARG001
+    """The plain policy gradient (Williams 1992)."""
+    return -advantages * logprobs
+
+
+def ratio(xp: Any, ratio: Any, advantages: Any) -> Any:  # noqa: ARG001
+    """Without a bound (Kakade and Langford 2002; PPO with a KL penalty, arXiv:1707.06347, equation 8)."""
+    return -ratio * advantages
+
+
+def ppo(xp: Any, ratio: Any, advantages: Any, epsilon: float, epsilon_high: float, delta: float | None) -> Any:
+    """PPO-clip (Schulman et al. 2017, arXiv:1707.06347, equation 7).
+
+    `delta` bounds the first w too, which matters where A < 0 (dual clip, Ye et al. 2020, arXiv:1912.09729;
+    TRL's `delta`, verl's `clip_ratio_c`).
+    """
+    clipped = xp.clip(ratio, 1 - epsilon, 1 + epsilon_high)
+    return -xp.minimum(xp.clip(ratio, high=delta) * advantages, clipped * advantages)
+
+
+def ppo_clip_state(
+    xp: Any, ratio: Any, advantages: Any, epsilon: float, epsilon_high: float, delta: float | None
+) -> Any:
+    """Where `ppo` has gradient exactly 0: +1 (A > 0, w > 1 + ε_high), −1 (A < 0, w < 1 − ε), +2 (A < 0, w > δ)."""
+    high = (advantages > 0) & (ratio > 1 + epsilon_high)
+    low = (advantages < 0) & (ratio < 1 - epsilon)
+    state = xp.where(high, 1.0, xp.where(low, -1.0, 0.0))
+    return state if delta is None else xp.where((advantages < 0) & (ratio > delta), 2.0, state)
+
+
+def cispo(xp: Any, logprobs: Any, ratio: Any, advantages: Any, epsilon_high: float) -> Any:
+    """The weight is bounded, the gradient never lost (MiniMax 2025, arXiv:2506.13585)."""
+    return -xp.stop_gradient(xp.clip(ratio, high=epsilon_high)) * advantages * logprobs
+
+
+def sapo(xp: Any, ratio: Any, advantages: Any, sapo_temperature_pos: float, sapo_temperature_neg: float) -> Any:
+    """A soft clip, whose temperature goes by the sign of A (Gao et al. 2025, arXiv:2511.20347)."""
+    tau = xp.let("τ", xp.where(advantages > 0, sapo_temperature_pos, sapo_temperature_neg))
+    return -4 / tau * xp.sigmoid(tau * (ratio - 1)) * advantages
+
+
+def vespo(
+    xp: Any, logprobs: Any, log_ratio: Any, mask: Any, advantages: Any,
+    vespo_k_pos: float, vespo_k_neg: float, vespo_lambda_pos: float, vespo_lambda_neg: float,
+) -> Any:  # fmt: skip
+    """A weight of the whole answer's ratio W that falls to 0 for small and large W (arXiv:2602.10693).
+
+    As in TRL, token log-ratios are bounded to ±20 and log W to [log 1e-8, 20].
+    """
+    total = xp.sum_over(xp.clip(log_ratio, -20.0, 20.0), mask)
+    log_w = xp.let("log W", xp.clip(total, _SMALLEST, _LARGEST))
+    k = xp.let("k", xp.where(advantages >= 0, vespo_k_pos, vespo_k_neg))
+    decay = xp.let("λ", xp.where(advantages >= 0, vespo_lambda_pos, vespo_lambda_neg))
+    phi = xp.let("φ", xp.exp(decay + k * log_w - decay * xp.exp(log_w)))
+    return -xp.stop_gradient(phi) * advantages * logprobs
+
+
+def _ppo_bound(s: Settings, state: int) -> tuple[str, str, str]:
+    """Of a clipped token: the sign and condition, whether it is more or less likely than the bound, and the bound."""
+    low, high = s.clip_range
+    return {
+        1: (f"▲ clipped: A > 0 and w > {1 + high:g}", "more", f"{1 + high:g}"),
+        -1: (f"▼ clipped: A < 0 and w < {1 - low:g}", "less", f"{1 - low:g}"),
+        2: (f"▲ clipped: A < 0 and w > δ = {s.delta or 0:g}", "more", f"{s.delta or 0:g}"),
+    }[state]
+
+
+def _ppo_clipped(s: Settings, state: int) -> tuple[str, str]:
+    head, moved, bound = _ppo_bound(s, state)
+    whose = "It is" if s.importance_sampling_level == "token" else "Its answer, by w, is"
+    return head, (
+        f"{whose} already {moved} than {bound} times as likely as when it was sampled. There min takes {bound}·A, a "
+        "constant: moving it further gains nothing"
+    )
+
+
+def _ppo_unclipped(s: Settings, advantage: float, w: float) -> list[str]:
+    low, high = s.clip_range
+    if not 1 - low <= w <= 1 + high:
+        return ["outside the band on the harmless side: it still pulls"] if advantage else []
+    always = "; with one optimizer step per batch w is always 1" if s.num_iterations * s.num_minibatches == 1 else ""
+    return [f"not clipped: w is inside {1 - low:g} … {1 + high:g}{always}"]
+
+
+def _cispo_unclipped(s: Settings, advantage: float, w: float) -> list[str]:
+    cap = s.clip_range[1]
+    return [f"w is above the cap: it pulls with the weight {cap:g}, not {w:.2f}"] if advantage and w > cap else []
+
+
+@dataclass(frozen=True)
+class Surrogate(Choice):
+    """A surrogate. `gradient_zero` computes where a bound takes its gradient away, as `ppo_clip_state` does.
+
+    `clipped` says of such a token, by settings and state, which bound it has reached and what that means; `unclipped`
+    what else is worth saying of a token with an advantage and a ratio. `instead` says of a surrogate without a bound
+    what it has in its place. `fused` are TRL's `loss_type`s by aggregation.
+    """
+
+    gradient_zero: Callable[..., Any] | None = None
+    clipped: Callable[[Settings, int], tuple[str, str]] | None = None
+    unclipped: Callable[[Settings, float, float], list[str]] = lambda _settings, _advantage, _w: []
+    instead: str = ""
+    fused: Mapping[str, str] = field(default_factory=dict)
+
+
+SURROGATES: dict[str, Surrogate] = {
+    row.name: row
+    for row in (
+        Surrogate(
+            "logp", logp, "plain policy gradient.", "Williams 1992, doi:10.1007/BF00992696", verl="gpg",
+            instead="the plain policy gradient (surrogate=logp) has no ratio to clip",
+        ),
+        Surrogate(
+            "ratio", ratio, "importance-weighted.", "Kakade and Langford 2002",
+            instead="surrogate=ratio uses the ratio unclipped, however large",
+        ),
+        Surrogate(
+            "ppo", ppo, "clipped once it has moved far enough.", "arXiv:1707.06347", verl="vanilla",
+            gradient_zero=ppo_clip_state, clipped=_ppo_clipped, unclipped=_ppo_unclipped,
+            fused={"seq_mean_token_mean": "grpo", "constant": "dr_grpo", "seq_mean_token_sum": "luspo"},
+        ),
+        Surrogate(
+            "trpo", ratio, "the same as ratio, within a KL limit.", "arXiv:1502.05477",
+            instead="surrogate=trpo limits the update by max_kl, not by a clip",
+        ),
+        Surrogate(
+            "cispo", cispo, "log-probability, weighted by the capped ratio.", "arXiv:2506.13585", verl="cispo",
+            unclipped=_cispo_unclipped, fused={"token_mean": "cispo"},
+            instead="surrogate=cispo caps a token's weight, but the token still pulls",
+        ),
+        Surrogate(
+            "sapo", sapo, "a soft clip.", "arXiv:2511.20347", verl="sapo", fused={"seq_mean_token_mean": "sapo"},
+            instead="surrogate=sapo damps the pull gradually",
+        ),
+        Surrogate(
+            "vespo", vespo, "log-probability, weighted by the answer's ratio.", "arXiv:2602.10693",
+            fused={"token_mean": "vespo"},
+            instead="surrogate=vespo weights answers by a smooth function of their ratio",
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,86 @@
+"""Functions from the user's own Python files, read again when they change, and mistakes in them in one line."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import types
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rlplay.trace.text import visible
+
+
+class OwnError(ValueError):
+    """Something of the user's own that cannot be used: one line with the file, the place and what to do."""
+
+
+class UserFunction:
+    """A user's function, as its file on disk defines it now: a mistake can be mended while the run waits.
+
+    Raises OwnError, one line, if the file cannot be run or has no such function.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+        self._seen: tuple[int, int] | None = None
+        self._current: Callable[..., Any] | None = None
+
+    def current(self) -> Callable[..., Any]:
+        """The function, read again if its file has changed since."""
+        try:
+            found = self.path.stat()
+        except OSError as error:  # an editor may be replacing it
+            if self._current is None:
+                raise OwnError(f"{self.path}: {error.strerror}") from None
+            return self._current
+        stamp = (found.st_mtime_ns, found.st_size)
+        if self._current is None or stamp != self._seen:
+            self._current = _function(self.path, self.name)
+            self._seen = stamp
+        return self._current
+
+    def failed(self, error: BaseException) -> OwnError:
+        """What the function raised, as one line with the user's line."""
+        return OwnError(blame(self.path, error))
+
+
+def _function(path: Path, name: str) -> Callable[..., Any]:
+    module = _module(path)
+    function = getattr(module, name, None)
+    if not callable(function):
+        defined = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise OwnError(f"{path}: no function {name!r}; it has {', '.join(defined) or 'none'}")
+    found: Callable[..., Any] = function
+    return found
+
+
+def _module(path: Path) -> types.ModuleType:
+    """The user's file, run anew; what a file beside it defines can be imported by it, also later, when called."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # last, so that no file there stands in for a library
+    module = types.ModuleType(f"rlplay_user_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}")
+    module.__file__ = str(path)
+    # Dataclasses and pickle look their module up here.
+    sys.modules[module.__name__] = module
+    try:
+        # Not by importlib: its cache takes two versions of one second and one length for the same.
+        exec(compile(path.read_bytes(), path, "exec"), vars(module))
+    except SyntaxError as error:
+        place = path if error.filename is None else error.filename
+        raise OwnError(f"{place}:{error.lineno}: SyntaxError: {error.msg}") from error
+    except (Exception, SystemExit) as error:  # a script that ends itself must not end the run
+        raise OwnError(blame(path, error)) from error
+    return module
+
+
+def blame(path: Path, error: BaseException) -> str:
+    """`FILE:LINE: Kind: message`, the line being the last one of the user's file that was running."""
+    user = path.resolve()
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == user]
+    place = f"{path}:{lines[-1]}" if lines else str(path)
+    return f"{place}: {type(error).__name__}: {visible(' '.join(str(error).split()))}"
