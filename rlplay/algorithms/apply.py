@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.named import preset
 from rlplay.algorithms.settings import Settings, check
-from rlplay.spelling import similar
 
 
 def apply(settings: Settings, name: str, value: Any) -> Settings:
@@ -26,15 +25,8 @@ def apply(settings: Settings, name: str, value: Any) -> Settings:
         return msgspec.structs.replace(settings, surrogate=value, kl_placement="none")
     if name != "algorithm":
         return msgspec.structs.replace(settings, **{name: value})
-    if value not in PRESETS:
-        raise ValueError(unknown_algorithm(value))
-    return msgspec.structs.replace(settings, algorithm=value, **PRESETS[value].axes)
-
-
-def unknown_algorithm(name: str) -> str:
-    """What to say of an algorithm that there is not: the nearest ones, and where all are listed."""
-    one, other, third = similar(name, list(PRESETS))
-    return f"unknown algorithm {name!r}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"
+    axes = {setting: check(setting, word) for setting, word in preset(value).axes.items()}
+    return msgspec.structs.replace(settings, algorithm=value, **axes)
 
 
 def resolve(given: dict[str, Any]) -> Settings:

@@ -6,9 +6,8 @@ from typing import Any
 
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import called
-from rlplay.algorithms.returns import RETURNS
-from rlplay.algorithms.scales import SCALES
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.own import is_own
+from rlplay.algorithms.settings import Settings, row
 
 
 def advantages(
@@ -26,12 +25,15 @@ def advantages(
         "outcomes": outcomes, "group": group, "lengths": mask.sum(-1), "values": values, "greedy_rewards": greedy,
         "token_rewards": stream, "mask": mask, "step_ends": step_ends,
     }  # fmt: skip
-    given = RETURNS[settings.returns]
+    given = row(settings, "returns")
     # What is sampled from a state, as VinePPO does, is its value as much as what a value head predicts.
     compared = BASELINES["value" if settings.returns == "vine" else settings.baseline]
     baseline = called(compared.compute, xp, known, settings)
     baseline = (baseline if len(baseline.shape) > 1 else baseline[:, None]) * mask
     found = called(given.compute, xp, known, settings)
     returns, raw = (found + baseline, found) if given.relative else (found, found - baseline)
-    scaled = called(SCALES[settings.scale_rewards].compute, xp, known | {"raw": raw}, settings)
+    known |= {"raw": raw, "returns": returns, "baseline": baseline}
+    scaled = called(row(settings, "scale_rewards").compute, xp, known, settings)
+    if is_own(settings.scale_rewards):
+        scaled = xp.where(mask, scaled + xp.zeros_like(raw), xp.zeros_like(raw))
     return returns, baseline, scaled

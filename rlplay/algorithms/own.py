@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,18 @@ def is_own(name: str) -> bool:
     return ".py:" in name
 
 
+def located(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """`settings` with the files that they name made absolute; relative ones count from `folder`."""
+    return {
+        name: str(folder.absolute() / value) if isinstance(value, str) and _names_file(name, value) else value
+        for name, value in settings.items()
+    }
+
+
+def _names_file(setting: str, value: str) -> bool:
+    return is_own(value) if setting != "algorithm" else value.endswith((".yaml", ".yml"))
+
+
 def admit(setting: str, name: str, settings: Any) -> None:
     """Let the function `name` be used for a setting from now on, tried on a few numbers first.
 
@@ -57,8 +69,22 @@ def admit(setting: str, name: str, settings: Any) -> None:
     row = choice(setting, name)
     _check_names(file, row.compute, TOKENS if setting == "surrogate" else COMPLETIONS, settings)
     tried = called(row.compute, NumpyArrays, _trial(), settings)
-    if np.broadcast_shapes(np.shape(tried), (2, 3)) != (2, 3):
+    if not _fits(np.shape(tried)):
         raise OwnError(f"{file}: {function} gives an array of shape {list(np.shape(tried))} for tokens of [2, 3]")
+
+
+def admit_again(settings: Mapping[str, Any]) -> None:
+    """Let the functions that a live run's engine trains with be read here too, whatever state their files are in."""
+    for name in ("surrogate", "scale_rewards"):
+        value = settings.get(name)
+        if isinstance(value, str) and is_own(value) and value not in _named:
+            file, _, function = value.rpartition(":")
+            _named[value] = UserFunction(Path(file), function)
+
+
+def _fits(shape: tuple[int, ...]) -> bool:
+    """Whether an array can be laid over the two answers of three tokens that a function is tried on."""
+    return len(shape) <= 2 and all(size in (1, wanted) for size, wanted in zip(shape[::-1], (3, 2), strict=False))
 
 
 def choice(setting: str, name: str) -> Any:

@@ -71,6 +71,11 @@ class Term:
     def __neg__(self) -> Term:
         return _product(-1.0, self)
 
+    def __getitem__(self, index: Any) -> Term:
+        if index != (slice(None), None):
+            raise TypeError("of an array's places only [:, None] can be written in an equation")
+        return self
+
     def __gt__(self, other: Any) -> Term:
         return _made("compare", lambda x, y: x > y, self, other, text=">")
 

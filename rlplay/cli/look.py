@@ -61,10 +61,10 @@ def show(scenario: str) -> None:
 
 
 def _algorithm(settings: dict[str, Any]) -> str:
-    from rlplay.algorithms.catalogue import PRESETS
+    from rlplay.algorithms.named import preset
 
-    preset = PRESETS[settings.get("algorithm", "grpo")]
-    return f"{preset.title} ({preset.paper})" if preset.paper else preset.title
+    named = preset(settings.get("algorithm", "grpo"))
+    return f"{named.title} ({named.paper})" if named.paper else named.title
 
 
 def _settings(settings: dict[str, Any]) -> None:
@@ -194,11 +194,11 @@ def algorithms(name: str | None) -> None:
 
 def _written_out(name: str) -> Iterator[str]:
     from rlplay.algorithms.apply import resolve
-    from rlplay.algorithms.catalogue import PRESETS
+    from rlplay.algorithms.elsewhere import trainer, verl
     from rlplay.algorithms.equations import difference, equation, terms
-    from rlplay.algorithms.trl_names import trainer
+    from rlplay.algorithms.named import preset as named
 
-    settings, preset = resolve({"algorithm": name}), PRESETS[name]
+    settings, preset = resolve({"algorithm": name}), named(name)
     yield f"{preset.title}   {preset.paper}"
     yield preset.changes
     if preset.differs:
@@ -208,8 +208,10 @@ def _written_out(name: str) -> Iterator[str]:
         yield f"  {equation(left, right)}"
     if called := trainer(settings):
         yield f"\nTRL: {called}"
+    if called := verl(settings):
+        yield f"verl: {called}"
     if preset.after is not None:
-        yield f"\nAgainst {PRESETS[preset.after].title}:"
+        yield f"\nAgainst {named(preset.after).title}:"
         for left, old, new in difference(resolve({"algorithm": preset.after}), settings):
             yield from (f"{sign} {equation(left, right)}" for sign, right in (("-", old), ("+", new)) if right)
 

@@ -50,6 +50,12 @@ _CHANGES = (
         "--reward", type=PATH, metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."
     ),
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
+    click.option(
+        "--surrogate", metavar="FILE.py:FUNCTION", help="Your own surrogate, or the name of one: ppo, cispo, …"
+    ),
+    click.option(
+        "--advantage", metavar="FILE.py:FUNCTION", help="Your own advantage: what each token gets of the rewards."
+    ),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
     click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
     _DEVICE,

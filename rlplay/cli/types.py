@@ -55,16 +55,17 @@ class ScenarioName(_Listed):
 
 
 class AlgorithmName(_Listed):
-    """An algorithm's name, completed by the shell."""
+    """An algorithm's name, completed by the shell, or a file that describes one."""
 
     name = "name"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from rlplay.algorithms.apply import unknown_algorithm
-        from rlplay.algorithms.catalogue import PRESETS
+        from rlplay.algorithms.named import preset
 
-        if value not in PRESETS:
-            self.fail(unknown_algorithm(value), param, ctx)
+        try:
+            preset(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
         return value
 
     def names(self) -> Iterable[str]:

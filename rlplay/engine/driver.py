@@ -31,6 +31,7 @@ from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
+from rlplay.engine.state import Halt
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
 from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Recall, Until
@@ -53,6 +54,7 @@ from rlplay.trace.records import (
     Stepped,
 )
 from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.user_code import OwnError
 
 _LOOK_EVERY = 0.1
 """Seconds between looks at completions that are being sampled, unless stepping by token."""
@@ -114,8 +116,10 @@ class Driver:
         while count > 0:
             try:
                 moment = self._next()
-            except BaseException:
+            except BaseException as error:
                 self._go_to(self._done)
+                if isinstance(error, OwnError):
+                    raise Halt(f"{error}; mend it, then go on") from error
                 raise
             self._tell(moment, closely=until == "token")
             if self._ends(moment, until):

@@ -11,8 +11,9 @@ import msgspec
 import yaml
 
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.named import preset
+from rlplay.algorithms.own import located
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.course import course_of, stage_problems
 from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
@@ -79,6 +80,9 @@ def read(path: Path) -> Scenario:
         raise ScenarioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(node, yaml.MappingNode):
         raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
+    for part in (content, *_list_of(content.get("stages"))):
+        if isinstance(part, dict) and isinstance(part.get("settings"), dict):
+            part["settings"] = located(part["settings"], path.parent)
     for place, problem in _problems(node, content):
         raise ScenarioError(f"{path}:{place}: {problem}")
     script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
@@ -103,6 +107,8 @@ def with_changes(
     dataset_config: str | None = None,
     dataset_train_split: str | None = None,
     reward: Sequence[str] = (),
+    surrogate: str | None = None,
+    advantage: str | None = None,
 ) -> Scenario:
     """`scenario` with what the command line says. Raises ScenarioError.
 
@@ -110,8 +116,10 @@ def with_changes(
     weights of the task's rewards; an algorithm, all that tells algorithms apart; another model, what `OTHER_MODEL`
     lists. What `sets` say wins over all of these. Paths become absolute, so that a run can be resumed from anywhere.
     """
-    given_sets = dict(map(_setting, sets))
-    algorithm = given_sets.get("algorithm", algorithm)
+    options = {"algorithm": algorithm, "surrogate": surrogate, "scale_rewards": advantage}
+    given = {name: value for name, value in options.items() if value is not None}
+    given_sets = located(given | dict(map(_setting, sets)), Path.cwd())
+    algorithm = given_sets.get("algorithm")
     if algorithm is not None and scenario.stages:
         raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
     other = model is not None and model != scenario.model
@@ -158,7 +166,10 @@ def _changed(
     if weights and REWARD_MODEL in weights:
         kept["reward_weights"] = {REWARD_MODEL: weights[REWARD_MODEL]}
     if algorithm is not None:
-        axes = PRESETS[algorithm].axes if algorithm in PRESETS else {}
+        try:
+            axes = preset(algorithm).axes
+        except ValueError as error:
+            raise ScenarioError(str(error)) from None
         kept = {name: value for name, value in kept.items() if name not in axes} | {"algorithm": algorithm}
     if other_model:
         kept |= {name: value for name, value in OTHER_MODEL.items() if name in kept}
@@ -243,6 +254,10 @@ def _bad_settings(settings: dict[str, Any]) -> str | None:
 def _line_naming(node: yaml.MappingNode, problem: str, default: int) -> int:
     lines = [key.start_mark.line + 1 for key, _ in node.value if str(key.value) in problem.partition(";")[0]]
     return lines[0] if lines else default
+
+
+def _list_of(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _settings_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:

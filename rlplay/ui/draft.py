@@ -62,7 +62,7 @@ class Draft:
         """Take the setting back to what holds now; for the algorithm, with all its axes."""
         names = {name}
         if name == "algorithm":
-            names |= {*PRESETS[self._original.algorithm].axes, *PRESETS[self._settings.algorithm].axes}
+            names |= {*PRESETS["grpo"].axes}  # every algorithm sets the same ones
         held = {each: self.original(each) for each in names}
         self._settings = msgspec.structs.replace(self._settings, **held)
 
@@ -70,6 +70,7 @@ class Draft:
         """One step up or down: the next word of a choice, a step of a number, a factor on a logarithmic one."""
         words = tuple(PRESETS) if name == "algorithm" else choices(name)
         if words:
+            words += (self.value(name),) if self.value(name) not in words else ()
             self.put(name, words[(words.index(self.value(name)) + direction) % len(words)])
         elif isinstance(self.value(name), bool):
             self.put(name, not self.value(name))

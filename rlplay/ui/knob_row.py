@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from textual.content import Content
 
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import Knob
+from rlplay.algorithms.named import SUFFIXES, title
+from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import choices, shown
+from rlplay.trace.text import visible
 from rlplay.ui.draft import Draft
 from rlplay.ui.picture import number
 
@@ -18,21 +23,27 @@ def row(draft: Draft, knob: Knob, width: int) -> Content:
     """A line of `width` cells; of many choices it holds those that fit and counts the rest."""
     changed, idle = draft.changed(knob.name), draft.idle(knob.name)
     ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
-    was = f"was {shown(draft.original(knob.name))}   " if changed else ""
+    was = f"was {_brief(shown(draft.original(knob.name)))}   " if changed else ""
     aside = "no effect" if idle else allowed(draft, knob, width - _TITLE - _VALUE - len(was))
     return Content.assemble(
         ("● " if changed else "  ", "$accent"),
         (f"{knob.title:<{_TITLE - 2}}", "$text-muted" if idle else ""),
-        (f"{shown(draft.value(knob.name)):<{_VALUE - 1}} ", ink),
+        (f"{_brief(shown(draft.value(knob.name))):<{_VALUE - 1}} ", ink),
         (was + aside, "$text-muted"),
     )
+
+
+def _brief(value: str) -> str:
+    """A value, of a file of the user's own its name."""
+    return visible(Path(value).name if is_own(value) or value.endswith(SUFFIXES) else value)
 
 
 def allowed(draft: Draft, knob: Knob, room: int) -> str:
     """What it can be, in `room` cells: words, a range; of the many algorithms the chosen one's title."""
     if knob.name == "algorithm":
         chosen = draft.value("algorithm")
-        return f"{PRESETS[chosen].title}, {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}"
+        place = f", {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}" if chosen in PRESETS else ""
+        return f"{title(chosen)}{place}"
     if isinstance(draft.value(knob.name), bool):
         return "on | off"
     if words := choices(knob.name):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.elsewhere import trainer_of
+from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
-from rlplay.algorithms.trl_names import trainer_of
 from rlplay.export.trl.answers import answer_fields
 from rlplay.export.trl.fields import Field, given, literal, note, plain
 from rlplay.export.trl.policy import policy_fields
@@ -30,7 +30,7 @@ def section_lines(stage: Played, origin: Origin, model: str, place: str) -> Iter
     """The lines of a section that trains `model` and saves it at `place`, both expressions of the script."""
     kind, _ = trainer_of(stage.settings) or ("", "")
     named = f"Stage {plain(stage.name)}: " if stage.name else ""
-    yield f"# {named}{PRESETS[stage.settings.algorithm].title}"
+    yield f"# {named}{title(stage.settings.algorithm)}"
     yield from map(note, stage.changed)
     yield from _rows(stage)
     if _evaluates(stage, origin):

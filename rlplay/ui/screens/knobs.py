@@ -14,9 +14,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS, Knob, matching
-from rlplay.algorithms.settings import choices, shown
+from rlplay.algorithms.named import preset
+from rlplay.algorithms.own import is_own
+from rlplay.algorithms.settings import OWN, choices, shown
+from rlplay.algorithms.settings import row as chosen_row
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
@@ -373,10 +375,13 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def _effect(self, knob: Knob) -> str:
         """What changing it does; of an algorithm, what it does differently from the one before it."""
+        if knob.name in OWN and is_own(self.draft.value(knob.name)):
+            chosen = chosen_row(self.draft.settings, knob.name)
+            return f"{self.draft.value(knob.name)}: {chosen.about or 'your own'}"
         if knob.name != "algorithm":
             return knob.effect
-        preset = PRESETS[self.draft.value("algorithm")]
-        return f"{preset.title} ({preset.paper}): {preset.explained}"
+        named = preset(self.draft.value("algorithm"))
+        return f"{named.title} ({named.paper}): {named.explained}"
 
 
 def _refuse() -> None:

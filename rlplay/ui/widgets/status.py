@@ -7,7 +7,7 @@ from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
-from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms import named
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui import search
@@ -88,7 +88,7 @@ def _algorithm(session: Session) -> str:
     names = [here] if session.looking is not None or not session.source.live else list(dict.fromkeys((here, after)))
     if shown is None or shown.sampled is None:
         names = [after]
-    return ", next ".join(PRESETS[name].title if name in PRESETS else name for name in names)
+    return ", next ".join(named.title(name) for name in names)
 
 
 def _progress(session: Session) -> list[Part]:

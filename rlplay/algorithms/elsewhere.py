@@ -1,30 +1,10 @@
-"""What TRL calls a combination of settings."""
+"""What TRL and verl call a combination of settings."""
 
 from __future__ import annotations
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.settings import Settings
-
-_LOSS_TYPES = {
-    ("ppo", "seq_mean_token_mean"): "grpo",
-    ("ppo", "constant"): "dr_grpo",
-    ("ppo", "seq_mean_token_sum"): "luspo",
-    ("cispo", "token_mean"): "cispo",
-    ("vespo", "token_mean"): "vespo",
-    ("sapo", "seq_mean_token_mean"): "sapo",
-}
-
-_TRAINERS = {
-    "sigmoid": ("DPOTrainer", "sigmoid"),
-    "hinge": ("DPOTrainer", "hinge"),
-    "ipo": ("DPOTrainer", "ipo"),
-    "robust": ("DPOTrainer", "robust"),
-    "kto": ("KTOTrainer", ""),
-    "simpo": ("CPOTrainer", "simpo"),
-    "cpo": ("CPOTrainer", "sigmoid"),
-    "sft": ("SFTTrainer", ""),
-    "reward": ("RewardTrainer", ""),
-}
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
+from rlplay.algorithms.settings import Settings, row
 
 EXPERIMENTAL = {"CPOTrainer": "trl.experimental.cpo", "GMPOTrainer": "trl.experimental.gmpo"}
 """The modules of trainers that TRL does not export itself."""
@@ -56,7 +36,10 @@ def trainer_of(settings: Settings) -> tuple[str, str] | None:
             return "GMPOTrainer", ""
         return ("RLOOTrainer", "") if _is_rloo(settings) else None
     smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
-    return None if smoothed else _TRAINERS.get(settings.loss_type)
+    if settings.loss_type == "sft":
+        return "SFTTrainer", ""
+    trainer, _, loss = PAIR_LOSSES[settings.loss_type].trl.partition(" ")
+    return (trainer, loss) if trainer and not smoothed else None
 
 
 def _is_rloo(settings: Settings) -> bool:
@@ -74,4 +57,15 @@ def loss_type(settings: Settings) -> str | None:
         return None
     if (settings.surrogate, settings.aggregation) == ("ppo", "token_mean"):
         return "dapo" if settings.num_minibatches == 1 else "bnpo"
-    return _LOSS_TYPES.get((settings.surrogate, settings.aggregation))
+    return row(settings, "surrogate").fused.get(settings.aggregation)  # type: ignore[no-any-return]
+
+
+def verl(settings: Settings) -> str | None:
+    """The settings of verl with this policy loss, as it writes them; None where it has none, or for pairs."""
+    if settings.loss_type != "policy_gradient":
+        return None
+    level, surrogate = row(settings, "importance_sampling_level"), row(settings, "surrogate")
+    mode = level.verl if settings.surrogate in ("ppo", "ratio") and level.verl else surrogate.verl
+    if not mode or (not level.verl and settings.importance_sampling_level != "token"):
+        return None
+    return f"loss_mode={mode}, loss_agg_mode={row(settings, 'aggregation').verl}"

@@ -1,0 +1,70 @@
+"""Algorithms by name: those of the catalogue, and the user's own, each a row in a YAML file.
+
+title: Soft GRPO
+after: grpo
+changes: A clip without a corner.
+settings: {surrogate: soft.py:soft_clip}
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlplay.algorithms.catalogue import PRESETS, Preset
+from rlplay.algorithms.own import located
+from rlplay.algorithms.settings import Settings
+from rlplay.spelling import closest, similar
+from rlplay.user_code import OwnError
+
+SUFFIXES = (".yaml", ".yml")
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    """What the file of an algorithm says: the settings in which it differs from the algorithm `after`."""
+
+    title: str
+    settings: dict[str, Any]
+    after: str = "grpo"
+    changes: str = ""
+    paper: str = "your own"
+
+
+def preset(name: str) -> Preset:
+    """The algorithm called so, or in the file of that name. Raises ValueError, one line, if there is none."""
+    if name in PRESETS:
+        return PRESETS[name]
+    if not name.endswith(SUFFIXES):
+        raise ValueError(unknown_algorithm(name))
+    path = Path(name)
+    try:
+        row = msgspec.yaml.decode(path.read_bytes(), type=_Row)
+    except OSError as error:
+        raise OwnError(f"algorithm {name}: {error.strerror}") from None
+    except msgspec.MsgspecError as error:
+        raise OwnError(
+            f"{name}: {error}; an algorithm has a title, settings and, if you like, after, changes, paper"
+        ) from None
+    if row.after not in PRESETS:
+        raise OwnError(f"{name}: after={row.after}: no such algorithm{closest(row.after, list(PRESETS))}")
+    known = [field for field in Settings.__struct_fields__ if field != "algorithm"]
+    if strange := [field for field in row.settings if field not in known]:
+        raise OwnError(f"{name}: unknown setting {strange[0]!r}{closest(strange[0], known)}")
+    axes = PRESETS[row.after].axes | located(row.settings, path.parent)
+    return Preset(name, row.title, row.paper, row.after, row.changes, axes)
+
+
+def title(name: str) -> str:
+    """What an algorithm is called, also where the file of one's own is gone."""
+    try:
+        return preset(name).title
+    except ValueError:
+        return Path(name).stem
+
+
+def unknown_algorithm(name: str) -> str:
+    """What to say of an algorithm that there is not: the nearest ones, and where all are listed."""
+    one, other, third = similar(name, list(PRESETS))
+    return f"unknown algorithm {name!r}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"

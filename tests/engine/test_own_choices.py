@@ -1,0 +1,176 @@
+"""A surrogate and an advantage of the user's own: trained, drawn, explained, mended while the run waits."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlplay.algorithms import own
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.equations import terms
+from rlplay.algorithms.settings import Settings, check, row
+from rlplay.engine.driver import Driver
+from rlplay.engine.state import Halt
+from rlplay.trace.records import AnyRecord, spans
+from rlplay.trace.update import Update
+from rlplay.ui.facts import Facts
+from rlplay.ui.formula import surrogate
+from rlplay.ui.formula.loss import objective
+from rlplay.ui.formula.parts import settled
+from rlplay.user_code import OwnError
+from tests.engine.conftest import SMALL
+
+Start = Callable[..., tuple[Driver, list[AnyRecord]]]
+SOFT = """
+    def soft_clip(xp, ratio, advantages, epsilon):
+        '''A clip without a corner.'''
+        return -epsilon * xp.tanh((ratio - 1) / epsilon) * advantages
+
+    def hard(xp, ratio, advantages):
+        return -xp.minimum(ratio, 1.01) * advantages
+
+    def doubled(xp, outcomes, group):
+        '''Twice the distance from the mean of the group.'''
+        return 2 * (outcomes - xp.group_mean(outcomes, group))[:, None]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], str]:
+    """Writes my.py; gives what its functions are called by."""
+
+    def write(source: str = SOFT) -> str:
+        (tmp_path / "my.py").write_text(textwrap.dedent(source))
+        return f"{tmp_path / 'my.py'}:"
+
+    return write
+
+
+def trained(start: Start, **given: Any) -> tuple[Update, Settings]:
+    """An update of four optimizer steps, and the settings it was made with."""
+    changed = {"num_iterations": 4, "learning_rate": 2e-2, **given}
+    driver, records = start(**changed)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    update = Update(1)
+    for record in records:
+        if record.update == 1:
+            update.add(record)
+    return update, resolve(SMALL | changed)
+
+
+def test_an_own_surrogate_is_trained_by_its_formula_and_shown_by_it(start: Start, file: Callable[[str], str]) -> None:
+    update, s = trained(start, surrogate=file(SOFT) + "soft_clip")
+    facts, step = Facts(update), update.steps[-1]
+    total = 0.0
+    for token in spans(update.sampled.offsets, step.rows):
+        n = facts.numbers(int(token))
+        by_hand = -s.epsilon * np.tanh((n.ratio - 1) / s.epsilon) * n.advantage
+        slope = -(1 - np.tanh((n.ratio - 1) / s.epsilon) ** 2) * n.advantage * n.ratio
+        assert surrogate.value(s, n) == pytest.approx(by_hand, abs=1e-6)
+        assert n.dloss_dlogp == pytest.approx(n.weight * slope, abs=1e-6)
+        total += n.weight * surrogate.value(s, n)
+    assert total == pytest.approx(step.metrics["policy_loss"], abs=2e-6)
+    assert terms(s)["S"] == "−0.2·tanh((w − 1)/0.2)·A"
+    lines = ["".join(text for text, _ in line) for line in objective(s, facts.numbers(0))]
+    assert "S = −0.2·tanh((w − 1)/0.2)·A" in lines
+    assert row(s, "surrogate").about == "A clip without a corner."
+
+
+def test_where_an_own_surrogate_is_flat_the_token_counts_as_clipped(start: Start, file: Callable[[str], str]) -> None:
+    update, s = trained(start, surrogate=file(SOFT) + "hard")
+    states, ratios = update.latest_step("clip_state"), update.latest_step("importance_ratio")
+    advantages, gradient = update.credited.advantages, update.latest_step("dloss_dlogp")
+    flat = (ratios > 1.01) & (advantages != 0)
+    assert flat.any()
+    np.testing.assert_array_equal(states == 1, flat)
+    assert (gradient[flat] == 0).all()
+    told = surrogate.why_clipped(s, Facts(update).numbers(int(np.flatnonzero(flat)[0])))
+    assert told[0].startswith("▲ clipped")
+
+
+def test_an_own_advantage_is_what_every_token_gets(start: Start, file: Callable[[str], str]) -> None:
+    update, s = trained(start, scale_rewards=file(SOFT) + "doubled")
+    rewards, group = update.scored.rewards, update.sampled.group
+    wanted = [2 * (r - rewards[group == g].mean()) for r, g in zip(rewards, group, strict=True)]
+    starts = update.sampled.offsets[:-1]
+    np.testing.assert_allclose(update.credited.advantages[starts], wanted, atol=1e-6)
+    assert terms(s)["A"] == "2·(R − (mean of R over the group))"
+
+
+def test_a_mistake_pauses_the_run_with_its_line_and_is_mended_while_it_waits(
+    start: Start, file: Callable[[str], str]
+) -> None:
+    driver, records = start(surrogate=file(SOFT) + "soft_clip")
+    file("""
+        def soft_clip(xp, ratio, advantages):
+            return -ratio * nothing
+    """)
+    with pytest.raises(Halt, match=r"my\.py:3: NameError: name 'nothing' is not defined; mend it, then go on"):
+        driver.advance("update", 1, lambda: False)
+    file("""
+        def soft_clip(xp, ratio, advantages):
+            return -3 * ratio * advantages
+    """)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    step = next(record for record in records if type(record).__name__ == "Stepped")
+    credited = next(record for record in records if type(record).__name__ == "Credited")
+    np.testing.assert_allclose(step.dloss_dlogp, -3 * step.weights * credited.advantages, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("def f(xp, rato): return rato", r"takes 'rato', which is neither a quantity nor a setting; did you mean 'rat"),
+        ("def f(ratio): return ratio", "the first argument of f must be xp, the array namespace"),
+        ("import torch\ndef f(xp, ratio): return ratio", "imports torch; write the function with xp"),
+        ("def f(xp, ratio): return ratio[:, :2]", r"gives an array of shape \[2, 2\] for tokens of \[2, 3\]"),
+        ("def f(xp, ratio)\n", r"my\.py:1: SyntaxError"),
+        ("def f(xp, ratio): return 1 / 0", r"my\.py:1: ZeroDivisionError"),
+        ("x = 1", "no function 'f'; it has none"),
+        (None, "there is no file"),
+    ],
+)
+def test_what_cannot_be_a_surrogate_is_refused_in_a_line(
+    source: str | None, says: str, tmp_path: Path, file: Callable[[str], str]
+) -> None:
+    name = str(tmp_path / "my.py:") if source is None else file(source)
+    with pytest.raises(OwnError, match=says) as refused:
+        check("surrogate", f"{name}f")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_condition_on_arrays_is_refused_with_the_way_to_write_it(file: Callable[[str], str]) -> None:
+    name = file("""
+        def f(xp, ratio, advantages):
+            return -ratio if ratio > 1 else advantages
+    """)
+    with pytest.raises(OwnError, match=r"my\.py:3: ValueError"):
+        check("surrogate", f"{name}f")
+
+
+def test_a_recording_that_names_a_file_does_not_run_it(tmp_path: Path, file: Callable[[str], str]) -> None:
+    name = file("raise SystemExit('run')") + "f"
+    s = settled({"surrogate": name})
+    assert row(s, "surrogate").compute is None
+    assert name in terms(s)["S"]
+    assert own.is_own(s.surrogate)
+
+
+def test_one_row_of_yaml_makes_an_algorithm(tmp_path: Path, file: Callable[[str], str]) -> None:
+    file(SOFT)
+    (tmp_path / "soft.yaml").write_text(
+        "title: Soft\nafter: dapo\nsettings: {surrogate: my.py:soft_clip, epsilon: 0.1}\n"
+    )
+    s = resolve({"algorithm": str(tmp_path / "soft.yaml")})
+    assert (s.epsilon, s.dynamic_sampling) == (0.1, True)
+    assert terms(s)["S"] == "−0.1·tanh((w − 1)/0.1)·A"
+    (tmp_path / "soft.yaml").write_text("title: Soft\nafter: dapoo\nsettings: {}\n")
+    with pytest.raises(OwnError, match="no such algorithm; did you mean 'dapo'"):
+        resolve({"algorithm": str(tmp_path / "soft.yaml")})
