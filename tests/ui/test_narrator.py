@@ -209,6 +209,11 @@ def _flat() -> Narration:
     return told(Sampled, Scored, Credited, advantages=np.zeros_like(record(Credited).advantages))
 
 
+def _flat_with_bonus() -> Narration:
+    nothing = np.zeros_like(record(Credited).advantages)
+    return told(Sampled, Scored, Credited, advantages=nothing, settings={**CHOSEN, "entropy_coef": 0.01})
+
+
 def _cut() -> Narration:
     return told(Sampled, truncated=np.array([1] * 9 + [0] * 7, dtype=np.uint8))
 
@@ -223,6 +228,7 @@ def _far() -> Narration:
         (_broken, "loss is not a number"),
         (_stale, "0.4 away from 1"),
         (_flat, "Only the KL term pulls"),
+        (_flat_with_bonus, "Only the KL term and the entropy bonus pull"),
         (_cut, "9 of 16 answers were cut at 9 tokens"),
         (_far, "2.5 nats per token"),
     ],
