@@ -404,6 +404,32 @@ async def test_a_warning_takes_a_line_and_a_colour():
         assert "▲ Every advantage is 0." in narrator.render().plain
 
 
+LONG = "Update 4: reward 0.755 (+0.0938). On average, some tokens became likelier. KL of this update 0.0426."
+
+
+@pytest.mark.parametrize(
+    ("rows", "warning", "lines"),
+    [
+        (3, "", ["Update 4: reward 0.755 (+0.0938). On", "average, some tokens became likelier.",
+                 "KL of this update 0.0426."]),
+        (2, "", ["Update 4: reward 0.755 (+0.0938). On", "average, some tokens became likelier."]),
+        (2, "Every ratio is off.", ["Update 4: reward 0.755 (+0.0938).", "▲ Every ratio is off."]),
+        (1, "Every ratio is off.", ["▲ Every ratio is off."]),
+        (5, "", ["Update 4: reward 0.755 (+0.0938). On", "average, some tokens became likelier.",
+                 "KL of this update 0.0426.", "u goes on."]),
+    ],
+)  # fmt: skip
+async def test_where_there_is_little_room_it_ends_with_a_sentence_and_warns(rows, warning, lines):
+    app = Strip()
+    async with app.run_test(size=(42, 12)) as pilot:
+        narrator = app.query_one(Narrator)
+        narrator.styles.height, narrator.styles.min_height = rows, rows
+        narrator.narrate(Narration(LONG, "`u` goes on.", warning))
+        await pilot.pause()
+        width = narrator.content_size.width
+        assert [line.plain.rstrip() for line in narrator.render().wrap(width)] == lines
+
+
 async def test_held_out_results_do_not_disturb_the_narration():
     history, update = History(), Update(1)
     for entry in synthetic_update(1):

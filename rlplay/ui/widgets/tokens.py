@@ -56,6 +56,7 @@ to the next of them.
 **Without colour:** on a scale with two sides the underlined tokens are on the upper one; with `NO_COLOR` and with 16
 colours, those on the lower one are struck through. `m` writes every number. With `NO_COLOR`, what `/` has found is
 reversed.
+
 ▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or
 an entropy bonus in the loss still acts on them.
 
