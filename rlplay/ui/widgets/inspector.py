@@ -190,7 +190,8 @@ Below stand all statistics of this token, the ones the colours can show.
         # What has become likely since, and was not among the candidates when they were written down, is in here.
         others = [_rest(table, listed) for table in (ref, old, new)]
         if any(share is not None and share >= SLIGHT for share in others):
-            lines.append(self._candidate(set_cell_size("all others", width), others, self.palette.muted, False))
+            name = "all others" if width >= len("all others") else "others"
+            lines.append(self._candidate(f"{name:<{width}}", others, self.palette.muted, False))
         return lines
 
     def _candidate(
