@@ -12,7 +12,7 @@ from rlplay.scenario.verbs import VERBS
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.palette import commands
-from rlplay.ui.widgets.curves import CurvePanel
+from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.footer import KEY_NAMES
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator

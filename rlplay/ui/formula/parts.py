@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from rlplay.scenario.settings import Settings
+from rlplay.scenario.terms import beside_surrogate
 from rlplay.ui.numbers import plain, signed
 from rlplay.ui.picture import NOISE, number
 
@@ -88,6 +89,12 @@ def stripped(value: float, places: int = 2) -> str:
 def pull(value: float) -> str:
     """A derivative, small as it may be, with its sign: "+0.000318"."""
     return f"+{number(value)}" if value >= NOISE else number(value)
+
+
+def only_these_pull(s: Settings) -> str:
+    """What still acts where the surrogate does not: "only the KL term pulls"; empty if nothing does."""
+    names = beside_surrogate(s)
+    return f"only {' and '.join(names)} {'pulls' if len(names) == 1 else 'pull'}" if names else ""
 
 
 def note(text: str) -> Line:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from rlplay.scenario.settings import Settings
-from rlplay.scenario.terms import in_loss
-from rlplay.ui.formula.parts import Kind, Line, Numbers, bracketed, digits, note, stripped
+from rlplay.ui.formula.parts import Kind, Line, Numbers, bracketed, digits, note, only_these_pull, stripped
 from rlplay.ui.numbers import plain
 
 _LOG_W = (math.log(1e-8), 20.0)
@@ -158,17 +157,18 @@ def _within_mean(s: Settings, up: bool) -> list[str]:
 
 
 def _rest(s: Settings) -> str:
-    return f"it no longer pulls{'; only the KL term does' if in_loss(s) else ''}"
+    others = only_these_pull(s)
+    return f"it no longer pulls{f'; {others}' if others else ''}"
 
 
 def _effect(s: Settings, a: float, w: float) -> str:
     """What the surrogate does with a token that is not clipped."""
-    with_kl = in_loss(s)
+    others = only_these_pull(s)
     if a == 0:
-        return "A = 0: only the KL term pulls" if with_kl else "A = 0: no pull"
+        return f"A = 0: {others or 'no pull'}"
     if s.surrogate == "ppo" and _held(s, w) != w:
         return "outside the band on the harmless side: it still pulls"
     if s.surrogate == "cispo" and w > s.clip_range[1]:
         return f"w is above the cap: it pulls with the weight {s.clip_range[1]:g}, not {plain(w)}"
-    what = "the surrogate " if with_kl else ""
+    what = "the surrogate " if others else ""
     return f"A > 0: {what}pulls this token up" if a > 0 else f"A < 0: {what}pushes this token down"
