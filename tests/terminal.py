@@ -73,9 +73,9 @@ class Terminal:
 
     def wait_for(self, pattern: str, timeout: float = 30) -> float:
         """Seconds until the screen matches; AssertionError with the screen if it never does."""
-        began = time.monotonic()
-        while not re.search(pattern, self.text(), re.S):
-            self.read(0.05)
+        began, news = time.monotonic(), 1
+        while not (news and re.search(pattern, self.text(), re.S)):
+            news = self.read(0.05)
             assert time.monotonic() - began < timeout, f"{pattern!r} never came in {timeout} s:\n{self.text()}"
         return time.monotonic() - began
 

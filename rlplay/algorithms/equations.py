@@ -102,6 +102,12 @@ def in_loss(s: Settings) -> bool:
     return s.kl_placement == "loss" and s.beta > 0
 
 
+def beside_surrogate(s: Settings) -> tuple[str, ...]:
+    """What else in the policy's loss acts on a token, also on one without advantage and on a clipped one."""
+    acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_coef != 0))
+    return tuple(name for name, acts in acting if acts)
+
+
 def _stream(s: Settings) -> str:
     apart = s.multi_objective_aggregation == "normalize_then_sum"
     reward = "Σ over rewards of (R − group mean)/group std" if apart else "R"

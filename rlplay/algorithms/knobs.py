@@ -57,7 +57,8 @@ KNOBS: dict[str, Knob] = {
         Knob("candidates", "Top-k recorded", "sampling", "Likeliest tokens recorded at each position.",
              "What you can inspect. Training does not change.", 1, 4096, 1),
         Knob("reward_weights", "Reward weights", "credit", "Weight of each reward function in the sum.",
-             "Only rewards with a weight are trained on. Empty: every reward has the weight 1."),
+             "Only rewards with a weight count. Empty: every reward has the weight 1. Pairs without a gold score are "
+             "labelled by the sum."),
         Knob("reward_stream", "Reward stream", "credit", "Where in the answer reward arrives.",
              "outcome: all on the last token. process: each step's score at its end. process_normalized: the same, "
              "normalised in the group. shaping: the change in score from step to step, as a potential. Without step "

@@ -28,7 +28,7 @@ def judge(state: State, pair: int) -> Judged:
     scores = {"log-probability": (logprobs * mask).sum(-1)}
     if state.settings.loss_type == "reward":
         scores["reward model"] = _by_reward_model(batch, rows, state)
-    else:
+    elif state.settings.loss_type != "sft":  # imitation implies no reward
         scores["implicit reward"] = _implied(batch, rows, state)
     found = {name: (float(one), float(other)) for name, (one, other) in scores.items()}
     if batch.scored is not None:

@@ -34,7 +34,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dataset_config: str | None = None
     dataset_train_split: str | None = None  # None: train
     reward: list[str] = []  # FILE.py:FUNCTION each
-    prompts: list[str] | None = None  # only these training prompts, in this order, every update
+    prompts: list[str] | None = None  # trained on: only these, in this order, every update
     settings: dict[str, Any] = {}
     stages: list[Stage] = []  # `max_updates` is then the sum of theirs
     seed: int = 0

@@ -24,8 +24,12 @@ _TEXT = "utf-8-sig"
 
 
 def narrowed(task: Task, prompts: Sequence[str]) -> Task:
-    """`task` with only these training prompts, in this order. Raises OwnError, one line, if it does not have one."""
-    return msgspec.structs.replace(task, train=[_asked(task, prompt) for prompt in prompts])
+    """`task` with only these prompts to train on, in this order; what is trained on is no longer held out.
+
+    Raises OwnError, one line, if it does not have one.
+    """
+    held_out = [example for example in task.held_out if _said(example) not in prompts]
+    return msgspec.structs.replace(task, train=[_asked(task, prompt) for prompt in prompts], held_out=held_out)
 
 
 def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
@@ -151,10 +155,13 @@ def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
 
 def _asked(task: Task, prompt: str) -> Example:
     for example in [*task.train, *task.held_out]:
-        said = example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"]
-        if said == prompt:
+        if _said(example) == prompt:
             return example
     raise OwnError(f"the task {task.name} has no prompt {prompt!r}, so its rewards would not know the answer")
+
+
+def _said(example: Example) -> str:
+    return example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"]
 
 
 def _example(path: Path, number: int, row: Any) -> Example:

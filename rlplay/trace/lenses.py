@@ -129,12 +129,10 @@ LENSES: dict[str, Lens] = {
         ),
         Lens(
             "advantages", "Advantage", "A",
-            "(return − baseline) / scale; of pairs and examples −∂L/∂ℓ × tokens in the batch",
+            "(return − baseline) / scale",
             "", "credit", "diverging", -2.0, 2.0,
-            "Learning from rewards: how much better (+) or worse (−) things turned out than expected. Unless a "
-            "token is clipped or left out, the policy loss pulls it up for A > 0 and pushes it down for A < 0. "
-            "Learning from pairs or examples: the pull of the loss before the first step, in the same units. While a "
-            "reward model is trained: 0, because the policy is not.",
+            "How much better (+) or worse (−) things turned out than expected. Unless a token is clipped or left out, "
+            "the policy loss pulls it up for A > 0 and pushes it down for A < 0.",
             _credited("advantages"),
             {"pairs": _PULL, "imitation": _PULL, "reward model": _PULL},
         ),

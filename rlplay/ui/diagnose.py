@@ -11,6 +11,7 @@ import numpy as np
 
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
+from rlplay.ui.formula.parts import only_these_pull, settled
 from rlplay.ui.picture import number
 from rlplay.ui.rising import WINDOW, not_risen, risen
 from rlplay.ui.text import BY_KNOB, literal
@@ -73,7 +74,8 @@ def _no_signal(update: Update, _history: History, settings: dict[str, Any]) -> s
         return ""
     if settings.get("loss_type", "policy_gradient") != "policy_gradient":  # a reward model leaves the policy alone
         return ""
-    rest = " Only the KL term pulls." if settings.get("beta", 0) and settings.get("kl_placement") == "loss" else ""
+    others = only_these_pull(settled(settings))
+    rest = f" {others[0].upper()}{others[1:]}." if others else ""
     return f"Every advantage is 0: this update can learn nothing from its rewards.{rest}"
 
 

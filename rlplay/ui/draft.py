@@ -8,7 +8,7 @@ import msgspec
 
 from rlplay.algorithms.apply import apply, in_order, validated
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.settings import Settings, choices
 
 
@@ -88,9 +88,8 @@ class Draft:
     def foreign(self, name: str) -> str:
         """With which other setting it would count, where it belongs to another algorithm; empty if it does not."""
         s, knob = self._settings, KNOBS[name]
-        if s.loss_type != "policy_gradient" and knob.group in ("credit", "objective"):
-            idle = name != "beta" or s.loss_type == "sft"
-            return f"loss_type={s.loss_type} does not use it" if idle else ""
+        if s.loss_type != "policy_gradient" and _of_rewards(knob, s.loss_type):
+            return f"loss_type={s.loss_type} does not use it"
         if knob.needs is not None and not knob.applies(msgspec.structs.asdict(s)):
             other, words = knob.needs
             return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"
@@ -99,7 +98,7 @@ class Draft:
     def idle(self, name: str) -> str:
         """Why the setting has no effect beside the others as they are; empty if it has one."""
         s = self._settings
-        if foreign := self.foreign(name):
+        if (foreign := self.foreign(name)) or s.loss_type != "policy_gradient":
             return foreign
         kl, trpo = ("beta", "kl_estimator", "kl_anchor", "kl_ctrl"), s.surrogate == "trpo"
         one_step = name in ("epsilon", "epsilon_high") and s.num_iterations * s.num_minibatches == 1
@@ -132,3 +131,16 @@ class Draft:
             moved = round(value + direction * knob.step, 6)
         moved = min(max(moved, low), high)
         return round(moved) if isinstance(value, int) else moved
+
+
+def _of_rewards(knob: Knob, loss_type: str) -> bool:
+    """Whether only the policy gradient reads the setting, and not this other loss.
+
+    Pairs always have two answers; where they have no gold score, the weighted rewards label them.
+    """
+    if knob.name == "beta":
+        return loss_type in ("sft", "reward")
+    if knob.name == "reward_weights":
+        return False
+    of_an_axis = knob.group == "update" and knob.needs is not None
+    return knob.group in ("credit", "objective") or of_an_axis or knob.name in ("num_generations", "dynamic_sampling")

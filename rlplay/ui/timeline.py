@@ -9,8 +9,8 @@ from functools import cached_property
 from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import describe
 
-SCORES = ("reward", "rewards/accuracies", "mean_token_accuracy", "loss")
-"""What an update is judged by: the first of these that the run records."""
+SCORES = {"reward": "reward", "rewards/accuracies": "told apart", "mean_token_accuracy": "accuracy", "loss": "loss"}
+"""What an update is judged by: the first of these that the run records, with the words for a narrow column."""
 DISTANCES = {"kl": "KL to ref", "kl_old": "KL to old"}
 """How far the policy has gone: the first that the run records, with the words for a narrow column."""
 
@@ -40,7 +40,7 @@ class Timeline:
     @cached_property
     def score(self) -> str:
         """The metric that says how good an update is."""
-        return next((name for name in SCORES if self.history.series(name)[0]), SCORES[0])
+        return next((name for name in SCORES if self.history.series(name)[0]), next(iter(SCORES)))
 
     @cached_property
     def kl(self) -> str:

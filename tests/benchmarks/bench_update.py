@@ -36,7 +36,7 @@ def model_folder(folder: Path, natural: bool) -> Path:
     """The bundled model; for equal lengths padding ends a completion, which it never samples."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from rlplay.pocket import POCKET_PATH
+    from rlplay.paths import POCKET_PATH
 
     model, tokenizer = AutoModelForCausalLM.from_pretrained(POCKET_PATH), AutoTokenizer.from_pretrained(POCKET_PATH)
     if not natural:

@@ -177,6 +177,14 @@ def test_the_models_view_of_a_pair_is_that_of_the_update_and_changes_nothing(sta
     assert task_score
 
 
+def test_answers_to_imitate_imply_no_reward(start: Start) -> None:
+    driver, _ = start(**GIVEN | {"algorithm": "sft"})
+    driver.advance("update", 1, never)
+    scores = driver.judge(0).scores
+    assert "log-probability" in scores
+    assert "implicit reward" not in scores
+
+
 class OneByOne(queue.Queue[Any]):
     """A command comes only when the one before it has been carried out."""
 

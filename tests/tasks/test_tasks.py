@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from rlplay.tasks import completion_text, load_task, task_names
-from rlplay.tasks.task import total
+from rlplay.tasks.own import narrowed
+from rlplay.tasks.task import heading, total
 
 
 @pytest.mark.parametrize("name", task_names())
@@ -42,6 +43,15 @@ def test_there_are_enough_prompts(name: str, train: int, held_out: int) -> None:
 )
 def test_the_prompts_that_lessons_show_are_trained_on(name: str, prompt: str) -> None:
     assert [{"role": "user", "content": prompt}] in [example.prompt for example in load_task(name).train]
+
+
+def test_a_held_out_prompt_that_is_trained_on_is_no_longer_held_out() -> None:
+    task = load_task("arithmetic")
+    chosen = [task.held_out[1], task.train[0]]
+    narrow = narrowed(task, [heading(example) for example in chosen])
+    assert narrow.train == chosen
+    assert narrow.held_out == [example for example in task.held_out if example not in chosen]
+    assert len(narrow.held_out) == len(task.held_out) - 1
 
 
 @pytest.mark.parametrize("name", task_names())

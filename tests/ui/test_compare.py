@@ -29,6 +29,7 @@ from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.session import Restored, Session
 from rlplay.ui.sources import ReplaySource
 from rlplay.ui.views import FIRST, SECOND, Source
+from rlplay.ui.widgets.compared import ComparedPanels
 from rlplay.ui.widgets.said import Said
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN as SETTINGS
@@ -270,6 +271,25 @@ async def test_copying_takes_the_values_of_all_runs(tmp_path):
         assert lines[0] == "update,reward A,reward B,reward C"
         assert [line.split(",")[0] for line in lines[1:]] == ["1", "2", "3"]
         assert lines[3].startswith("3,,,")
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    [
+        {"reward", "eval_reward", "kl", "completions/mean_length", "entropy", "loss"},
+        {"rewards/accuracies", "eval_reward", "rewards/margins", "entropy", "loss", "logps/chosen"},
+        {"accuracy", "eval_reward", "margin", "loss"},
+        {"mean_token_accuracy", "eval_reward", "logps/chosen", "entropy", "loss"},
+    ],
+)
+def test_whatever_runs_learn_from_every_panel_begins_with_something_recorded(recorded):
+    history = History()
+    finished = next(record for record in synthetic_update(1) if isinstance(record, Finished))
+    history.add(msgspec.structs.replace(finished, metrics=dict.fromkeys(recorded, 0.5)))
+    panels = ComparedPanels(lambda: [(LOOKS[0], history), (LOOKS[1], history)]).panels
+    shown = [panel.view.metric for panel in panels]
+    assert len(set(shown)) == 4
+    assert set(shown) <= recorded
 
 
 def test_what_stands_one_above_the_other_is_the_same_update():

@@ -19,7 +19,8 @@ from rlplay.ui.ratios import ONE_STEP, ONE_STEP_THEN
 from rlplay.ui.theme import contrast, palette
 from rlplay.ui.themes import THEMES
 from rlplay.ui.views import GHOST, NO_UPDATE, NOTHING_YET, Source, single
-from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
+from rlplay.ui.widgets.curve_panel import CurvePanel
+from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import SETTINGS, synthetic_evaluated, synthetic_update
 
 CHOSEN = msgspec.to_builtins(SETTINGS)

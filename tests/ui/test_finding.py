@@ -311,15 +311,38 @@ async def test_a_metric_puts_its_curve_up():
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
         await settled(pilot)
+        app.curves.panels[2].focus()
+        await settled(pilot)
+        await chosen(pilot, "curve", "grad_norm")
+        assert app.curves.panels[2].view == single("grad_norm"), "in the panel with the focus"
         await chosen(pilot, "curve", "kl")
         assert app.curves.panels[1].has_focus, "it has that curve already"
-        await chosen(pilot, "curve", "grad_norm")
-        assert app.curves.panels[1].view == single("grad_norm"), "in the panel with the focus"
         app.tokens.focus()
         await settled(pilot)
         await chosen(pilot, "curve", "loss")
         assert app.curves.panels[3].view == single("loss")
         assert app.curves.panels[3].has_focus
+
+
+@pytest.mark.parametrize(
+    ("width", "views"),
+    [
+        (160, ["reward", "num_tokens", "grad_norm", "loss"]),
+        (120, ["reward", "grad_norm", "num_tokens"]),
+        (100, ["reward", "num_tokens"]),
+        (80, ["num_tokens"]),
+    ],
+)
+async def test_curves_put_up_one_after_another_all_stay_where_there_is_room(width, views):
+    app, source = playground()
+    async with app.run_test(size=(width, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        for metric in ("loss", "grad_norm", "num_tokens"):
+            app.curves.put_up(metric)
+            await pilot.pause()
+        seen = [panel for panel in app.curves.panels if not panel.has_class("-beyond")]
+        assert [panel.view.metrics[0] for panel in seen] == views
 
 
 async def test_a_curve_is_put_up_where_it_can_be_seen():

@@ -104,10 +104,21 @@ def test_each_term_is_told_with_its_pull():
     assert lines[lines.index("∂L/∂ℓ = −0.012: pulls it up") + 1] == "of it −0.015 by S, +0.003 by K"
 
 
+def test_an_entropy_bonus_acts_too_where_the_surrogate_does_not():
+    clipped = {"advantage": 0.93, "ratio": 1.39, "clip_state": 1, "kl": 0.02}
+    kl = {"kl_placement": "loss", "beta": 0.05}
+    for how, rest in (
+        ({"entropy_coef": 0.01}, "; only the entropy bonus pulls."),
+        (kl | {"entropy_coef": 0.01}, "; only the KL term and the entropy bonus pull."),
+        ({}, "so it no longer pulls."),
+    ):
+        assert any(line.endswith(rest) for line in words(told(how, **clipped)))
+
+
 @pytest.mark.parametrize(
     ("numbers", "note"),
     [
-        ({"advantage": 0.93, "ratio": 1.39, "clip_state": 1}, "so it no longer pulls; only the KL term does."),
+        ({"advantage": 0.93, "ratio": 1.39, "clip_state": 1}, "so it no longer pulls; only the KL term pulls."),
         ({"advantage": 1.0, "ratio": 1.0, "clip_state": 0}, "A > 0: the surrogate pulls this token up"),
         ({"advantage": 0.0, "ratio": 1.0, "clip_state": 0}, "A = 0: only the KL term pulls"),
     ],

@@ -8,8 +8,10 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.help import GENERAL, HelpScreen
+from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.views import KL
-from rlplay.ui.widgets.curves import CurvePanel
+from rlplay.ui.widgets.curve_panel import CurvePanel
+from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
@@ -74,6 +76,27 @@ async def test_a_curve_is_explained_by_its_metrics():
         assert METRICS[name].formula in below
         assert METRICS[name].reading in below
     assert METRICS["reward"].formula not in below
+
+
+async def test_a_clipped_token_is_not_said_to_be_left_alone_by_an_entropy_bonus():
+    for panel in (CurvePanel(KL), Tokens(), Inspector()):
+        assert "a KL term or an entropy bonus in the loss" in " ".join(panel.HELP.split()).replace("A KL", "a KL")
+
+
+async def test_nobody_is_said_to_have_sampled_answers_that_a_file_may_hold():
+    for panel in (Tokens(), Inspector(), Rollouts()):
+        assert "sampled" not in panel.HELP
+
+
+async def test_advantages_and_the_pull_of_pairs_are_explained_apart():
+    advantage, pull = LENSES["advantages"], LENSES["advantages"].of({"loss_type": "sigmoid"})
+    assert (advantage.title, pull.title) == ("Advantage", "Pull")
+    assert "pairs" not in f"{advantage.formula} {advantage.reading}"
+    assert "∂loss/∂logp" in pull.formula
+
+
+async def test_the_labels_panel_defines_the_implicit_reward_with_its_logarithm():
+    assert "β·log(π/πʳ)" in LabelScreen.HELP
 
 
 async def test_the_tokens_are_explained_by_every_lens_with_its_scale():

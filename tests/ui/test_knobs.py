@@ -124,6 +124,19 @@ def test_what_is_written_can_be_read_back():
         ("beta", {"kl_placement": "none"}, "leaves the KL out"),
         ("lam", {}, "only with returns=gae"),
         ("temperature", {}, ""),
+        ("num_generations", {}, ""),
+        ("dynamic_sampling", {}, ""),
+        ("num_generations", {"algorithm": "dpo"}, "loss_type=sigmoid does not use it"),
+        ("dynamic_sampling", {"loss_type": "sft"}, "loss_type=sft does not use it"),
+        ("reward_weights", {"algorithm": "dpo"}, ""),
+        ("reward_weights", {"loss_type": "reward"}, ""),
+        ("overlong_buffer", {"algorithm": "dpo"}, "loss_type=sigmoid does not use it"),
+        ("beta", {"loss_type": "sigmoid", "beta": 0.1, "kl_placement": "none"}, ""),
+        ("beta", {"loss_type": "reward"}, "loss_type=reward does not use it"),
+        ("learning_rate", {"loss_type": "sft", "surrogate": "trpo"}, ""),
+        ("max_grad_norm", {"loss_type": "sft", "surrogate": "trpo"}, ""),
+        ("cg_iterations", {"loss_type": "sft", "surrogate": "trpo"}, "loss_type=sft does not use it"),
+        ("vf_coef", {"loss_type": "sft", "baseline": "value"}, "loss_type=sft does not use it"),
     ],
 )
 def test_settings_without_effect_say_why(name, given, words):
@@ -154,6 +167,15 @@ def frame(screen: KnobsScreen) -> tuple[str, str]:
     """What its upper and its lower line say."""
     panel = screen.query_one("Vertical")
     return panel._border_title.plain, panel._border_subtitle.plain
+
+
+async def test_what_changes_would_do_may_be_known_before_the_panel_is_there():
+    app, screen = App(), KnobsScreen(settings(), load("learn-to-think"))
+    screen.tell(["Of these 9 tokens, none would get another gradient."])
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(screen)
+        await pilot.pause()
+        assert "none would get another gradient" in str(screen.query_one(Static).render())
 
 
 async def test_stepping_and_applying_hands_over_the_changes():

@@ -209,6 +209,11 @@ def _flat() -> Narration:
     return told(Sampled, Scored, Credited, advantages=np.zeros_like(record(Credited).advantages))
 
 
+def _flat_with_bonus() -> Narration:
+    nothing = np.zeros_like(record(Credited).advantages)
+    return told(Sampled, Scored, Credited, advantages=nothing, settings={**CHOSEN, "entropy_coef": 0.01})
+
+
 def _cut() -> Narration:
     return told(Sampled, truncated=np.array([1] * 9 + [0] * 7, dtype=np.uint8))
 
@@ -223,6 +228,7 @@ def _far() -> Narration:
         (_broken, "loss is not a number"),
         (_stale, "0.4 away from 1"),
         (_flat, "Only the KL term pulls"),
+        (_flat_with_bonus, "Only the KL term and the entropy bonus pull"),
         (_cut, "9 of 16 answers were cut at 9 tokens"),
         (_far, "2.5 nats per token"),
     ],
@@ -396,6 +402,32 @@ async def test_a_warning_takes_a_line_and_a_colour():
         narrator.narrate(Narration("Done.", "next", "Every advantage is 0."))
         assert narrator.has_class("-warning")
         assert "▲ Every advantage is 0." in narrator.render().plain
+
+
+LONG = "Update 4: reward 0.755 (+0.0938). On average, some tokens became likelier. KL of this update 0.0426."
+
+
+@pytest.mark.parametrize(
+    ("rows", "warning", "lines"),
+    [
+        (3, "", ["Update 4: reward 0.755 (+0.0938). On", "average, some tokens became likelier.",
+                 "KL of this update 0.0426."]),
+        (2, "", ["Update 4: reward 0.755 (+0.0938). On", "average, some tokens became likelier."]),
+        (2, "Every ratio is off.", ["Update 4: reward 0.755 (+0.0938).", "▲ Every ratio is off."]),
+        (1, "Every ratio is off.", ["▲ Every ratio is off."]),
+        (5, "", ["Update 4: reward 0.755 (+0.0938). On", "average, some tokens became likelier.",
+                 "KL of this update 0.0426.", "u goes on."]),
+    ],
+)  # fmt: skip
+async def test_where_there_is_little_room_it_ends_with_a_sentence_and_warns(rows, warning, lines):
+    app = Strip()
+    async with app.run_test(size=(42, 12)) as pilot:
+        narrator = app.query_one(Narrator)
+        narrator.styles.height, narrator.styles.min_height = rows, rows
+        narrator.narrate(Narration(LONG, "`u` goes on.", warning))
+        await pilot.pause()
+        width = narrator.content_size.width
+        assert [line.plain.rstrip() for line in narrator.render().wrap(width)] == lines
 
 
 async def test_held_out_results_do_not_disturb_the_narration():

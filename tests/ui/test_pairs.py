@@ -14,8 +14,9 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.pair import paired
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.narrate import narrate, narrate_run
+from rlplay.ui.overview import OVERVIEW
 from rlplay.ui.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, single
-from rlplay.ui.widgets.curves import OVERVIEW, CurvePanels
+from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled
 

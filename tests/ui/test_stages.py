@@ -7,10 +7,22 @@ import pytest
 from rlplay.algorithms.apply import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Credited, Finished, Scored, Staged, Stepped
+from rlplay.trace.update import Update
 from rlplay.ui.narrate import narrate_run
 from rlplay.ui.overlay import LOOKS, Overlay
 from rlplay.ui.picture import Size
-from rlplay.ui.views import ENDS_BEFORE, NEXT_UPDATE, NOT_COMPUTED, NOTHING_YET, PAIRS, Source, single, with_average
+from rlplay.ui.session import Moved
+from rlplay.ui.views import (
+    ENDS_BEFORE,
+    IMITATION,
+    NEXT_UPDATE,
+    NOT_COMPUTED,
+    NOTHING_YET,
+    PAIRS,
+    Source,
+    single,
+    with_average,
+)
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled, shown
 
@@ -245,6 +257,21 @@ async def test_the_panels_change_with_the_stage_before_its_first_step():
         source.status(2, **settings("dpo"))
         await settled(pilot)
         assert shown(app.curves.panels[1]) == NOT_COMPUTED
+
+
+async def test_the_panels_change_with_the_stage_that_a_playhead_goes_back_to():
+    app, source = playground(settings=settings("sft"))
+    async with app.run_test(size=WIDE) as pilot:
+        first = list(labelled(1, ["chosen"], {"loss": 0.1}))
+        source.records([staged(1, "sft"), *first, staged(2, "dpo"), *labelled(2, metrics={"loss": 0.7})])
+        source.status(2, **settings("dpo"))
+        await settled(pilot)
+        assert app.curves.panels[1].view == PAIRS[1]
+        begun = Update(1)
+        begun.add(first[0])
+        source.put(Moved(begun))  # no number is new, and no step is there to draw
+        await settled(pilot)
+        assert app.curves.panels[1].view == IMITATION[1]
 
 
 def test_a_run_compares_with_the_beginning_of_its_stage_only():

@@ -1,5 +1,6 @@
 """The timeline: every update with its numbers, to look at or go back to while the engine goes on."""
 
+import msgspec
 import pytest
 from textual.widgets import Static
 
@@ -10,6 +11,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.timeline import TimelineScreen
 from rlplay.ui.sources import ReplaySource
+from rlplay.ui.timeline import SCORES
 from rlplay.ui.widgets.updates import Updates
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import all_text, playground, settled
@@ -181,6 +183,20 @@ async def test_the_columns_fit_and_nothing_is_cut_at_80_columns(tmp_path):
         width = updates.scrollable_content_region.width
         assert all(len(line.rstrip()) <= width for line in all_text(updates).split("\n"))
         assert len(updates.head) <= width
+
+
+@pytest.mark.parametrize(("metric", "words"), SCORES.items())
+async def test_the_column_of_the_score_is_named_in_full(tmp_path, metric, words):
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        *begun, finished = synthetic_update(1)
+        others = {name: value for name, value in finished.metrics.items() if name not in SCORES}
+        source.records([*begun, msgspec.structs.replace(finished, metrics={**others, metric: 0.5})])
+        source.status(1)
+        updates = await opened(pilot)
+        end = updates.head.index(words) + len(words)
+        assert updates.head[:end].split() == ["update", *words.split()]
+        assert all_text(updates).split("\n")[1][:end].endswith(" 0.500"), "the number stands below its name"
 
 
 async def test_words_that_stay_do_not_lay_the_screen_out_again(monkeypatch):

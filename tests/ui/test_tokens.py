@@ -401,19 +401,21 @@ def candidates(app):
     lines = [line.strip("▸ ") for line in all_text(app.inspector).split("\n")]
     start = next(at for at, line in enumerate(lines) if line.endswith("ref   old   new"))
     rows = lines[start + 1 : lines.index("", start)]
-    return {row[:18].split("  ")[0].strip(): row.rstrip(" ▁▂▃▄▅▆▇█").split()[-3:] for row in rows}
+    parted = (row.rstrip(" ▁▂▃▄▅▆▇█").rsplit(maxsplit=3) for row in rows)
+    return {name: numbers for name, *numbers in parted}
 
 
-async def test_what_no_candidate_shows_is_in_a_line_for_all_others():
+@pytest.mark.parametrize(("size", "words"), [(WIDE, "all others"), ((120, 35), "others")])
+async def test_what_no_candidate_shows_is_in_a_line_for_all_others(size, words):
     app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
+    async with app.run_test(size=size) as pilot:
         *before, finished = synthetic_update(1)
         # Every candidate written down before the update has lost nearly all it had.
         source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs - 5)])
         await settled(pilot)
         found = candidates(app)
         *_, others = found
-        assert others == "all others"
+        assert others == words
         ref, old, new = (float(value.replace("<", "")) for value in found[others])
         listed = [float(row[1].replace("<", "")) for name, row in found.items() if name != others]
         assert old == pytest.approx(1 - sum(listed), abs=0.04)

@@ -11,7 +11,7 @@ from rlplay.scenario.script import Look, Say, parse_step
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.palette import commands
-from rlplay.ui.widgets.curves import CurvePanel
+from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.footer import KEY_NAMES
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator

@@ -25,7 +25,6 @@ from rlplay.link.messages import (
     Peeked,
     Recall,
     Recalled,
-    Recorded,
     Tail,
     WhatIf,
 )
@@ -69,8 +68,13 @@ class Answering(Fed):
         self.put(*map(self.poison.into, events))
 
     def begin(self) -> None:
-        """Let a whole run happen."""
-        self.put(*(Recorded(record) for record in records(self.poison)))
+        """Let the run have begun: the engine waits before the first update, where a lesson begins."""
+        self.records(records(self.poison)[:1])
+        self.status(0)
+
+    def go_on(self) -> None:
+        """Let the rest of a whole run happen."""
+        self.records(records(self.poison)[1:])
         self.status(3)
 
     async def send(self, command: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from rlplay.algorithms.equations import beside_surrogate
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.ui.numbers import plain, signed
@@ -102,6 +103,12 @@ def stripped(value: float, places: int = 2) -> str:
 def pull(value: float) -> str:
     """A derivative, small as it may be, with its sign: "+0.000318"."""
     return f"+{number(value)}" if value >= NOISE else number(value)
+
+
+def only_these_pull(s: Settings) -> str:
+    """What still acts where the surrogate does not: "only the KL term pulls"; empty if nothing does."""
+    names = beside_surrogate(s)
+    return f"only {' and '.join(names)} {'pulls' if len(names) == 1 else 'pull'}" if names else ""
 
 
 def note(text: str) -> Line:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from rlplay.algorithms.choice import called
-from rlplay.algorithms.equations import in_loss, symbols
+from rlplay.algorithms.equations import symbols
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.algorithms.symbols import filled as written
-from rlplay.ui.formula.parts import Line, Numbers, digits, note, stripped
+from rlplay.ui.formula.parts import Line, Numbers, digits, note, only_these_pull, stripped
 from rlplay.ui.numbers import plain
 from rlplay.user_code import OwnError
 
@@ -52,7 +52,8 @@ def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
     if not numbers.clip_state or told is None:
         return []
     head, reason = told(s, numbers.clip_state)
-    return [head, f"{reason}, so it no longer pulls{'; only the KL term does' if in_loss(s) else ''}."]
+    others = only_these_pull(s)
+    return [head, f"{reason}, so it no longer pulls{f'; {others}' if others else ''}."]
 
 
 def _computed(s: Settings, numbers: Numbers) -> Term | None:
@@ -67,8 +68,8 @@ def _computed(s: Settings, numbers: Numbers) -> Term | None:
 
 def _effect(s: Settings, a: float) -> str:
     """What the surrogate does with a token that is not clipped."""
-    with_kl = in_loss(s)
+    others = only_these_pull(s)
     if a == 0:
-        return "A = 0: only the KL term pulls" if with_kl else "A = 0: no pull"
-    what = "the surrogate " if with_kl else ""
+        return f"A = 0: {others or 'no pull'}"
+    what = "the surrogate " if others else ""
     return f"A > 0: {what}pulls this token up" if a > 0 else f"A < 0: {what}pushes this token down"

@@ -119,6 +119,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         knobs = self.query_one(KnobList)
         knobs.focus()
         knobs.highlighted = knobs.get_option_index(self.at) if self.at in KNOBS else 1
+        self._describe()
 
     def on_resize(self) -> None:
         """As many choices as there is room for."""
@@ -251,7 +252,8 @@ class KnobsScreen(ModalScreen[Changes | None]):
     def tell(self, foreseen: list[str]) -> None:
         """What the changes would do to the update on the screen, in a few lines."""
         self.foreseen = foreseen
-        self._describe()
+        if self.is_mounted:  # else there is nothing to write on yet
+            self._describe()
 
     @on(OptionList.OptionSelected)
     def _type(self) -> None:

@@ -47,9 +47,9 @@ from the others.
 Only when you have chosen, the models' view of the pair is shown, so that it cannot sway you:
 
 * **log-probability** of each answer under the policy, the sum over its tokens. A short answer often has a larger one.
-* **implicit reward**: what the loss takes for reward, such as β times how much likelier the policy has made the answer
-  than the reference. 0 for both means that nothing has been learned about them yet. Where a **reward model** is
-  trained, it is its score.
+* **implicit reward**: what the loss takes for reward. In DPO it is β·log(π/πʳ), with π the probability of the answer
+  under the policy and πʳ the one under the reference. In DPO it is 0 for both answers until the policy has moved.
+* a **reward model's** score instead, where one is trained.
 * a **hidden** score, where the task has one, or a **reward**. Neither is trained on here; they tell how well your
   labels go with them.
 

@@ -11,10 +11,17 @@ from rlplay.ui.abreast import level
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.overlay import Look, Overlay, Shown
 from rlplay.ui.views import Source
-from rlplay.ui.widgets.curves import CurvePanel, CurvePanels
+from rlplay.ui.widgets.curve_panel import CurvePanel
+from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.tokens import Tokens
 
-_SHOWN = (("reward", "rewards/accuracies"), ("eval_reward", "loss"), ("kl", "kl_old"), ("completions/mean_length",))
+_SHOWN = (
+    ("reward", "rewards/accuracies", "accuracy", "mean_token_accuracy"),
+    ("eval_reward", "loss"),
+    ("kl", "kl_old", "rewards/margins", "margin", "logps/chosen"),
+    ("completions/mean_length", "entropy", "loss"),
+)
+"""Of each panel the metrics that it may begin with: the first that a run has recorded, whatever it learns from."""
 
 
 class PairedTokens(Tokens):

@@ -2,323 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import events, on
-from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.content import Content, Span
-from textual.message import Message
 from textual.widget import Widget
 
 from rlplay.trace.history import History
-from rlplay.trace.kinds import REWARDED, kind_of
-from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.legend import LOOKED_AT
-from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.picture import CURSOR, Picture, Size, marked
-from rlplay.ui.plot import BAND, Margins, margins
-from rlplay.ui.ratios import Ratios
-from rlplay.ui.search import Search
-from rlplay.ui.smooth import STRENGTHS
-from rlplay.ui.views import (
-    FIRST,
-    IMITATION,
-    KL,
-    LENGTH,
-    NOTHING_YET,
-    PAIRS,
-    REWARD,
-    SCORES,
-    STEP_KL,
-    VALUE,
-    Source,
-    View,
-    single,
-)
+from rlplay.ui.overview import OVERVIEW, overview
 from rlplay.ui.views import Lines as Curves
-from rlplay.ui.widgets.lines import COLOURS, CORNERS
-from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.words import explained
+from rlplay.ui.views import Source, View, single
+from rlplay.ui.widgets.curve_panel import CurvePanel
 
-OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
-TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 _TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
-
-
-class CurvePanel(Widget, can_focus=True):
-    """One plot: a curve or two over the updates, or the ratios of the last optimizer step."""
-
-    HELP = f"""\
-# Curves
-
-One number per update, drawn over the whole run.
-
-`←` and `→`, or a click, move a cursor and show the values there in the title, in all panels at once; `enter`, or a
-second click, looks at that update.
-`↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back. `S` draws a moving average over the
-values, which stay in grey beneath it: TensorBoard's, of weight .6, then .9, then none. The numbers in the title and
-under the cursor are never smoothed.
-`esc` goes back to the latest values.
-
-Marks stand below updates: ◆ where a changed setting first made a difference, ↶ where the run went back to, ↷ where it
-went on after it had ended. Put the cursor on one to read what it was. Where a stage begins, at ┊, curves begin anew:
-they measure another loss, other answers or another reward. While an older update is on the screen,
-{LOOKED_AT} stands below it and its column is lit.
-Grey dots are what the run did before it went back. × marks a value that was not a number. The shade around a mean is
-one standard deviation to each side.
-
-**Ratio** is different: bars show how the importance ratios of the last optimizer step are distributed, counts on a
-logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
-below it, the surrogate's gradient exactly zero (a KL term in the loss still pulls). Tokens outside on the other side
-still pull. Clipping does not bound the ratio.
-
-**Trust region** takes its place where surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
-gradient, as high as what is left to solve (logarithmic, three orders of magnitude). Below stand the steps that were
-tried, as shares of the way to the KL limit: the exact KL of each, what the surrogate gained, and whether it was taken.
-
-{explained("KL divergence", "KL to reference", "KL to old policy", "KL estimators")}
-"""
-    DEFAULT_CSS = """
-    CurvePanel {
-        width: 1fr; height: 1fr; padding: 0 1; border: round $border;
-        border-title-color: $text-muted; border-subtitle-color: $text-muted; border-subtitle-align: left;
-        &:focus { border: round $accent; }
-        &.-words { content-align: center middle; text-align: center; color: $text-muted; }
-        &.-empty { hatch: right $foreground 5%; }
-    }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1)", "cursor back", show=False, id="curve.back"),
-        Binding("right", "move(1)", "cursor on", show=False, id="curve.on"),
-        Binding("up,comma", "cycle(-1)", "previous metric", show=False, id="curve.previous"),
-        Binding("down,semicolon", "cycle(1)", "next metric", show=False, id="curve.next"),
-        Binding("L", "scale", "log scale", show=False, id="curve.log"),
-        Binding("S", "smooth", "smooth", show=False, id="curve.smooth"),
-        Binding("enter", "open", "look at this update", show=False, id="curve.open"),
-        Binding("escape", "release", "latest values", show=False, id="curve.latest"),
-    ]
-
-    class Altered(Message):
-        """Something else is shown, or on another scale."""
-
-    class Moved(Message):
-        """The cursor was put on `update`; None: taken away."""
-
-        def __init__(self, update: int | None) -> None:
-            super().__init__()
-            self.update = update
-
-    def __init__(self, view: View, replayed: bool = False) -> None:
-        super().__init__(classes="-words -empty")
-        self.replayed = replayed
-        self.border_title = Content(view.title)
-        self.view, self.overview = view, OVERVIEW
-        self.log_scale = False
-        self.smoothing = STRENGTHS[0]
-        self.cursor: int | None = None
-        self.standing: int | None = None
-        self.source: Source | None = None
-        self.room: Margins = (0, 0)
-        self._measured: tuple[object, Margins] = None, (0, 0)
-        self._shown: object = None
-        self._drawn: tuple[Size, Picture | str] | None = None
-
-    @property
-    def help_metrics(self) -> tuple[str, ...]:
-        """The metrics shown, for the help screen."""
-        return self.view.metrics
-
-    def show(self, source: Source) -> bool:
-        """Draw what is known now; False if that is what is drawn already."""
-        state = self.view, self.view.state(source)
-        self.source = source
-        if state == self._shown:
-            return False
-        self._shown = state
-        self._redraw()
-        return True
-
-    @property
-    def margins(self) -> Margins:
-        """Cells that the labels at the sides take."""
-        what = self.view, self._shown, self.log_scale
-        if self._measured[0] != what and self.source is not None:
-            self._measured = what, margins(self.view.series(self.source), self.log_scale)
-        return self._measured[1]
-
-    def make_room(self, room: Margins) -> None:
-        """Leave at least so many cells for the labels."""
-        if room != self.room:
-            self.room = room
-            self._redraw()
-
-    def point(self, cursor: int | None) -> None:
-        """Put the cursor on an update, or take it away."""
-        self.cursor = cursor
-        self._label()
-        self.refresh()
-
-    def stand(self, update: int | None) -> None:
-        """Light the update that the rest of the screen shows, where that is not the newest."""
-        if update != self.standing:
-            self.standing = update
-            self._label()
-            self.refresh()
-
-    def render(self) -> Content:
-        size = Size(self.content_size.width, self.content_size.height)
-        if self._drawn is None or self._drawn[0] != size:
-            self._drawn = size, self._draw(size)
-        drawn = self._drawn[1]
-        if isinstance(drawn, str):
-            return keyed(drawn)
-        content = drawn.content
-        at = self.standing if self.cursor is None else self.cursor
-        if at is not None and self.source is not None and self.view.of_run:
-            if self.standing is not None:
-                drawn = replace(drawn, content=marked(content, drawn.frame, self.standing, LOOKED_AT))
-            content = drawn.with_cursor(at, " · ".join(self._notes()))
-        instead = self._instead()
-        spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
-        return Content(content.plain, spans) if instead else content
-
-    def _notes(self) -> list[str]:
-        """What happened at the update under the cursor."""
-        marks = [] if self.source is None else self.source.history.marks
-        return [visible(mark.text) for mark in marks if mark.update == self.cursor]
-
-    def _instead(self) -> dict[str, str]:
-        """Styles for few colours: with 16 a tint would cover what it lies under, with 256 it would have another hue."""
-        app = self.app
-        if app.no_color:
-            return {FIRST: "dim"} if isinstance(self.view, Ratios) else {}
-        if app.native_ansi_color or COLOURS[app.console.color_system] <= 16:
-            return {BAND: "", CURSOR: "reverse"}
-        if app.console.color_system == "256":
-            return {BAND: "on #1c1c1c" if app.current_theme.dark else "on #eeeeee"}
-        return {}
-
-    def action_move(self, step: int) -> None:
-        """Move the cursor along the updates; past the last one it goes away."""
-        updates = self._updates()
-        if not updates:
-            return
-        if self.cursor is None:
-            self.post_message(self.Moved(updates[-1]))
-            return
-        beyond = [u for u in updates if (u - self.cursor) * step > 0]
-        near = (min(beyond) if step > 0 else max(beyond)) if beyond else None
-        if near is not None or step > 0:
-            self.post_message(self.Moved(near))
-
-    def put(self, view: View) -> None:
-        """Show something else here."""
-        self.view = view
-        self._redraw()
-        self.post_message(self.Altered())
-
-    def action_cycle(self, step: int) -> None:
-        """Show the next of the four overviews and of all metrics recorded."""
-        names = self.source.history.names() if self.source is not None else []
-        views: list[View] = [*self.overview, *(single(name) for name in names)]
-        self.put(views[(views.index(self.view) + step) % len(views)] if self.view in views else views[0])
-
-    def action_scale(self) -> None:
-        """Change between a linear and a logarithmic scale."""
-        self.log_scale = not self.log_scale
-        self._redraw()
-        self.post_message(self.Altered())
-
-    def action_smooth(self) -> None:
-        """Draw a moving average over the values, a stronger one, or none."""
-        self.smoothing = STRENGTHS[(STRENGTHS.index(self.smoothing) + 1) % len(STRENGTHS)]
-        self._redraw()
-
-    def action_open(self) -> None:
-        """Look at the tokens of the update under the cursor."""
-        if self.cursor is not None:
-            self.post_message(UpdatePicked(self.cursor))
-
-    def action_release(self) -> None:
-        """Take the cursor away: titles show the latest values. Without one the key is the app's."""
-        if self.cursor is None:
-            raise SkipAction
-        self.post_message(self.Moved(None))
-
-    def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click looks at that update."""
-        updates = self._updates()
-        drawn = self._drawn[1] if self._drawn is not None else None
-        offset = event.get_content_offset(self)
-        if offset is not None and updates and isinstance(drawn, Picture) and self.view.of_run:
-            x = drawn.frame.x(offset.x)
-            self.post_message(self.Moved(min(updates, key=lambda update: abs(update - x))))
-            if event.chain > 1:
-                self.action_open()
-
-    def clipping(self) -> tuple[str, str]:
-        """What copying takes: every value of the curves, as comma-separated lines."""
-        names = [name for name in self.view.metrics if self.source is not None and self.source.history.series(name)[0]]
-        columns = {name: dict(zip(*self.source.history.series(name), strict=True)) for name in names if self.source}
-        updates = sorted({update for column in columns.values() for update in column})
-        rows = [["update", *names]]
-        rows += [[str(update), *(str(columns[name].get(update, "")) for name in names)] for update in updates]
-        return "the curves' values", "\n".join(map(",".join, rows))
-
-    def _updates(self) -> list[int]:
-        if self.source is None:
-            return []
-        names = self.view.metrics if self.view.of_run else ("reward",)
-        return sorted({update for name in names for update in self.source.history.series(name)[0]})
-
-    def _draw(self, size: Size) -> Picture | str:
-        self.set_class(self.source is None, "-empty")
-        # Nothing is said of a recording before it has been read.
-        drawn: Picture | str = "" if self.replayed else NOTHING_YET
-        if self.source is not None:
-            drawn = self.view.draw(replace(self.source, room=self.room), size, self.log_scale, self.smoothing)
-        self.set_class(isinstance(drawn, str), "-words")
-        return drawn
-
-    def _redraw(self) -> None:
-        self._drawn = None
-        self._label()
-        self.refresh()
-
-    def on_resize(self) -> None:
-        """Other words fit into the border."""
-        self._label()
-
-    def _label(self) -> None:
-        if self.source is not None:
-            at = self.standing if self.cursor is None else self.cursor
-            above, below = self.view.titles(self.source, at, self.log_scale, self.smoothing)
-            room = self.outer_size.width - CORNERS
-            self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
-
-
-def _fitting(words: Content, room: int) -> Content:
-    """As many of the parts, which dots set apart, as fit; the first always stands, its name cut before its value."""
-    while words.cell_length > room and " · " in words.plain:
-        words = words[: words.plain.rindex(" · ")]
-    value = next((span.start for span in words.spans if str(span.style) == VALUE), 0)
-    over = words.cell_length - room
-    if over <= 0 or not value:
-        return words
-    return Content.assemble(words[: max(value - over - 2, 0)], "… ", words[value:])
-
-
-def _overview(settings: dict[str, Any]) -> tuple[View, ...]:
-    """What there is to see of an algorithm."""
-    kind = kind_of(settings)
-    if kind in REWARDED:
-        return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
-    return IMITATION if kind == "imitation" else SCORES if kind == "reward model" else PAIRS
 
 
 class CurvePanels(Widget):
@@ -334,6 +32,7 @@ class CurvePanels(Widget):
         self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
+        self._put_up: dict[CurvePanel, str] = {}
 
     def compose(self) -> ComposeResult:
         yield from self.panels
@@ -350,7 +49,7 @@ class CurvePanels(Widget):
 
     def fit(self, settings: dict[str, Any]) -> bool:
         """Whether the panels offer what there is to see under these settings."""
-        return self.panels[0].overview == _overview(settings)
+        return self.panels[0].overview == overview(settings)
 
     def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Have `draw_next` draw the run so far, a panel at a time."""
@@ -358,7 +57,7 @@ class CurvePanels(Widget):
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
             self._stepped, self._settings = live, settings
-        self._take(_overview(settings))
+        self._take(overview(settings))
         # The ratios of the update before stay until this one has some.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, replayed=self._replayed)
@@ -387,21 +86,29 @@ class CurvePanels(Widget):
         for panel in seen or self.panels:
             panel.make_room((max(left), max(right)))
 
-    def _take(self, overview: tuple[View, ...]) -> None:
+    def _take(self, views: tuple[View, ...]) -> None:
         """Another algorithm may have other things to see; a view that somebody chose stays."""
-        for panel, view, place in zip(self.panels, overview, range(len(overview)), strict=True):
-            before, panel.overview = panel.overview, overview
+        for panel, view, place in zip(self.panels, views, range(len(views)), strict=True):
+            before, panel.overview = panel.overview, views
             if panel.view == before[place] != view:
                 panel.put(view)
 
     def put_up(self, metric: str) -> None:
-        """Show the curve of a metric, in the panel that has it, else in the one with the focus, else in the last."""
+        """Show the curve of a metric, in the panel that has it, else in the one with the focus, else in the last.
+
+        Curves that were put up before keep their panels as long as another than the first is left.
+        """
         seen = [panel for panel in self.panels if not panel.has_class("-beyond")]
-        having = [panel for panel in seen if isinstance(panel.view, Curves) and metric in panel.view.metrics]
-        focused = [panel for panel in seen if panel.has_focus]
-        panel = next(iter([*having, *focused, seen[-1]]))
+        put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and _has(panel, wanted)]
+        free = [panel for panel in seen if panel not in put_up]
+        having = [panel for panel in seen if _has(panel, metric)]
+        focused = [panel for panel in free if panel.has_focus]
+        others = [panel for panel in reversed(free) if panel is not self.panels[0]]
+        panel = next(iter([*having, *focused, *others, *put_up, *free]))
         if panel not in having:
             panel.put(single(metric))
+        self._put_up.pop(panel, None)
+        self._put_up[panel] = metric  # the latest is the last to make room
         panel.focus()
 
     @on(CurvePanel.Moved)
@@ -419,3 +126,7 @@ class CurvePanels(Widget):
             panel.set_class(index >= columns * rows, "-beyond")
         self._stacked = rows > 1
         self.align()
+
+
+def _has(panel: CurvePanel, metric: str) -> bool:
+    return isinstance(panel.view, Curves) and metric in panel.view.metrics

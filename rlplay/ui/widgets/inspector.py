@@ -46,8 +46,8 @@ class Inspector(Lines):
     HELP = """\
 # Token
 
-The likeliest **candidates** at this position with their probability under the frozen reference, the policy that
-sampled (old) and the policy after the update (new); the sampled one is marked. They are written down before the update:
+The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
+update (old) and the policy after it (new); the token in the answer is marked. They are written down before the update:
 a token that only the update made likely is part of **all others**. `i` asks the model about this place,
 and `o` there shows how likely the candidates were over the whole run.
 
@@ -57,8 +57,9 @@ bright term is the one that counts.
 
 A token is **clipped** where it has already moved past the band in the direction its advantage pushes: A > 0 and the
 ratio above the band, or A < 0 and below it. There min takes a term without the ratio, a constant; moving the token on
-would change nothing, so its gradient is zero and it no longer pulls. A KL term in the loss pulls even then. ∂L/∂ℓ is
-the recorded derivative of the whole loss by this token's log-probability: below 0 the step pulls the token up.
+would change nothing, so its gradient is zero and it no longer pulls. A KL term or an entropy bonus in the loss acts
+even then. ∂L/∂ℓ is the recorded derivative of the loss by this token's log-probability: below 0 the step pulls the
+token up. An exact KL and an entropy bonus act on all candidates; they are not in this number.
 
 Below stand all statistics of this token, the ones the colours can show.
 """
@@ -189,7 +190,8 @@ Below stand all statistics of this token, the ones the colours can show.
         # What has become likely since, and was not among the candidates when they were written down, is in here.
         others = [_rest(table, listed) for table in (ref, old, new)]
         if any(share is not None and share >= SLIGHT for share in others):
-            lines.append(self._candidate(set_cell_size("all others", width), others, self.palette.muted, False))
+            name = "all others" if width >= len("all others") else "others"
+            lines.append(self._candidate(f"{name:<{width}}", others, self.palette.muted, False))
         return lines
 
     def _candidate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -21,6 +21,7 @@ from rlplay.ui.text import TICK
 
 KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
 _KEY = re.compile(r"`([^`]+)`")
+_SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -172,8 +173,10 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
 
     def render(self) -> Content:
         lines, room = self._lines(), self.content_size.height
-        if not self.teaching or not 0 < room < len(lines):
+        if not 0 < room < len(lines):
             return self._text
+        if not self.teaching:
+            return self._shortened(room)
         rest = len(lines) - self._top - (room - 1)
         if rest <= 1:
             return Content("\n").join(lines[-room:])
@@ -205,11 +208,26 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         if self.teaching:
             self._set(Content("\n").join([self._words, *remark, self._below]), "-lesson")
         elif told is not None:
-            lines = [*remark, keyed(told.happened)] if told.happened else remark
-            if told.warning:
-                lines.append(Content.assemble(("▲ ", WARN), keyed(told.warning)))
-            lines.append(keyed(told.next, QUIET))
-            self._set(Content("\n").join(lines), "-warning" if told.warning else "")
+            self._set(self._narrated(told), "-warning" if told.warning else "")
+
+    def _narrated(self, told: Narration) -> Content:
+        """What was remarked, what happened, what looks wrong, what to press; leaves out what is empty."""
+        parts = [keyed(told.happened), Content.assemble(("▲ ", WARN), keyed(told.warning)), keyed(told.next, QUIET)]
+        there = (told.happened, told.warning, told.next)
+        return Content("\n").join([*self._remarked(), *(part for part, text in zip(parts, there, strict=True) if text)])
+
+    def _shortened(self, room: int) -> Content:
+        """The narration without its last sentences, so that it ends where one does; the warning stays."""
+        told, width = self._narration, max(self.content_size.width, 1)
+        if told is None:
+            return self._text
+        sentences = _SENTENCES.split(told.happened)
+        for count in range(len(sentences), -1, -1):
+            for hint in (told.next, ""):
+                shorter = self._narrated(replace(told, happened=" ".join(sentences[:count]), next=hint))
+                if len(shorter.wrap(width)) <= room:
+                    return shorter
+        return self._text
 
     def _remarked(self) -> list[Content]:
         """What was remarked, with the update that it was said of if that is not what is shown now."""

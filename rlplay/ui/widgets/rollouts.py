@@ -45,8 +45,8 @@ class Rollouts(Lines):
     HELP = """\
 # Rollouts
 
-Every sampled answer, grouped by prompt: its **reward** (what is trained on), its **advantage** (how much better or
-worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the longest length.
+Every answer of the update, grouped by prompt: its **reward** (what is trained on), its **advantage** (how much better
+or worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the longest length.
 
 Beside each prompt stand the group's mean reward and its standard deviation. `= answer 1` marks an answer that says word
 for word what another to the same prompt says. A group in which every advantage is 0 says

@@ -47,7 +47,7 @@ class Tokens(Lines):
     HELP = """\
 # Tokens
 
-Every answer the policy sampled, prompt dim above it. The colour of a token is one statistic, named in the title; its
+Every answer of the update, prompt dim above it. The colour of a token is one statistic, named in the title; its
 scale, written below, stays the same, so shades compare between updates; ≤ or ≥ at an end says that some values lie
 beyond it and have its shade. `c` and `C` go through the statistics; past the last of them, and at first, the one that
 fits what has just happened is shown (auto). `x` goes to the token with the largest value; where several have it, again
@@ -56,8 +56,9 @@ to the next of them.
 **Without colour:** on a scale with two sides the underlined tokens are on the upper one; with `NO_COLOR` and with 16
 colours, those on the lower one are struck through. `m` writes every number. With `NO_COLOR`, what `/` has found is
 reversed.
-▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero, and only a KL
-term in the loss, if there is one, still pulls.
+
+▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or
+an entropy bonus in the loss still acts on them.
 
 An answer that says word for word what one above it says is marked behind its end.
 

@@ -18,8 +18,7 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
 from rlplay.ui.legend import LOOKED_AT, TURN_MARKS
 from rlplay.ui.numbers import plain, signed
-from rlplay.ui.text import within
-from rlplay.ui.timeline import DISTANCES, Row, Timeline, heading
+from rlplay.ui.timeline import DISTANCES, SCORES, Row, Timeline
 from rlplay.ui.widgets.lines import Lines
 
 _BAR = 16
@@ -117,8 +116,8 @@ class Updates(Lines):
     @property
     def head(self) -> str:
         """The names of the columns."""
-        score, kl = within(heading(self.timeline.score)), DISTANCES[self.timeline.kl]
-        return f"{'update':>8}   {score:>8.8}{self._gap}{'held out':>10}{kl:>11}  changed there"
+        score, kl = SCORES[self.timeline.score], DISTANCES[self.timeline.kl]
+        return f"{'update':>8}   {score:>10}{self._gap}{'held out':>10}{kl:>11}  changed there"
 
     @property
     def _gap(self) -> str:
@@ -140,7 +139,7 @@ class Updates(Lines):
         yield Segment(f"{name:>7} ", ink if row == 0 or shown.tokens or here else self.palette.muted)
         yield Segment(LOOKED_AT if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
                       self.palette.warning if looked_at else self.palette.muted)  # fmt: skip
-        yield Segment(f" {_written(shown.score, 3):>8}", self.palette.strong if here else self.palette.text)
+        yield Segment(f" {_written(shown.score, 3):>10}", self.palette.strong if here else self.palette.text)
         if self._gap:
             yield from self._bar(shown.score)
         yield Segment(f"{_written(shown.held_out, 3):>10}", self.palette.text)
