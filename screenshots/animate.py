@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from rlplay.ui.paint import Painter
+from rlplay.ui.screenshot.png import Painter
 from screenshots.draw import grid_of
 from tests.terminal import Terminal, rlplay
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from rlplay.ui.capture import Cell, Grid, Look
-from rlplay.ui.paint import Painter
+from rlplay.ui.screenshot.cells import Cell, Grid, Look
+from rlplay.ui.screenshot.png import Painter
 
 _NAMED = {
     "black": "#000000", "red": "#cd3131", "green": "#0dbc79", "brown": "#e5e510",

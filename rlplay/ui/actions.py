@@ -12,10 +12,11 @@ from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible, visible_lines
-from rlplay.ui import clipping, dialogues
-from rlplay.ui.legend import PHASE_MARKS
-from rlplay.ui.order import SORTS
-from rlplay.ui.painter import spot
+from rlplay.ui import dialogues
+from rlplay.ui.format.legend import PHASE_MARKS
+from rlplay.ui.layout.answer_order import SORTS
+from rlplay.ui.refresh import spot
+from rlplay.ui.words import clipping
 from rlplay.verbs import PANELS
 
 if TYPE_CHECKING:
@@ -207,8 +208,8 @@ async def _copy(app: RlplayApp, _argument: Any) -> None:
 
 
 async def _shot(app: RlplayApp, _argument: Any) -> None:
-    from rlplay.ui.capture import capture
-    from rlplay.ui.keep import keep
+    from rlplay.ui.screenshot.cells import capture
+    from rlplay.ui.screenshot.save import keep
 
     try:
         files, missing = keep(capture(app), app.session.source.path)

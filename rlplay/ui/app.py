@@ -26,20 +26,20 @@ from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
-from rlplay.ui.beside import Beside
-from rlplay.ui.finder import Finder
-from rlplay.ui.follow import follow
-from rlplay.ui.gate import GatedApp
+from rlplay.ui.key_queue import Turns
+from rlplay.ui.layout.answer_order import SORTS, Sort
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, Reflowed, UpdatePicked, Wandered
-from rlplay.ui.order import SORTS, Sort
-from rlplay.ui.painter import PARTS, Painter
-from rlplay.ui.plain import Plain
+from rlplay.ui.other_runs import Beside
 from rlplay.ui.player import Player
-from rlplay.ui.preview import Preview
-from rlplay.ui.session import Session, Source
-from rlplay.ui.stage import AppStage
-from rlplay.ui.themes import THEMES, borrowed, quiet, run_inks
-from rlplay.ui.turns import Turns
+from rlplay.ui.refresh import PARTS, Painter
+from rlplay.ui.script_view import AppStage
+from rlplay.ui.session.finder import Finder
+from rlplay.ui.session.follow import follow
+from rlplay.ui.session.preview import Preview
+from rlplay.ui.session.session import Session, Source
+from rlplay.ui.terminal.gate import GatedApp
+from rlplay.ui.theme.no_color import Plain
+from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
 from rlplay.ui.widgets.inspector import Inspector
@@ -117,7 +117,7 @@ class RlplayApp(GatedApp):
         driver = super().get_driver_class()
         if driver.__name__ != "WebDriver":
             return driver
-        from rlplay.ui.browser import BrowserDriver
+        from rlplay.ui.terminal.browser import BrowserDriver
 
         return BrowserDriver
 
@@ -298,7 +298,7 @@ class RlplayApp(GatedApp):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette: our commands and Textual's own."""
-        from rlplay.ui.palette import commands
+        from rlplay.ui.command_palette import commands
 
         yield from commands(self)
         # Textual's screenshot is another than ours: wide characters are squeezed in it.

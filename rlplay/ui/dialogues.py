@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
     from rlplay.ui.app import RlplayApp
-    from rlplay.ui.session import Session
+    from rlplay.ui.session.session import Session
 
 
 def palette() -> type[Provider]:
     """What finds the commands that are asked for by name."""
-    from rlplay.ui.palette import Palette
+    from rlplay.ui.command_palette import Palette
 
     return Palette
 
@@ -65,8 +65,8 @@ def lessons(app: RlplayApp) -> None:
 
 def label(app: RlplayApp, session: Session | None = None, letter: str = "") -> None:
     """Ask the user about the pairs that wait for labels, in the run on the screen or in the one called `letter`."""
-    from rlplay.ui.labelling import Labelling
     from rlplay.ui.screens.labels import LabelScreen
+    from rlplay.ui.session.labelling import Labelling
 
     session = session or app.session
     update = session.newest

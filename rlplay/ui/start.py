@@ -14,7 +14,7 @@ from rlplay.paths import first_time, list_runs, new_run, runs_folder
 from rlplay.scenario.schema import Job
 from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.sources import LiveSource, ReplaySource
+from rlplay.ui.session.sources import LiveSource, ReplaySource
 
 
 def play(job: Job, demo: bool = False) -> int:

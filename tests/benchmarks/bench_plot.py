@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
-from rlplay.ui.picture import Size
-from rlplay.ui.plot import Curve, curves
+from rlplay.ui.plot.curves import Curve, curves
+from rlplay.ui.plot.picture import Size
 
 FRAME = 1 / 15
 

@@ -20,7 +20,7 @@ import msgspec
 from rlplay.trace.records import AnyRecord
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.sources import ReplaySource
+from rlplay.ui.session.sources import ReplaySource
 from tests.benchmarks.bench_screen import report
 from tests.recorded import synthetic_started, synthetic_update
 from tests.terminal import Terminal, rlplay

@@ -27,7 +27,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.share import Shared
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui import start
-from rlplay.ui.overlay import LOOKS
+from rlplay.ui.plot.several_runs import LOOKS
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.terminal import rlplay
 

@@ -21,7 +21,7 @@ from rlplay.engine.tensors import Tensors
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished
 from rlplay.trace.update import Update
-from rlplay.ui.diagnose import examine
+from rlplay.ui.words.diagnoses import examine
 from tests.engine.conftest import FROM_REWARDS
 from tests.engine.test_more_axes import records_of
 from tests.engine.test_process import batch_of

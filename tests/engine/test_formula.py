@@ -10,10 +10,11 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.trace.records import spans
 from rlplay.trace.update import Update
-from rlplay.ui.facts import Facts
-from rlplay.ui.formula import pair, surrogate
+from rlplay.ui.formula import pair_loss as pair
+from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
+from rlplay.ui.session.facts import Facts
 from tests.engine.conftest import SMALL
 
 RUNS: list[dict[str, Any]] = [

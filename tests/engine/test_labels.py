@@ -35,7 +35,7 @@ from rlplay.trace.records import AnyRecord, Credited, Labelled, Sampled, Scored,
 from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.labels import LabelScreen
-from rlplay.ui.sources import LiveSource
+from rlplay.ui.session.sources import LiveSource
 from tests.engine.conftest import SMALL
 
 Start = Callable[..., Any]

@@ -18,10 +18,10 @@ from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
 from rlplay.trace.records import AnyRecord, spans
 from rlplay.trace.update import Update
-from rlplay.ui.facts import Facts
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import settled
+from rlplay.ui.session.facts import Facts
 from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL
 

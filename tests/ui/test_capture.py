@@ -9,11 +9,11 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
 
-from rlplay.ui import keep as keeping
-from rlplay.ui.capture import Cell, Look, _cells, capture, clusters, text_of
-from rlplay.ui.keep import keep
-from rlplay.ui.shapes import Box, Dot, shapes
-from rlplay.ui.svg import HEIGHT, NBSP, WIDTH, svg
+from rlplay.ui.screenshot import save as keeping
+from rlplay.ui.screenshot.cells import Cell, Look, _cells, capture, clusters, text_of
+from rlplay.ui.screenshot.save import keep
+from rlplay.ui.screenshot.shapes import Box, Dot, shapes
+from rlplay.ui.screenshot.svg import HEIGHT, NBSP, WIDTH, svg
 from tests.recorded import synthetic_update
 from tests.ui.stage import playground, settled
 from tests.ui.stage import text_of as shown
@@ -102,7 +102,7 @@ def test_without_pillow_there_are_the_other_two_and_a_word(tmp_path, monkeypatch
 
 def test_the_picture_has_the_colours_in_their_places(tmp_path):
     pillow = pytest.importorskip("PIL.Image")
-    from rlplay.ui.paint import NoFont, Painter
+    from rlplay.ui.screenshot.png import NoFont, Painter
 
     try:
         painter = Painter()

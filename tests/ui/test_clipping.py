@@ -7,7 +7,7 @@ import pytest
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.clipping import clipped, told, why
+from rlplay.ui.words.clipping import clipped, told, why
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, playground, settled, text_of
 

@@ -14,21 +14,21 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.update import Update
-from rlplay.ui import beside
-from rlplay.ui.abreast import counterpart, level, parting
+from rlplay.ui import other_runs as beside
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.layout import Layout
+from rlplay.ui.layout.side_by_side import counterpart, level, parting
+from rlplay.ui.layout.token_layout import Layout
 from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.overlay import LOOKS, Overlay
-from rlplay.ui.pair import Pair
-from rlplay.ui.picture import Size
+from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.several_runs import LOOKS, Overlay
+from rlplay.ui.plot.views import FIRST, SECOND, Source
 from rlplay.ui.screens.branch import BranchScreen
 from rlplay.ui.screens.compare import CompareScreen, _difference
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.labels import LabelScreen
-from rlplay.ui.session import Restored, Session
-from rlplay.ui.sources import ReplaySource
-from rlplay.ui.views import FIRST, SECOND, Source
+from rlplay.ui.session.session import Restored, Session
+from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.session.two_runs import Pair
 from rlplay.ui.widgets.compared import ComparedPanels
 from rlplay.ui.widgets.said import Said
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
@@ -570,7 +570,7 @@ async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):
 
 def test_the_comparison_needs_no_torch():
     code = (
-        "import sys, rlplay.ui.beside, rlplay.ui.screens.compare, rlplay.ui.screens.branch;"
+        "import sys, rlplay.ui.other_runs, rlplay.ui.screens.compare, rlplay.ui.screens.branch;"
         "print(*(m for m in ('torch', 'rlplay.engine') if m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""

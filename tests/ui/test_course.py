@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from rlplay.link.messages import EndProbe, Prefix, Recall, Recalled
-from rlplay.ui.course import course
-from rlplay.ui.probing import Probing
-from rlplay.ui.theme import Palette, palette
-from rlplay.ui.themes import THEMES
+from rlplay.ui.plot.probability_lines import course
+from rlplay.ui.session.probing import Probing
+from rlplay.ui.theme.colours import Palette, palette
+from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.probe import ProbeTails
 from tests.ui.stage import all_text, playground
 from tests.ui.test_probe import SIZES, answer, begun, opened, peeked

@@ -14,11 +14,11 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.picture import Picture, Size
-from rlplay.ui.ratios import ONE_STEP, ONE_STEP_THEN
-from rlplay.ui.theme import contrast, palette
-from rlplay.ui.themes import THEMES
-from rlplay.ui.views import GHOST, NO_UPDATE, NOTHING_YET, Source, single
+from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.ratios import ONE_STEP, ONE_STEP_THEN
+from rlplay.ui.plot.views import GHOST, NO_UPDATE, NOTHING_YET, Source, single
+from rlplay.ui.theme.colours import contrast, palette
+from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import SETTINGS, synthetic_evaluated, synthetic_update
@@ -302,7 +302,7 @@ async def test_a_narrow_screen_reaches_the_other_panels_by_cycling():
 
 async def test_nothing_is_drawn_again_for_the_cursor_or_for_what_is_drawn_already(monkeypatch):
     drawn = []
-    monkeypatch.setattr("rlplay.ui.views.curves", lambda *given: drawn.append(given) or _draw(*given))
+    monkeypatch.setattr("rlplay.ui.plot.views.curves", lambda *given: drawn.append(given) or _draw(*given))
     history, live = recorded()
     app = Host(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
@@ -321,7 +321,7 @@ async def test_nothing_is_drawn_again_for_the_cursor_or_for_what_is_drawn_alread
 
 
 def _draw(*given):
-    from rlplay.ui.plot import curves
+    from rlplay.ui.plot.curves import curves
 
     return curves(*given)
 

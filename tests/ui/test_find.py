@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.widgets import Input, Static
 
 from rlplay.ui.screens.find import FindScreen
-from rlplay.ui.theme import levels
+from rlplay.ui.theme.colours import levels
 from tests.recorded import synthetic_update
 from tests.ui.stage import playground, settled, text_of
 

@@ -8,11 +8,11 @@ from textual.widgets import OptionList
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored
-from rlplay.ui.most import told
-from rlplay.ui.numbers import signed
-from rlplay.ui.palette import closeness
+from rlplay.ui.command_palette import closeness
+from rlplay.ui.format.numbers import signed
+from rlplay.ui.plot.views import single
 from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.views import single
+from rlplay.ui.words.largest import told
 from tests.recorded import END, synthetic_update
 from tests.ui.stage import playground, settled, text_of
 

@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.widgets import Input, Static
 
 from rlplay.trace.text import MARKS, NOTHING, harmless, one_by_one, visible, visible_json
-from rlplay.ui.gate import GatedApp, LastGate, passed
+from rlplay.ui.terminal.gate import GatedApp, LastGate, passed
 from rlplay.ui.widgets.entry import Entry
 from tests.ui.stage import playground, settled
 

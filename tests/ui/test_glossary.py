@@ -7,11 +7,11 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.glossary import TERMS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
+from rlplay.ui.plot.views import single
 from rlplay.ui.screens.glossary import GlossaryScreen, entry
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
 from rlplay.ui.screens.timeline import TimelineScreen
-from rlplay.ui.views import single
 from tests.ui.stage import playground, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (80, 24)])

@@ -6,9 +6,9 @@ import numpy as np
 from rlplay.trace.history import History
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.diagnose import examine, warning
 from rlplay.ui.screens.health import HealthScreen
 from rlplay.ui.widgets.said import Said
+from rlplay.ui.words.diagnoses import examine, warning
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, playground, settled
 

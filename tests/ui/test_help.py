@@ -6,10 +6,10 @@ from textual.widgets import Markdown, Static
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
+from rlplay.ui.plot.views import KL
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.help import GENERAL, HelpScreen
 from rlplay.ui.screens.labels import LabelScreen
-from rlplay.ui.views import KL
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator

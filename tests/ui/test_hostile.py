@@ -22,7 +22,7 @@ from rlplay.ui import screens
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.log import LEVELS
-from rlplay.ui.sources import ReplaySource
+from rlplay.ui.session.sources import ReplaySource
 from rlplay.verbs import PANELS, VERBS
 from tests.hostile import HOSTILE, tame
 from tests.poisoned import OF_ITS_OWN, Poison, made, members, run_of

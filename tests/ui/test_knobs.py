@@ -11,8 +11,8 @@ from rlplay.algorithms.knobs import KNOBS, matching
 from rlplay.algorithms.settings import Settings, choices, written
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
-from rlplay.ui.draft import Draft
 from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.knobs import KnobList
 
 

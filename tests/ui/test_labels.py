@@ -13,8 +13,8 @@ from textual.widgets import Static
 from rlplay.link.messages import Judge, Judged, Prefer
 from rlplay.trace.records import Labelled, Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.labelling import NONE_LEFT, Labelling
 from rlplay.ui.screens.labels import LabelScreen, progress, told
+from rlplay.ui.session.labelling import NONE_LEFT, Labelling
 from rlplay.ui.widgets.answer import Answer
 from tests.recorded import synthetic_update
 from tests.ui.stage import Fed, all_text, playground, settled

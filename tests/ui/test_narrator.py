@@ -11,8 +11,8 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.messages import Answered
-from rlplay.ui.narrate import Narration, _became, _clipping, narrate, narrate_run
 from rlplay.ui.widgets.narrator import KEY, Narrator, keyed
+from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
 from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 
 CHOSEN = msgspec.to_builtins(SETTINGS)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rlplay.ui.numbers import percent, plain, short, signed, tenths
+from rlplay.ui.format.numbers import percent, plain, short, signed, tenths
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from rlplay.algorithms.apply import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui import pairs
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.pair import paired
+from rlplay.ui.formula.pair_loss import paired
 from rlplay.ui.formula.parts import Numbers
-from rlplay.ui.narrate import narrate, narrate_run
-from rlplay.ui.overview import OVERVIEW
-from rlplay.ui.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, single
+from rlplay.ui.plot.first_views import OVERVIEW
+from rlplay.ui.plot.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, single
 from rlplay.ui.widgets.curves import CurvePanels
+from rlplay.ui.words import pair_updates as pairs
+from rlplay.ui.words.narration import narrate, narrate_run
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from rlplay.ui.bars import Look, histogram
-from rlplay.ui.picture import Frame, Size, number
-from rlplay.ui.plot import BAND, Curve, curves
+from rlplay.ui.plot.curves import BAND, Curve, curves
+from rlplay.ui.plot.histogram import Look, histogram
+from rlplay.ui.plot.picture import Frame, Size, number
 
 SIZE = Size(38, 8)
 

@@ -9,10 +9,10 @@ from rlplay.scenario.loader import load
 from rlplay.trace.records import Credited, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.preview import NEEDS_ENGINE, NEEDS_PAUSE, Preview
-from rlplay.ui.session import Session
-from rlplay.ui.sources import ReplaySource
-from rlplay.ui.supposed import suppose
+from rlplay.ui.session.preview import NEEDS_ENGINE, NEEDS_PAUSE, Preview
+from rlplay.ui.session.session import Session
+from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.session.what_if import suppose
 from rlplay.ui.widgets.knobs import KnobList
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled

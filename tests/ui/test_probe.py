@@ -20,8 +20,8 @@ from rlplay.link.messages import (
     Prefix,
     Tail,
 )
-from rlplay.ui.probing import SAMPLES, TAILS, Probing
 from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
+from rlplay.ui.session.probing import SAMPLES, TAILS, Probing
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described, horizontal
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of

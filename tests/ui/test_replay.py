@@ -11,11 +11,11 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunFileError, RunWriter
 from rlplay.trace.update import Update
-from rlplay.ui import sources
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.narrate import narrate
-from rlplay.ui.picture import CURSOR
-from rlplay.ui.sources import ReplaySource
+from rlplay.ui.plot.picture import CURSOR
+from rlplay.ui.session import sources
+from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.words.narration import narrate
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import all_text, settled, text_of
 

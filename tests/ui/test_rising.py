@@ -7,7 +7,7 @@ import pytest
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Scored
 from rlplay.trace.update import Update
-from rlplay.ui.rising import T95, WINDOW, not_risen, risen, trend
+from rlplay.ui.words.trend import T95, WINDOW, not_risen, risen, trend
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN
 

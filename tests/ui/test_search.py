@@ -9,10 +9,10 @@ from rlplay.algorithms.apply import resolve
 from rlplay.export.npz import arrays
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
-from rlplay.ui.narrate import narrate
-from rlplay.ui.picture import Picture, Size
-from rlplay.ui.search import NOT_YET, NOTHING, Search, detail
-from rlplay.ui.views import Source
+from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.trpo_search import NOT_YET, NOTHING, Search, detail
+from rlplay.ui.plot.views import Source
+from rlplay.ui.words.narration import narrate
 from tests.recorded import synthetic_search, synthetic_update
 from tests.ui.stage import playground, settled
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished
-from rlplay.ui.picture import Size
-from rlplay.ui.plot import Curve
-from rlplay.ui.smooth import STRENGTHS, smoothed, told
-from rlplay.ui.views import GHOST, SHADE, Lines, Source, Trace, with_average
+from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, told
+from rlplay.ui.plot.views import GHOST, SHADE, Lines, Source, Trace, with_average
 from tests.ui.test_curves import Host, recorded, title
 
 FINITE = st.floats(-1e6, 1e6)

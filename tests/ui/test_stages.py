@@ -8,11 +8,9 @@ from rlplay.algorithms.apply import resolve
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.narrate import narrate_run
-from rlplay.ui.overlay import LOOKS, Overlay
-from rlplay.ui.picture import Size
-from rlplay.ui.session import Moved
-from rlplay.ui.views import (
+from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.several_runs import LOOKS, Overlay
+from rlplay.ui.plot.views import (
     ENDS_BEFORE,
     IMITATION,
     NEXT_UPDATE,
@@ -23,6 +21,8 @@ from rlplay.ui.views import (
     single,
     with_average,
 )
+from rlplay.ui.session.session import Moved
+from rlplay.ui.words.narration import narrate_run
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled, shown
 

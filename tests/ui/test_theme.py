@@ -16,14 +16,14 @@ from rlplay.cli import doctor
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited
 from rlplay.trace.update import Update
-from rlplay.ui.capture import capture
-from rlplay.ui.legend import legend
-from rlplay.ui.overlay import LOOKS
-from rlplay.ui.plain import Plain
+from rlplay.ui.format.legend import legend
+from rlplay.ui.plot.several_runs import LOOKS
+from rlplay.ui.plot.views import GHOST
+from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.start import run as opened
-from rlplay.ui.theme import READABLE, STEPS, beyond, contrast, levels, palette
-from rlplay.ui.themes import THEMES, quiet
-from rlplay.ui.views import GHOST
+from rlplay.ui.theme.colours import READABLE, STEPS, beyond, contrast, levels, palette
+from rlplay.ui.theme.no_color import Plain
+from rlplay.ui.theme.themes import THEMES, quiet
 from tests.recorded import synthetic_run, synthetic_update
 from tests.terminal import Terminal, rlplay
 from tests.ui.stage import playground, settled

@@ -10,8 +10,8 @@ from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.timeline import TimelineScreen
-from rlplay.ui.sources import ReplaySource
-from rlplay.ui.timeline import SCORES
+from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.session.timeline import SCORES
 from rlplay.ui.widgets.updates import Updates
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import all_text, playground, settled

@@ -10,11 +10,11 @@ from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.layout import Layout
-from rlplay.ui.order import order
-from rlplay.ui.text import quoted
-from rlplay.ui.theme import STEPS, contrast, levels, palette
-from rlplay.ui.themes import THEMES
+from rlplay.ui.format.text import quoted
+from rlplay.ui.layout.answer_order import order
+from rlplay.ui.layout.token_layout import Layout
+from rlplay.ui.theme.colours import STEPS, contrast, levels, palette
+from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.inspector import _folded
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of

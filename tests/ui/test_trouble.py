@@ -9,7 +9,7 @@ from rlplay.link.messages import Failed
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import Notice
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.sources import LiveSource
+from rlplay.ui.session.sources import LiveSource
 from tests.recorded import synthetic_run
 from tests.ui.stage import Fed, all_text, playground, settled, shown, text_of
 

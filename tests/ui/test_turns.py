@@ -8,11 +8,11 @@ from textual.command import CommandPalette
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
+from rlplay.ui.key_queue import Turns
 from rlplay.ui.screens.find import FindScreen
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
-from rlplay.ui.turns import Turns
 from tests.ui.stage import playground, settled
 
 
@@ -125,7 +125,7 @@ async def test_a_key_held_down_does_not_lag_behind_the_finger(monkeypatch):
 
 
 async def test_keys_go_on_although_a_panel_never_answers(monkeypatch):
-    monkeypatch.setattr("rlplay.ui.turns.PATIENCE", 0.05)
+    monkeypatch.setattr("rlplay.ui.key_queue.PATIENCE", 0.05)
     app, source = playground()
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)

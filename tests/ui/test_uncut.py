@@ -8,7 +8,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.compare import CompareScreen
 from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.screens.paste import PasteScreen
-from rlplay.ui.sources import ReplaySource
+from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import Fed, playground, settled
 

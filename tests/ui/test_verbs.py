@@ -10,7 +10,7 @@ from textual.widgets import Static
 from rlplay.scenario.script import Look, Say, parse_step
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.palette import commands
+from rlplay.ui.command_palette import commands
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.footer import KEY_NAMES
 from rlplay.ui.widgets.inspector import Inspector

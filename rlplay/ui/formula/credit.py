@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.settings import Settings
+from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
-from rlplay.ui.numbers import plain
 
 _NOTHING = 1e-6
 """An advantage no larger is 0, and does not tell what it was divided by."""

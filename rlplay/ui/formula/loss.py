@@ -6,11 +6,11 @@ from rlplay.algorithms.elsewhere import trainer
 from rlplay.algorithms.equations import equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
 from rlplay.trace.records import LEFT_OUT
+from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
-from rlplay.ui.formula.pair import pair
+from rlplay.ui.formula.pair_loss import pair
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, pull, stripped
-from rlplay.ui.numbers import plain
-from rlplay.ui.picture import number
+from rlplay.ui.plot.picture import number
 
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:

@@ -13,8 +13,8 @@ import numpy as np
 from rlplay.algorithms.equations import beside_surrogate
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
-from rlplay.ui.numbers import plain, signed
-from rlplay.ui.picture import NOISE, number
+from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.plot.picture import NOISE, number
 
 Kind = Literal["plain", "won", "lost", "note", "old", "new"]
 Line = list[tuple[str, Kind]]

@@ -11,8 +11,8 @@ from rlplay.algorithms.equations import symbols
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.algorithms.symbols import filled as written
+from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula.parts import Line, Numbers, digits, note, only_these_pull, stripped
-from rlplay.ui.numbers import plain
 from rlplay.user_code import OwnError
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from rlplay.scenario.recipe import scenario_of
 from rlplay.trace.records import Started
 from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.session import Session
+from rlplay.ui.session.session import Session
 
 
 class BranchScreen(KnobsScreen):

@@ -17,16 +17,16 @@ from textual.widgets import Static
 from rlplay.trace.lenses import Lens
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui import clipping
-from rlplay.ui.abreast import counterpart, parting
+from rlplay.ui.layout.side_by_side import counterpart, parting
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
-from rlplay.ui.overlay import LOOKS, Shown
-from rlplay.ui.pair import Pair, place
-from rlplay.ui.session import Session
+from rlplay.ui.plot.several_runs import LOOKS, Shown
+from rlplay.ui.session.session import Session
+from rlplay.ui.session.two_runs import Pair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
+from rlplay.ui.words import clipping
 
 _LOOK_AGAIN = 0.1
 KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"

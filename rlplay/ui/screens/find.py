@@ -15,8 +15,8 @@ from textual.widgets import Input, Static
 
 from rlplay.trace.find import CLIPPED, names
 from rlplay.trace.text import visible
-from rlplay.ui.finder import Finder
-from rlplay.ui.session import Session
+from rlplay.ui.session.finder import Finder
+from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
 

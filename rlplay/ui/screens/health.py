@@ -11,12 +11,12 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from rlplay.trace.update import Update
-from rlplay.ui.diagnose import Finding, examine, progress, warning
+from rlplay.ui.format.text import BY_KNOB
 from rlplay.ui.messages import Perform
-from rlplay.ui.session import Session
-from rlplay.ui.text import BY_KNOB
+from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
+from rlplay.ui.words.diagnoses import Finding, examine, progress, warning
 
 _LOOK_AGAIN = 0.5
 

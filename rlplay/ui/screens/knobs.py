@@ -22,11 +22,11 @@ from rlplay.algorithms.settings import row as chosen_row
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
-from rlplay.ui.draft import Draft
+from rlplay.ui.format.setting import allowed, row
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
-from rlplay.ui.knob_row import allowed, row
 from rlplay.ui.messages import Compared, Drafted, Wandered
+from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed

@@ -16,10 +16,10 @@ from rlplay.link.messages import Prefer
 from rlplay.trace.records import Choice
 from rlplay.trace.text import visible
 from rlplay.ui.actions import send
-from rlplay.ui.labelling import SIDES, Labelling
-from rlplay.ui.legend import LOOKED_AT
-from rlplay.ui.numbers import plain, signed
-from rlplay.ui.session import Session
+from rlplay.ui.format.legend import LOOKED_AT
+from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.session.labelling import SIDES, Labelling
+from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.answer import Answer
 from rlplay.ui.widgets.narrator import keyed
 

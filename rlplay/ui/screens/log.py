@@ -16,9 +16,9 @@ from textual.widgets import RichLog, Static
 from rlplay.link.messages import LogLine
 from rlplay.trace.records import Finished, Started
 from rlplay.trace.text import visible
-from rlplay.ui.numbers import tenths
-from rlplay.ui.session import Session
-from rlplay.ui.theme import palette
+from rlplay.ui.format.numbers import tenths
+from rlplay.ui.session.session import Session
+from rlplay.ui.theme.colours import palette
 from rlplay.ui.widgets.narrator import keyed
 
 LEVELS = ("debug", "info", "warning", "error")

@@ -15,8 +15,8 @@ from textual.widgets import Input, Static
 
 from rlplay.link.messages import AnyProbe, EndProbe, Estimate, Recall
 from rlplay.trace.text import visible
-from rlplay.ui.session import Session
-from rlplay.ui.text import literal
+from rlplay.ui.format.text import literal
+from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import WARN, keyed
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described

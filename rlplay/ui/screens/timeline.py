@@ -13,15 +13,15 @@ from textual.screen import ModalScreen
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui.legend import LOOKED_AT, TURN_MARKS
+from rlplay.ui.format.legend import LOOKED_AT, TURN_MARKS
+from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
-from rlplay.ui.session import Session
-from rlplay.ui.text import literal
-from rlplay.ui.timeline import Timeline
-from rlplay.ui.turned import reset
+from rlplay.ui.session.session import Session
+from rlplay.ui.session.timeline import Timeline
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
 from rlplay.ui.widgets.updates import Updates
+from rlplay.ui.words.setting_changes import reset
 
 _LOOK_AGAIN = 0.25
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"

@@ -11,9 +11,9 @@ from textual.message import Message
 
 from rlplay.trace.records import Sampled
 from rlplay.trace.text import NEWLINE, visible
-from rlplay.ui.text import token_text
+from rlplay.ui.format.text import token_text
+from rlplay.ui.layout.wrap import Cell, wrap
 from rlplay.ui.widgets.lines import Lines
-from rlplay.ui.wrap import Cell, wrap
 
 
 class Answer(Lines, can_focus=False):

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from textual.content import Content
 
 from rlplay.trace.text import visible
-from rlplay.ui.abreast import level
+from rlplay.ui.layout.side_by_side import level
 from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.overlay import Look, Overlay, Shown
-from rlplay.ui.views import Source
+from rlplay.ui.plot.several_runs import Look, Overlay, Shown
+from rlplay.ui.plot.views import Source
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.tokens import Tokens

@@ -13,14 +13,14 @@ from textual.message import Message
 from textual.widget import Widget
 
 from rlplay.trace.text import visible
-from rlplay.ui.legend import LOOKED_AT
+from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.overview import OVERVIEW
-from rlplay.ui.picture import CURSOR, Picture, Size, marked
-from rlplay.ui.plot import BAND, Margins, margins
-from rlplay.ui.ratios import Ratios
-from rlplay.ui.smooth import STRENGTHS
-from rlplay.ui.views import (
+from rlplay.ui.plot.curves import BAND, Margins, margins
+from rlplay.ui.plot.first_views import OVERVIEW
+from rlplay.ui.plot.picture import CURSOR, Picture, Size, marked
+from rlplay.ui.plot.ratios import Ratios
+from rlplay.ui.plot.smoothing import STRENGTHS
+from rlplay.ui.plot.views import (
     FIRST,
     NOTHING_YET,
     VALUE,
@@ -30,7 +30,7 @@ from rlplay.ui.views import (
 )
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.words import explained
+from rlplay.ui.words.glossary_entries import explained
 
 
 class CurvePanel(Widget, can_focus=True):

@@ -10,9 +10,9 @@ from textual.widget import Widget
 
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
-from rlplay.ui.overview import OVERVIEW, overview
-from rlplay.ui.views import Lines as Curves
-from rlplay.ui.views import Source, View, single
+from rlplay.ui.plot.first_views import OVERVIEW, overview
+from rlplay.ui.plot.views import Lines as Curves
+from rlplay.ui.plot.views import Source, View, single
 from rlplay.ui.widgets.curve_panel import CurvePanel
 
 _TWO_ROWS = 16

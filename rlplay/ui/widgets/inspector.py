@@ -16,17 +16,17 @@ from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.records import Array, Sampled, Scored
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.facts import Facts, Steps, value_at
+from rlplay.ui.format.legend import PHASE_MARKS
+from rlplay.ui.format.numbers import plain, short, signed
+from rlplay.ui.format.text import quoted
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Line, Numbers, pull, settled
 from rlplay.ui.formula.surrogate import why_clipped
-from rlplay.ui.layout import MARKS
-from rlplay.ui.legend import PHASE_MARKS
-from rlplay.ui.numbers import plain, short, signed
-from rlplay.ui.picture import number
-from rlplay.ui.supposed import Supposed
-from rlplay.ui.text import quoted
+from rlplay.ui.layout.token_layout import MARKS
+from rlplay.ui.plot.picture import number
+from rlplay.ui.session.facts import Facts, Steps, value_at
+from rlplay.ui.session.what_if import Supposed
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.rollouts import label
 

@@ -17,9 +17,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.theme import Theme
 
-from rlplay.ui.gate import passed, ungated
-from rlplay.ui.text import TICK
-from rlplay.ui.theme import Palette, palette
+from rlplay.ui.format.text import TICK
+from rlplay.ui.terminal.gate import passed, ungated
+from rlplay.ui.theme.colours import Palette, palette
 
 CORNERS = 6
 """Cells of a border's line that its words cannot take."""

@@ -15,9 +15,9 @@ from textual.widget import Widget
 
 from rlplay.scenario.expect import Outcome
 from rlplay.trace.text import visible, visible_lines
+from rlplay.ui.format.text import TICK
 from rlplay.ui.messages import Answered
-from rlplay.ui.narrate import Narration
-from rlplay.ui.text import TICK
+from rlplay.ui.words.narration import Narration
 
 KEY, QUIET, STRONG, GOOD, BAD, WARN = "$accent", "$text-muted", "bold $foreground", "$success", "$error", "$warning"
 _KEY = re.compile(r"`([^`]+)`")

@@ -14,13 +14,13 @@ from textual.message import Message
 
 from rlplay.link.messages import Estimate, Estimated, Peeked, Tail, Writer
 from rlplay.trace.text import visible
-from rlplay.ui.course import course, share_text
-from rlplay.ui.numbers import plain
-from rlplay.ui.probing import Probing
-from rlplay.ui.text import is_special, quoted, token_text
-from rlplay.ui.theme import STEPS
+from rlplay.ui.format.numbers import plain
+from rlplay.ui.format.text import is_special, quoted, token_text
+from rlplay.ui.layout.wrap import Cell, wrap
+from rlplay.ui.plot.probability_lines import course, share_text
+from rlplay.ui.session.probing import Probing
+from rlplay.ui.theme.colours import STEPS
 from rlplay.ui.widgets.lines import Lines
-from rlplay.ui.wrap import Cell, wrap
 
 WRITERS: tuple[Writer, ...] = ("policy", "reference")
 EIGHTHS = " ▏▎▍▌▋▊▉█"

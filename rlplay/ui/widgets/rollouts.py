@@ -17,11 +17,11 @@ from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
-from rlplay.ui.layout import Row
+from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.format.text import is_special
+from rlplay.ui.layout.answer_order import Sort
+from rlplay.ui.layout.token_layout import Row
 from rlplay.ui.messages import CursorMoved
-from rlplay.ui.numbers import plain, signed
-from rlplay.ui.order import Sort
-from rlplay.ui.text import is_special
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.narrator import keyed
 

@@ -10,10 +10,10 @@ from textual.widget import Widget
 from rlplay.algorithms import named
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
-from rlplay.ui import search
-from rlplay.ui.legend import LOOKED_AT
-from rlplay.ui.numbers import tenths
-from rlplay.ui.session import Session
+from rlplay.ui.format.legend import LOOKED_AT
+from rlplay.ui.format.numbers import tenths
+from rlplay.ui.plot import trpo_search as search
+from rlplay.ui.session.session import Session
 
 Part = tuple[str, str]
 

@@ -18,17 +18,17 @@ from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Update
-from rlplay.ui.finder import Finder
-from rlplay.ui.layout import GUTTER, TURNED, Layout, Row
-from rlplay.ui.legend import legend
+from rlplay.ui.format.legend import legend
+from rlplay.ui.format.numbers import short
+from rlplay.ui.format.text import literal, quoted, within
+from rlplay.ui.layout.token_layout import GUTTER, TURNED, Layout, Row
+from rlplay.ui.layout.wrap import Cell
 from rlplay.ui.messages import CursorMoved, Reflowed
-from rlplay.ui.most import told
-from rlplay.ui.narrate import Place
-from rlplay.ui.numbers import short
-from rlplay.ui.text import literal, quoted, within
-from rlplay.ui.theme import beyond, levels
+from rlplay.ui.session.finder import Finder
+from rlplay.ui.theme.colours import beyond, levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
-from rlplay.ui.wrap import Cell
+from rlplay.ui.words.largest import told
+from rlplay.ui.words.narration import Place
 
 VACANT: dict[Place, str] = {
     "live": "Press `n` to sample the first answers, `space` to let it run.",

@@ -16,9 +16,9 @@ from textual.message import Message
 
 from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
-from rlplay.ui.legend import LOOKED_AT, TURN_MARKS
-from rlplay.ui.numbers import plain, signed
-from rlplay.ui.timeline import DISTANCES, SCORES, Row, Timeline
+from rlplay.ui.format.legend import LOOKED_AT, TURN_MARKS
+from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.session.timeline import DISTANCES, SCORES, Row, Timeline
 from rlplay.ui.widgets.lines import Lines
 
 _BAR = 16

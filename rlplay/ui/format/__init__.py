@@ -1,0 +1,1 @@
+"""How numbers, texts, settings and scales are written."""

@@ -1,0 +1,62 @@
+"""The scale of a lens in a few cells: end values, shades, unit."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from textual.content import Content
+from textual.style import Style as ContentStyle
+
+from rlplay.trace.lenses import Lens
+from rlplay.ui.theme.colours import STEPS, Palette
+
+_LETTERS = {"diverging": "less more", "sequential": " more"}
+"""A letter a shade, where shades are no colours."""
+LOOKED_AT = "◉"
+"""The update looked at: in the header, in the timeline, under the curves."""
+TURN_MARKS = {"changed": "◆", "back": "↶", "on": "↷"}
+"""What happened between two updates, by the kind of its `Mark`: in the timeline and under the curves."""
+PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
+
+
+def legend(
+    lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True,
+    beyond: tuple[bool, bool] = (False, False),
+) -> Content:  # fmt: skip
+    """The colour scale from low to high, its unit where there is `room`; or when the statistic will be there.
+
+    For a chosen statistic that is not there yet, it names the key that leads back to the `automatic` one. An end that
+    stands for values `beyond` it, too, says so: ≤ at the lower, ≥ at the upper.
+    """
+    if not available:
+        back = () if automatic else ((" · ", "$text-muted"), ("c", "$accent"), (" back to auto", "$text-muted"))
+        return Content.assemble((f"appears after {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"), *back)
+    if lens.scale == "states":
+        return _states(palette)
+    shades = range(-STEPS if lens.two_sided else 0, STEPS + 1)
+    low, high = "≤" * beyond[0] + _end(lens, lens.low), "≥" * beyond[1] + _end(lens, lens.high)
+    parts: list[Content | tuple[str, str | ContentStyle]] = [(f"{low} ", "$text-muted")]
+    swatches = [palette.shade(level, lens.two_sided) for level in shades]
+    letters = _LETTERS[lens.scale] if swatches[-1].bgcolor is None else [""] * len(swatches)
+    parts += [_swatch(*each) for each in zip(swatches, letters, strict=True)]
+    scale = Content.assemble(*parts, (f" {high}", "$text-muted"))
+    unit = f" {lens.unit}".rstrip()
+    return Content.assemble(scale, (unit, "$text-muted")) if scale.cell_length + len(unit) <= room else scale
+
+
+def _states(palette: Palette) -> Content:
+    """The three states of clipping, each as its tokens look."""
+    low, high = (ContentStyle.from_rich_style(palette.shade(level, True)) for level in (-STEPS, STEPS))
+    return Content.assemble(
+        (" ▼ ", low), (" low   not clipped   ", "$text-muted"), (" ▲ ", high), (" high", "$text-muted")
+    )  # fmt: skip
+
+
+def _end(lens: Lens, value: float) -> str:
+    if lens.low < 0:
+        return f"{value:+g}".replace("-", "−")
+    return f"{value:g}"
+
+
+def _swatch(style: Style, letter: str) -> tuple[str, ContentStyle]:
+    """Two cells of a shade; where it is no colour, the `letter`."""
+    return letter or "  ", ContentStyle.from_rich_style(style if letter else Style(bgcolor=style.bgcolor))

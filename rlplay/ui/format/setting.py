@@ -1,0 +1,60 @@
+"""One setting as a line of the knobs: its title, its value, and what else it could be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.content import Content
+
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import Knob
+from rlplay.algorithms.named import SUFFIXES, title
+from rlplay.algorithms.own import is_own
+from rlplay.algorithms.settings import choices, shown
+from rlplay.trace.text import visible
+from rlplay.ui.plot.picture import number
+from rlplay.ui.session.draft import Draft
+
+_TITLE, _VALUE = 22, 20
+"""Cells for the mark with the title, and for the value with a blank."""
+
+
+def row(draft: Draft, knob: Knob, width: int) -> Content:
+    """A line of `width` cells; of many choices it holds those that fit and counts the rest."""
+    changed, idle = draft.changed(knob.name), draft.idle(knob.name)
+    ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
+    was = f"was {_brief(shown(draft.original(knob.name)))}   " if changed else ""
+    aside = "no effect" if idle else allowed(draft, knob, width - _TITLE - _VALUE - len(was))
+    return Content.assemble(
+        ("● " if changed else "  ", "$accent"),
+        (f"{knob.title:<{_TITLE - 2}}", "$text-muted" if idle else ""),
+        (f"{_brief(shown(draft.value(knob.name))):<{_VALUE - 1}} ", ink),
+        (was + aside, "$text-muted"),
+    )
+
+
+def _brief(value: str) -> str:
+    """A value, of a file of the user's own its name."""
+    return visible(Path(value).name if is_own(value) or value.endswith(SUFFIXES) else value)
+
+
+def allowed(draft: Draft, knob: Knob, room: int) -> str:
+    """What it can be, in `room` cells: words, a range; of the many algorithms the chosen one's title."""
+    if knob.name == "algorithm":
+        chosen = draft.value("algorithm")
+        place = f", {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}" if chosen in PRESETS else ""
+        return f"{title(chosen)}{place}"
+    if isinstance(draft.value(knob.name), bool):
+        return "on | off"
+    if words := choices(knob.name):
+        return _fitted(words, room)
+    return "" if knob.low is None or knob.high is None else f"{number(knob.low)} … {number(knob.high, 6)}"
+
+
+def _fitted(words: tuple[str, ...], room: int) -> str:
+    """As many of the words as there is room for, and how many more there are."""
+    for kept in range(len(words), 0, -1):
+        text = " | ".join(words[:kept]) + f" … +{len(words) - kept} more" * (kept < len(words))
+        if len(text) <= room:
+            return text
+    return f"{len(words)} choices"

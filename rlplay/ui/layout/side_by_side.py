@@ -1,0 +1,68 @@
+"""Two layouts side by side: what answers the same prompt stands at the same height."""
+
+from __future__ import annotations
+
+from itertools import groupby, zip_longest
+
+import numpy as np
+
+from rlplay.trace.records import Sampled
+from rlplay.ui.layout.token_layout import Layout, Row
+
+_BLANK = 1 << 30  # the place, within its prompt, of the line after the last answer
+_Place = tuple[int, int]  # a prompt, and in it: 0 its own lines, then its answers from 1
+
+
+def level(one: Layout, other: Layout) -> None:
+    """Fill both with empty lines until each prompt, and each of its answers, begins on the same line in both."""
+    blocks = _blocks(one.rows), _blocks(other.rows)
+    filled: tuple[list[Row], list[Row]] = ([], [])
+    for place in sorted({*blocks[0], *blocks[1]}):
+        pair = [block.get(place, []) for block in blocks]
+        height = max(map(len, pair))
+        for rows, mine in zip(filled, pair, strict=True):
+            # An answer goes on to be itself on its empty lines; `values` keeps the sign for one still empty away.
+            filler = Row(place[0], mine[0].completion, [], values=True) if mine else Row(place[0], -1, [])
+            rows.extend([*mine, *[filler] * (height - len(mine))])
+    one.replace(filled[0])
+    other.replace(filled[1])
+
+
+def _blocks(rows: list[Row]) -> dict[_Place, list[Row]]:
+    blocks: dict[_Place, list[Row]] = {}
+    for group, of_prompt in groupby(rows, key=lambda row: row.group):
+        parts = [list(part) for _, part in groupby(of_prompt, key=lambda row: row.completion)]
+        for rank, part in enumerate(parts):
+            blank = rank and part[0].completion < 0
+            blocks[group, _BLANK if blank else rank] = part
+    return blocks
+
+
+def counterpart(completion: int, here: Sampled, there: Sampled) -> int | None:
+    """The completion of `there` that answers the same prompt in the same place; None if there is none."""
+    group = int(here.group[completion])
+    rank = int(np.flatnonzero(here.group == group).tolist().index(completion))
+    others = np.flatnonzero(there.group == group)
+    return int(others[rank]) if rank < len(others) else None
+
+
+def parting(one: tuple[Sampled, int], other: tuple[Sampled, int]) -> int | None:
+    """The first token, from 0, in which two completions differ; None if they are the same, −1 if the prompts differ."""
+    first, second = (_prompt(*each) for each in (one, other))
+    if first != second:
+        return -1
+    pairs = zip_longest(*(_ids(*each) for each in (one, other)))
+    return next((token for token, (a, b) in enumerate(pairs) if a != b), None)
+
+
+def _prompt(sampled: Sampled, completion: int) -> list[int]:
+    group = int(sampled.group[completion])
+    start, end = sampled.prompt_offsets[group : group + 2]
+    ids: list[int] = sampled.prompt_ids[start:end].tolist()
+    return ids
+
+
+def _ids(sampled: Sampled, completion: int) -> list[int]:
+    start, end = sampled.offsets[completion : completion + 2]
+    ids: list[int] = sampled.token_ids[start:end].tolist()
+    return ids

@@ -1,0 +1,93 @@
+"""The runs beside the one on the screen: a branch with an engine of its own, or other recordings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlplay import paths
+from rlplay.link.messages import Advance, Imagined, Set, Status
+from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.schema import Job
+from rlplay.trace.branch import Stopped, branch
+from rlplay.trace.records import Started
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.text import visible
+from rlplay.ui import dialogues
+from rlplay.ui.session.follow import follow
+from rlplay.ui.session.session import Session, Source
+from rlplay.ui.session.sources import LiveSource
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+Changes = Sequence[tuple[str, Any]]
+
+
+class Beside:
+    """Their sessions, followed like the first."""
+
+    def __init__(self, app: RlplayApp, sources: Sequence[Source]) -> None:
+        self._app = app
+        self.sessions = [Session(source) for source in sources]
+
+    def listen(self) -> None:
+        """Start their sources and take their events."""
+        for session in self.sessions:
+            self._follow(session)
+
+    def _follow(self, session: Session, changes: Changes | None = None) -> None:
+        """Take its events. A branch first has its `changes` set and then plays one update."""
+        waiting = changes
+
+        async def heard(_event: Status | Imagined) -> None:
+            nonlocal waiting
+            told, waiting = waiting, None
+            if told is not None:
+                for name, value in told:
+                    await session.source.send(Set(name, value))
+                await session.source.send(Advance("update"))
+
+        self._app.run_worker(follow(session, heard), group="beside", exit_on_error=False)
+
+    async def branch_off(self, number: int, changes: Changes) -> None:
+        """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
+
+        It takes the place of what was there; the engine of an earlier branch ends, and its run file stays.
+        """
+        one = self._app.session
+        assert one.started is not None
+        path = paths.new_run(f"{one.started.scenario}-from-{number}")
+        from rlplay.ui.screens.copying import CopyingScreen
+
+        made, copying = False, CopyingScreen(number)
+        self._app.push_screen(copying, lambda made: dialogues.compare(self._app) if made else None)
+        try:
+            await asyncio.to_thread(branch, one.source.path, number, path, copying.going)
+            await self.close()
+            self.sessions = [Session(LiveSource(_job(one.started, path)))]
+            self._follow(self.sessions[0], changes)
+            made = True
+        except RunFileError as error:
+            self._app.notify(visible(str(error)), severity="error", markup=False)
+        except Stopped:
+            self._app.notify("No branch was started.")
+        except asyncio.CancelledError:
+            copying.action_cancel()  # where the app ends, its thread would go on
+            raise
+        copying.over(made)
+
+    async def close(self) -> None:
+        """End what is followed."""
+        self._app.workers.cancel_group(self._app, "beside")
+        await asyncio.gather(*(session.source.close() for session in self.sessions))
+
+
+def _job(started: Started, path: Path) -> Job:
+    """What goes on with a copy of the run that began so: on the same device, with as many threads."""
+    scenario = msgspec.structs.replace(scenario_of(started), script=[])
+    return Job(scenario, str(path), started.device, started.threads, resume=True)

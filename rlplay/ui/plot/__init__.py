@@ -1,0 +1,1 @@
+"""Curves, histograms and pictures as text, and what a curve panel can show."""

@@ -1,0 +1,22 @@
+"""What there is to see of an algorithm: the four views that the curve panels begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rlplay.trace.kinds import REWARDED, kind_of
+from rlplay.ui.plot.ratios import Ratios
+from rlplay.ui.plot.trpo_search import Search
+from rlplay.ui.plot.views import IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View
+
+OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
+TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
+
+
+def overview(settings: Mapping[str, Any]) -> tuple[View, ...]:
+    """The views that fit these settings."""
+    kind = kind_of(settings)
+    if kind in REWARDED:
+        return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
+    return IMITATION if kind == "imitation" else SCORES if kind == "reward model" else PAIRS

@@ -1,0 +1,58 @@
+"""Histograms as text. Plain eighth blocks: a fraction of plotext's time and four times its vertical resolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from textual.content import Content
+
+from rlplay.trace.records import Array
+from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined, number
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Styles of the bars and of those in front; `log`: bars grow with the logarithm of 1 + count."""
+
+    limits: tuple[float, float]
+    whole: str
+    front: str
+    log: bool = True
+
+
+def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, look: Look) -> Picture:
+    """How `values` are distributed over the look's limits, and in front of that how the `front` ones among them are.
+
+    What lies beyond the limits is counted at the edge, marked ≤ or ≥. `bounds` are drawn as lines.
+    """
+    width, height = size.width, max(size.height - 1, 1)
+    frame = Frame(width, 0, width - 1, *look.limits)
+    edges = np.linspace(*look.limits, width + 1)
+    # As doubles: a limit rounded to the records' single precision may lie outside the edges, and the bar be lost.
+    parts = (np.clip(part.astype(np.float64), *look.limits) for part in (values, front))
+    counts = [np.histogram(part, edges)[0] for part in parts]
+    most = max(int(counts[0].max()), 1)
+    shares = [np.log1p(count) / np.log1p(most) if look.log else count / most for count in counts]
+    whole, before = (np.ceil(share * height * 8).astype(int).tolist() for share in shares)
+    fences = {frame.column(bound) for bound in bounds}
+    lines = [
+        joined(
+            _cell(whole[at] - 8 * row, before[at] - 8 * row, look) or ("│" if at in fences else " ", AXIS)
+            for at in range(width)
+        )
+        for row in reversed(range(height))
+    ]
+    ends = ("≤" * bool((values < look.limits[0]).any()), "≥" * bool((values > look.limits[1]).any()))
+    notes = [(frame.column(bound) - 1, number(bound), AXIS) for bound in bounds]
+    axis = frame.axis(ends[0] + number(look.limits[0]), ends[1] + number(look.limits[1]), notes)
+    return Picture(Content("\n").join([*lines, axis]), frame)
+
+
+def _cell(whole: int, front: int, look: Look) -> Cell | None:
+    if front > 0:
+        return _BLOCKS[min(front, 8)], look.front + (f" on {look.whole}" if whole >= 8 > front else "")
+    return (_BLOCKS[min(whole, 8)], look.whole) if whole > 0 else None

@@ -1,0 +1,61 @@
+"""How likely candidates were in the course of the run, a line for each: eighths of a cell, from 0 to 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rich.cells import set_cell_size
+from rich.segment import Segment
+
+from rlplay.link.messages import Recalled
+from rlplay.ui.format.text import quoted
+from rlplay.ui.theme.colours import Palette
+
+_HEIGHTS = " ▁▂▃▄▅▆▇█"
+_NAME = 14
+_WIDEST = 4
+"""Cells that one update takes, at most."""
+
+
+def course(
+    recalled: Recalled, pieces: dict[int, str], chosen: int | None, width: int, palette: Palette
+) -> Iterator[list[Segment]]:
+    """A line that names the updates, then one for each token, at most `width` cells wide.
+
+    A cell shows the last of its updates, or before them, whose weights are kept. It is coloured where the token has
+    become more or less likely by a hundredth or more since the first. First and last probability stand at the ends.
+    """
+    updates = recalled.updates
+    room = max(width - _NAME - 14, 8)
+    span = updates[-1] - updates[0] + 1
+    cells = min(room, _WIDEST * span)
+    at = updates[0] + np.ceil(np.arange(1, cells + 1) * span / cells) - 1
+    rows = np.searchsorted(updates, at, side="right") - 1
+    first, last = f"update {updates[0]}", str(updates[-1]) if len(updates) > 1 else ""
+    axis = first + last.rjust(cells - len(first)) if cells >= len(first) + len(last) + 1 else first
+    yield [Segment(f"  {'over training':<{_NAME + 6}}{axis}", palette.muted)]
+    for place, token in enumerate(recalled.token_ids):
+        shares = np.array([row[place] for row in recalled.probabilities])
+        here = token == chosen
+        yield [
+            Segment("▸ " if here else "  ", palette.key),
+            Segment(set_cell_size(quoted(pieces.get(token, "")), _NAME), palette.strong if here else palette.text),
+            Segment(f"{share_text(shares[0])}  ", palette.muted),
+            *_drawn(shares[rows], shares[0], palette),
+            Segment(f"  {share_text(shares[-1])}", palette.text),
+        ]
+
+
+def _drawn(shares: np.ndarray, first: float, palette: Palette) -> Iterator[Segment]:
+    for share in shares:
+        moved = share - first
+        style = palette.accent if abs(moved) < 0.01 else palette.up_text if moved > 0 else palette.down_text
+        yield Segment(_HEIGHTS[max(round(float(share) * 8), 1 if share >= 0.005 else 0)], style)
+
+
+def share_text(value: float) -> str:
+    """A probability in four cells."""
+    if 0 < value < 0.005:
+        return "<.01"
+    return "1.00" if value >= 0.995 else f" {value:.2f}".replace("0.", ".", 1)

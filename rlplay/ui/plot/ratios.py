@@ -1,0 +1,81 @@
+"""The importance ratios of the last optimizer step as a histogram, with the clip bounds and what is clipped."""
+
+from __future__ import annotations
+
+import numpy as np
+from textual.content import Content
+
+from rlplay.trace.records import Array, Sampled, Stepped, spans
+from rlplay.ui.format.numbers import percent
+from rlplay.ui.formula.parts import bounds
+from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.histogram import Look, histogram
+from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.views import FIRST, Source
+
+ONE_STEP = (
+    "One optimizer step per batch, so every ratio is 1 and nothing is clipped. Raise Iterations (`k`) to see it move."
+)
+ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and nothing was clipped."
+
+
+class Ratios:
+    """A view of one optimizer step, not of the run: it has no cursor of its own."""
+
+    title = "Ratio · clip"
+    of_run = False
+    metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
+
+    def state(self, source: Source) -> object:
+        """The optimizer step, and what bounds its ratios."""
+        names = ("epsilon", "epsilon_high", "surrogate", "num_iterations", "num_minibatches")
+        step = _last(source)
+        which = None if step is None else (step.update, step.step)
+        return which, [source.settings.get(name) for name in names], _past(source)
+
+    def series(self, _source: Source) -> list[Curve]:
+        """None over the run."""
+        return []
+
+    def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
+        """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
+        step = _last(source)
+        planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
+        if (planned if step is None else step.epochs * step.minibatches) == 1:
+            return ONE_STEP_THEN if _past(source) else ONE_STEP
+        if step is None or source.live is None or source.live.sampled is None:
+            return source.coming("No data yet: press `s` for the first step.")
+        kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
+        ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
+        band = bounds({"epsilon": 0.2, **source.settings})
+        # A band of no width would leave the axis none either.
+        limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
+        fences = band if source.settings.get("surrogate", "ppo") == "ppo" else ()
+        return histogram(ratio, ratio[clipped], fences, size, Look(limits, FIRST, "$warning", not log))
+
+    def titles(
+        self, source: Source, _cursor: int | None, log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
+        """The share of tokens whose gradient is zero above; its two halves and the unsigned share below."""
+        step = _last(source)
+        if step is None or step.epochs * step.minibatches == 1:
+            return Content(self.title), Content("")
+        whole, high, low = (percent(step.metrics.get(name)) for name in self.metrics[:3])
+        count = step.epochs * step.minibatches
+        outside = f" · outside {percent(step.metrics[self.metrics[3]])}" if self.metrics[3] in step.metrics else ""
+        head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (whole, "bold $foreground"))
+        halves = f"↑{high} ↓{low}".replace(" %", "")
+        return head, Content(f"{halves}{outside}{'' if log else ' · log n'}")
+
+
+def _last(source: Source) -> Stepped | None:
+    return source.live.steps[-1] if source.live is not None and source.live.steps else None
+
+
+def _past(source: Source) -> bool:
+    """Whether the run has gone on since: what could be done about this update no longer can be."""
+    return source.live is not None and source.live.number < max(source.history.series("num_tokens")[0], default=0)
+
+
+def _sampled(batch: Sampled, step: Stepped) -> Array:
+    return np.asarray(batch.mask[spans(batch.offsets, step.rows)] == 1)

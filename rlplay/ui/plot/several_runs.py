@@ -1,0 +1,125 @@
+"""One metric of several runs in one plot, and what tells them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.content import Content
+
+from rlplay.trace.history import History, Series
+from rlplay.trace.text import visible
+from rlplay.ui.plot.curves import Curve, curves
+from rlplay.ui.plot.picture import Picture, Size, number
+from rlplay.ui.plot.smoothing import told
+from rlplay.ui.plot.views import FIRST, SECOND, Source, cuts, manner, signs, with_average
+from rlplay.ui.session.timeline import heading
+from rlplay.ui.theme.themes import RUNS
+
+
+@dataclass(frozen=True)
+class Look:
+    """What tells a compared run from the others: its colour, and where there is none, its letter."""
+
+    letter: str
+    ink: str
+    kind: Literal["line", "dotted"]
+
+    @property
+    def mark(self) -> str:
+        """How its curve is drawn, and its letter."""
+        return f"{'━' if self.kind == 'line' else '┅'} {self.letter}"
+
+
+LOOKS = (
+    Look("A", FIRST, "line"),
+    Look("B", SECOND, "dotted"),
+    *(Look(letter, f"${name}", "dotted" if place % 2 else "line") for place, (letter, name) in enumerate(RUNS.items())),
+)
+"""One for each run that can be compared at once."""
+
+Shown = Sequence[tuple[Look, History]]
+"""The runs that are compared; the two that stand side by side come first."""
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """The first of `names` that is recorded, in all `runs`."""
+
+    names: tuple[str, ...]
+    runs: Callable[[], Shown]
+
+    @property
+    def title(self) -> str:
+        """What it shows before anything is known."""
+        return heading(self.names[0])
+
+    @property
+    def of_run(self) -> bool:
+        """Whether it shows the run, update by update."""
+        return True
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All that it may show."""
+        return self.names
+
+    def state(self, _source: Source) -> object:
+        """Equal where the same is drawn."""
+        name = self.metric
+        return name, [(look, run.version(name), run.marks) for look, run in self.runs()], self._span()
+
+    def series(self, _source: Source) -> list[Curve]:
+        """The curve of each run; one that has no points yet is left out.
+
+        Two are told apart by their lines, more by the letters on them.
+        """
+        found = []
+        runs = self.runs()
+        for look, run in reversed(runs):  # what is drawn later lies above
+            updates, values = run.series(self.metric)
+            kind = look.kind if len(updates) > 1 else "line"
+            if updates:
+                letter = look.letter if len(runs) > 2 else ""
+                found.append(Curve(updates, values, look.ink, kind, letter=letter, cuts=cuts(run, self.metric)))
+        return found
+
+    def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
+        """All runs in one plot."""
+        series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
+        marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
+        if not series:
+            return "No run has computed it so far."
+        return curves(series, marks, size, log, told(smoothing), self._span(), source.room)
+
+    def titles(self, _source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+        """Above the metric, below the runs' values: at the cursor, else the latest."""
+        when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
+        name = self.metric
+        below = [
+            Content.assemble((f"{look.mark} ", look.ink), (_value(run.series(name), cursor), "bold $foreground"))
+            for look, run in self.runs()
+        ]
+        return Content.assemble(visible(heading(name)), when), Content(" · ").join(below)
+
+    def _span(self) -> tuple[int, int]:
+        """The first and the last update of any run, so that what stands one above the other is the same update."""
+        first, last = zip(*(run.extent() for _, run in self.runs()), strict=True)
+        return min(first), max(last)
+
+    @property
+    def metric(self) -> str:
+        """The one that is shown."""
+        known = (name for name in self.names if any(run.series(name)[0] for _, run in self.runs()))
+        return next(known, self.names[0])
+
+
+def _value(series: Series, cursor: int | None) -> str:
+    updates, values = series
+    if not updates:
+        return "–"
+    if cursor is None:
+        return number(values[-1])
+    value = dict(zip(updates, values, strict=True)).get(cursor)
+    return "–" if value is None else number(value)

@@ -1,0 +1,154 @@
+"""TRPO's search for a step, while it goes on and after: conjugate gradient's residuals, and the steps tried."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from textual.content import Content
+
+from rlplay.trace.records import Searched
+from rlplay.trace.update import Update
+from rlplay.ui.format.numbers import percent, plain
+from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.picture import Frame, Picture, Size, number
+from rlplay.ui.plot.views import FIRST, Source
+
+NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
+NOTHING = "The surrogate has no gradient: there is no direction to search, and the policy does not move."
+QUIET, STRONG, BEYOND = "$text-muted", "bold $foreground", "$warning"
+_BARS = " ▁▂▃▄▅▆▇█"
+_DECADES = 3.0
+"""Orders of magnitude of the residual between a full bar and none."""
+
+
+class Search:
+    """A view of one update's search, not of the run."""
+
+    title = "Trust region"
+    metrics = ("kl_old_exact", "step_fraction", "cg_residual", "surrogate_gain")
+    of_run = False
+
+    def state(self, source: Source) -> object:
+        """The update, and how far its search has come."""
+        live = source.live
+        return None if live is None else (live.number, len(live.searched), len(live.steps)), _limit(source.settings)
+
+    def series(self, _source: Source) -> list[Curve]:
+        """None over the run."""
+        return []
+
+    def draw(
+        self,
+        source: Source,
+        size: Size,
+        log: bool,  # noqa: ARG002 - a view's signature
+        _smoothing: float = 0.0,
+    ) -> Picture | str:
+        """One bar for each iteration of conjugate gradient; below that a line for each, or for each step tried."""
+        if source.live is None or not source.live.searched:
+            return NOTHING if source.live is not None and source.live.steps else source.coming(NOT_YET)
+        found, tried = split(source.live.searched)
+        limit = _limit(source.settings)
+        table = [_trial(trial, limit) for trial in tried] if tried else [_iteration(each) for each in found]
+        heading = f"{'step':>5}{'KL':>9}{'gain':>9}" if tried else f"{'CG':>5}{'residual':>10}{'gain at limit':>15}"
+        room = max(size.height - 2, 1)
+        lines = [_residuals(found, size.width), Content.styled(heading, QUIET), *table[-room:]]
+        frame = Frame(size.width, 0, size.width - 1, 0, 1)
+        return Picture(Content("\n").join(line.truncate(size.width) for line in lines), frame)
+
+    def titles(
+        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
+        """The KL of the step taken and its limit above; what the step gained below."""
+        limit = number(_limit(source.settings))
+        tried = split(source.live.searched)[1] if source.live is not None else []
+        if not tried:
+            return Content(f"{self.title} · KL ≤ {limit}"), Content("")
+        if not tried[-1].accepted:
+            return Content(f"{self.title} · KL ≤ {limit}"), Content(f"{len(tried)} steps tried, none taken")
+        head = Content.assemble(f"{self.title} · KL ", (number(tried[-1].kl or 0.0), STRONG), f" of {limit}")
+        return head, Content(f"step {plain(tried[-1].step)} · gain {number(tried[-1].gain)}")
+
+
+def split(searched: Iterable[Searched]) -> tuple[list[Searched], list[Searched]]:
+    """The iterations of conjugate gradient, and the steps that the line search tried."""
+    every = list(searched)
+    return [each for each in every if each.kind == "cg"], [each for each in every if each.kind == "line"]
+
+
+def _limit(settings: Mapping[str, Any]) -> float:
+    return float(settings.get("max_kl", math.nan))
+
+
+def _residuals(found: list[Searched], width: int) -> Content:
+    """The residuals on a logarithmic scale, one bar each, and the last as a number."""
+    if not found:
+        return Content("")
+    told = f" {found[-1].iteration} of {found[-1].iterations} · residual {number(found[-1].residual or 0.0, 2)}"
+    room = max(width - len("CG ") - len(told), 0)
+    bars = "".join(_bar(each.residual or 0.0) for each in found)[-room:] if room else ""
+    return Content.assemble(("CG ", QUIET), (bars, FIRST), (told, QUIET))
+
+
+def _bar(residual: float) -> str:
+    height = 1 + math.log10(max(residual, 1e-9)) / _DECADES
+    return _BARS[max(1, min(8, round(8 * height)))]
+
+
+def _iteration(each: Searched) -> Content:
+    return Content(f"{each.iteration:>5}{number(each.residual or 0.0, 2):>10}{number(each.gain):>15}")
+
+
+def _trial(trial: Searched, limit: float) -> Content:
+    over = trial.kl is None or not trial.kl <= limit
+    mark, why = ("✓", "taken") if trial.accepted else ("✗", "too far" if over else "no gain")
+    style = STRONG if trial.accepted else QUIET
+    divergence = f"{number(math.nan if trial.kl is None else trial.kl):>9}"
+    return Content.assemble(
+        (f"{plain(trial.step):>5}", style),
+        (divergence, BEYOND if over else style),
+        (f"{number(trial.gain):>9}  {mark} {why}", style),
+    )
+
+
+def detail(update: Update) -> str:
+    """Where the search stands, in two or three words."""
+    last = update.searched[-1]
+    return f"{'CG' if last.kind == 'cg' else 'step tried'} {last.iteration}/{last.iterations}"
+
+
+def told(update: Update, settings: Mapping[str, Any]) -> tuple[str, str]:
+    """What the search has found so far or in the end, and what to press."""
+    found, tried = split(update.searched)
+    limit = _limit(settings)
+    if not update.steps:
+        following = "`.` takes one iteration, `s` goes to the end of the search."
+        if not tried:
+            return (
+                f"Looking for the natural gradient: {found[-1].iteration} of at most {found[-1].iterations} iterations "
+                f"of conjugate gradient leave a residual of {percent(found[-1].residual)}. A step to the KL limit in "
+                f"this direction would gain about {number(found[-1].gain)}."
+            ), following
+        trial = tried[-1]
+        verdict = "accepted" if trial.accepted else "too far" if not _within(trial, limit) else "no gain"
+        return (
+            f"A step of {plain(trial.step)} of the way to the limit has a KL of {number(trial.kl or 0.0)} (limit "
+            f"{number(limit)}) and gains {number(trial.gain)}: {verdict}."
+        ), following
+    following = "`u` shows what it changed."
+    if not found:
+        return NOTHING, following
+    if not tried or not tried[-1].accepted:
+        said = f"None of {len(tried)} steps kept the KL limit of {number(limit)} and gained: the policy did not move."
+        return said, following
+    trial = tried[-1]
+    return (
+        f"One step along the natural gradient, {plain(trial.step)} of the way to the limit: KL "
+        f"{number(trial.kl or 0.0)} of at most {number(limit)}, and the surrogate gained {number(trial.gain)}."
+    ), following
+
+
+def _within(trial: Searched, limit: float) -> bool:
+    return trial.kl is not None and trial.kl <= limit

@@ -1,0 +1,151 @@
+"""Brings the main screen up to date with its session, a part at a time: a key press waits for that part at most."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from rlplay.trace.kinds import kind_of
+from rlplay.trace.text import visible_lines
+from rlplay.trace.update import Phase
+from rlplay.ui.format.text import literal
+from rlplay.ui.layout.answer_order import order
+from rlplay.ui.session.session import Session
+from rlplay.ui.widgets.narrator import Spot
+from rlplay.ui.widgets.tokens import VACANT
+from rlplay.ui.words import clipping
+from rlplay.ui.words.narration import (
+    Narration,
+    narrate,
+    narrate_asking,
+    narrate_problem,
+    narrate_run,
+    narrate_start,
+    narrate_stopped,
+    narrate_undone,
+)
+from rlplay.ui.words.setting_changes import reset, told
+
+if TYPE_CHECKING:
+    from rlplay.ui.app import RlplayApp
+
+PARTS = 3
+"""The answers with their tokens; what is told about them; one of the curves."""
+
+
+class Painter:
+    """Knows what has changed and is not on the screen yet."""
+
+    def __init__(self, app: RlplayApp) -> None:
+        self._app = app
+        self._untold: set[str] = set()
+        self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
+
+    def next_part(self) -> None:
+        """Paint the part whose turn it is."""
+        next(self._parts)()
+
+    def panels(self) -> None:
+        """Paint all but the curves, which take longer and say the same a little later."""
+        self._answers()
+        self._words()
+
+    def _answers(self) -> None:
+        app, session = self._app, self._app.session
+        changes = session.take_changes()
+        self._untold |= changes
+        if changes:
+            app.header.show(session)
+            app.phases.show(session)
+        if "status" in changes:
+            app.banner.show(session)
+            app.main.set_class(session.looking is not None, "-past")
+        if changes & {"update", "look"}:
+            self._list(changes)
+
+    def _list(self, changes: set[str]) -> None:
+        app, session, preview = self._app, self._app.session, self._app.preview
+        listed = app.finder.look(session.shown, order(session.shown, app.sort))
+        app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
+        app.tokens.show(
+            preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
+            preview.turned, preview.version, app.finder,
+        )  # fmt: skip
+        if listed and app.tokens.cursor[0] not in listed:
+            app.tokens.point(listed[0], 0)
+        if "update" in changes:
+            abreast = () if app.main.has_class("-narrow") else app.tokens.rows
+            app.rollouts.words = "None of them matches." if app.finder.nothing else app.rollouts.EMPTY
+            kind = kind_of(session.settings_of(session.shown))
+            app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, kind)
+            app.rollouts.point(*app.tokens.cursor)
+            if abreast:  # while its lines were others, it could not follow every scroll
+                app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
+
+    def _nothing_found(self) -> str:
+        """What it is that nothing fits; of clipped tokens also why there are none."""
+        session, nothing = self._app.session, self._app.finder.nothing
+        if not nothing or not self._app.finder.wants_clipped or clipping.clipped(session.shown):
+            return nothing
+        return f"{clipping.why(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
+
+    def _words(self) -> None:
+        app, session = self._app, self._app.session
+        changes, self._untold = self._untold, set()
+        if not changes:
+            return
+        if changes & {"update", "status", "history"}:
+            app.inspect()
+            app.narrator.narrate(_narration(session), spot(app))
+        app.curves.stand(session.standing)
+        settings = session.settings_of(session.shown)
+        if changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
+            app.curves.prepare(session.history, session.shown, settings)
+        for notice in session.notices:
+            severity = notice.level if notice.level in ("warning", "error") else "information"
+            app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
+        session.notices.clear()
+        if session.turned:
+            app.notify(told(session.turned), markup=False)
+            session.turned.clear()
+
+
+def spot(app: RlplayApp) -> Spot:
+    """What is looked at on the main screen, for who says something of it."""
+    shown, cursor = app.session.shown, app.tokens.cursor
+    if shown is None or shown.sampled is None:
+        return Spot(cursor=cursor)
+    return Spot(shown.number, (shown.sampled.position, len(shown.steps)), cursor)
+
+
+def _narration(session: Session) -> Narration:
+    if session.loading is not None and session.status is None:
+        return narrate_start(session.source.question, session.source.live)
+    if session.problem:
+        return narrate_problem(session.problem, session.place)
+    if session.place == "live" and (live := _live(session)) is not None:
+        return live
+    # A limit changed while answers are sampled waits for the next update's.
+    phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
+    return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
+
+
+def _live(session: Session) -> Narration | None:
+    """What is to be said of the engine before what is to be said of the update."""
+    if session.stopped:
+        return narrate_stopped(session.stopped)
+    if session.asks:
+        return narrate_asking(len(session.asks))
+    if session.runs_on:
+        return narrate_run(session.history)
+    if session.undone or session.reset:
+        return narrate_undone(
+            0 if session.shown is None else session.shown.number, session.undone, literal(reset(session.reset))
+        )
+    return None
+
+
+def _curves_are_due(session: Session, changes: set[str]) -> bool:
+    shown = session.shown
+    moved = shown is not None and bool(shown.steps or shown.searched)
+    return "history" in changes or session.looking is not None or moved

@@ -1,0 +1,1 @@
+"""The screen as cells, and the files that are drawn of it."""

@@ -1,0 +1,92 @@
+"""A screen as SVG. Every cell has its fixed place, so that columns stand whatever font the viewer has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from itertools import groupby
+
+from rlplay.trace.text import visible
+from rlplay.ui.screenshot.cells import Cell, Grid, Look
+from rlplay.ui.screenshot.shapes import RADIUS, Box, Dot, shapes
+
+WIDTH, HEIGHT, SIZE = 9, 18, 15
+"""Of a cell and of its letters, in pixels: a monospaced letter is 0.6 of its size wide."""
+_BASELINE = 13.5
+NBSP = "\u00a0"
+"""Some viewers leave out ordinary blanks where there are several."""
+_FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', 'Noto Sans Mono', monospace"
+
+
+def svg(grid: Grid, title: str) -> str:
+    """The text of an SVG file that draws the screen; `title` is what viewers call it."""
+    columns = max(sum(cell.width for cell in line) for line in grid)
+    size = f'width="{columns * WIDTH}" height="{len(grid) * HEIGHT}"'
+    lines = "\n".join(part for y, line in enumerate(grid) for part in _line(line, y * HEIGHT))
+    ground = grid[0][0].look.ground
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {columns * WIDTH} {len(grid) * HEIGHT}">\n'
+        f"<title>{escape(visible(title))}</title>\n"
+        f'<style>text {{ font-size: {SIZE}px; font-family: {_FONTS}; }}</style>\n<rect {size} fill="{ground}"/>\n'
+        f"{lines}\n</svg>\n"
+    )
+
+
+def _line(cells: list[Cell], top: float) -> Iterator[str]:
+    x, inked = 0, list[str]()
+    for look, run in groupby(cells, key=lambda cell: cell.look):
+        part = list(run)
+        columns = sum(cell.width for cell in part)
+        yield _box(Box(x, 0, x + columns, 1), top, look.ground)
+        inked += _run(part, x, top, look)
+        x += columns
+    yield from inked  # over all grounds: a letter may reach into the cell beside it
+
+
+def _run(cells: list[Cell], x: int, top: float, look: Look) -> Iterator[str]:
+    drawn = ""
+    for kind, group in groupby(cells, key=_kind):
+        part = list(group)
+        columns = sum(cell.width for cell in part)
+        text = "".join(cell.text for cell in part)
+        if kind == "letters" and text.strip():
+            yield _text(text, x, columns, top, look, 'lengthAdjust="spacing"')
+        for cell in part:
+            if kind == "letter" and cell.text.strip():
+                yield _text(cell.text, x, cell.width, top, look, 'lengthAdjust="spacingAndGlyphs"')
+            elif kind == "shapes":
+                drawn += "".join(_path(shape, x, top) for shape in shapes(cell.text) or ())
+            x += cell.width
+    if drawn:
+        yield f'<path fill="{look.ink}" d="{drawn}"/>'
+
+
+def _kind(cell: Cell) -> str:
+    """Letters that every monospaced font has stand together; others may come from a font with other widths."""
+    if shapes(cell.text) is not None:
+        return "shapes"
+    return "letters" if len(cell.text) == cell.width == 1 and cell.text <= "\u024f" else "letter"
+
+
+def _text(text: str, x: int, columns: int, top: float, look: Look, fit: str) -> str:
+    weight = ' font-weight="bold"' * look.bold + ' font-style="italic"' * look.italic
+    lines = [name for name, there in (("underline", look.underline), ("line-through", look.strike)) if there]
+    weight += f' text-decoration="{" ".join(lines)}"' * bool(lines)
+    place = f'x="{x * WIDTH}" y="{top + _BASELINE:g}" textLength="{columns * WIDTH}" {fit}'
+    return f'<text {place} fill="{look.ink}"{weight}>{escape(text).replace(" ", NBSP)}</text>'
+
+
+def _box(box: Box, top: float, fill: str) -> str:
+    return (
+        f'<rect x="{box.left * WIDTH:g}" y="{top:g}" width="{(box.right - box.left) * WIDTH:g}" height="{HEIGHT}" '
+        f'fill="{fill}" shape-rendering="crispEdges"/>'
+    )
+
+
+def _path(shape: Box | Dot, x: int, top: float) -> str:
+    if isinstance(shape, Box):
+        left, right = (x + shape.left) * WIDTH, (x + shape.right) * WIDTH
+        return f"M{left:g} {top + shape.top * HEIGHT:g}H{right:g}V{top + shape.bottom * HEIGHT:g}H{left:g}Z"
+    r = RADIUS * WIDTH
+    left, middle = (x + shape.x) * WIDTH - r, top + shape.y * HEIGHT
+    return f"M{left:g} {middle:g}a{r:g} {r:g} 0 1 0 {2 * r:g} 0a{r:g} {r:g} 0 1 0 {-2 * r:g} 0Z"

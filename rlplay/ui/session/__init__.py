@@ -1,0 +1,1 @@
+"""What the screen shows, as plain data: filled from events, read by panels. No widget is known here."""

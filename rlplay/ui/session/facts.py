@@ -1,0 +1,143 @@
+"""Everything the records say about the tokens of an update, looked up once for as long as the update stands still."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Array, spans
+from rlplay.trace.update import Update
+from rlplay.ui.formula.pair_loss import paired
+from rlplay.ui.formula.parts import Numbers
+
+_STEPPED = (
+    "logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp", "dkl_dlogp", "weights", "left_out",
+)  # fmt: skip
+
+
+class Steps(NamedTuple):
+    """The `last` optimizer step that saw a token, of so many `planned` ones, and how many `times` it was seen."""
+
+    last: int
+    planned: int
+    times: int
+
+
+class Facts:
+    """The token arrays of one state of an update."""
+
+    def __init__(self, update: Update) -> None:
+        self.update = update
+        self._state = _state(update)
+
+    def hold_for(self, update: Update) -> bool:
+        """Whether these are still the facts about `update`."""
+        return self.update is update and self._state == _state(update)
+
+    @cached_property
+    def lenses(self) -> dict[str, Array | None]:
+        """The values of every lens."""
+        return {name: lens.values(self.update) for name, lens in LENSES.items()}
+
+    @cached_property
+    def ref(self) -> Array | None:
+        """Log-probabilities of the sampled tokens under the reference."""
+        return None if self.update.credited is None else self.update.credited.ref_logprobs
+
+    @cached_property
+    def ref_top(self) -> Array | None:
+        """Log-probabilities of the candidates under the reference."""
+        return None if self.update.credited is None else self.update.credited.ref_top_logprobs
+
+    @cached_property
+    def new_top(self) -> Array | None:
+        """Log-probabilities of the candidates after the update."""
+        finished = self.update.finished
+        return None if finished is None else self.update.scatter(finished.rows, finished.top_logprobs)
+
+    @cached_property
+    def new(self) -> Array | None:
+        """Log-probabilities of the sampled tokens after the update."""
+        return self.update.new_logprobs()
+
+    @cached_property
+    def _seen(self) -> tuple[Array, Array]:
+        """By token: the number (from 1) of the last optimizer step that saw it, and how many did. int64 [T] each."""
+        last, times = np.zeros((2, self.update.tokens), dtype=np.int64)
+        for step in self.update.steps:
+            assert self.update.sampled is not None
+            index = spans(self.update.sampled.offsets, step.rows)
+            last[index] = step.step + 1
+            times[index] += 1
+        return last, times
+
+    def steps(self, token: int) -> Steps | None:
+        """Which optimizer steps saw a token; None before any did, or where there is only one."""
+        planned = self.update.steps[-1].epochs * self.update.steps[-1].minibatches if self.update.steps else 0
+        last, times = self._seen
+        return Steps(int(last[token]), planned, int(times[token])) if planned > 1 and times[token] else None
+
+    @cached_property
+    def _last_step(self) -> dict[str, Array | None]:
+        return {name: self.update.latest_step(name) for name in _STEPPED}
+
+    def numbers(self, token: int, loss_type: str = "policy_gradient") -> Numbers:
+        """What the objective's formula needs of one token, as of the last optimizer step that saw it."""
+        assert self.update.sampled is not None
+        last = {name: value_at(values, token) for name, values in self._last_step.items()}
+        old = self.update.sampled.old_logprobs
+        clip, left_out, credited = last["clip_state"], last["left_out"], self.update.credited
+        completion = int(np.searchsorted(self.update.sampled.offsets, token, side="right")) - 1
+        return Numbers(
+            logprob=last["logprobs"],
+            advantage=value_at(self.lenses["advantages"], token),
+            ratio=last["importance_ratio"],
+            clip_state=None if clip is None else int(clip),
+            kl=last["kl"],
+            beta=self._metric("kl_coef"),
+            dloss_dlogp=last["dloss_dlogp"],
+            dkl_dlogp=last["dkl_dlogp"],
+            weight=last["weights"],
+            left_out=None if left_out is None else int(left_out),
+            change=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
+            reward=value_at(self.lenses["token_rewards"], token),
+            returned=value_at(self.lenses["returns"], token),
+            baseline=value_at(None if credited is None else credited.baseline, token),
+            pair=paired(self.update, completion, loss_type),
+            answer=self._answer(completion),
+            place=token - int(self.update.sampled.offsets[completion]),
+        )
+
+    def _metric(self, name: str) -> float | None:
+        return self.update.steps[-1].metrics.get(name) if self.update.steps else None
+
+    def _own(self, completion: int) -> slice:
+        assert self.update.sampled is not None
+        start, end = self.update.sampled.offsets[completion : completion + 2]
+        return slice(int(start), int(end))
+
+    def _answer(self, completion: int) -> dict[str, Array] | None:
+        """The quantities of a completion by its last optimizer step; None before there are all of them."""
+        sampled, credited, own = self.update.sampled, self.update.credited, self._own(completion)
+        now, ratio = self._last_step["logprobs"], self._last_step["importance_ratio"]
+        advantages = self.lenses["advantages"]
+        if sampled is None or now is None or ratio is None or advantages is None:
+            return None
+        found = {"logprobs": now, "old_logprobs": sampled.old_logprobs, "ratio": ratio, "advantages": advantages}
+        if credited is not None and credited.ref_logprobs is not None:
+            found["ref_logprobs"] = credited.ref_logprobs
+        return {name: values[own] for name, values in found.items()} | {"mask": sampled.mask[own] == 1}
+
+
+def value_at(values: Array | None, token: int) -> float | None:
+    """One token's value; None where there is no number."""
+    if values is None or not np.isfinite(values[token]):
+        return None
+    return float(values[token])
+
+
+def _state(update: Update) -> tuple[object, ...]:
+    return update.phase, len(update.steps), update.tokens

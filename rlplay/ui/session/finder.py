@@ -1,0 +1,100 @@
+"""What is looked for among the answers on the screen, where it is, and the way from one place to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rlplay.trace.find import Found, Query, find, names, parse, unknown
+from rlplay.trace.text import visible
+from rlplay.trace.update import Update
+from rlplay.ui.format.text import literal
+from rlplay.ui.session.session import Session
+
+
+class Finder:
+    """Stands until it is taken away: every update that is shown is looked through again."""
+
+    def __init__(self) -> None:
+        self.query: Query | None = None
+        self.found: Found | None = None
+        self._update: Update | None = None
+        self._listed: list[int] = []
+
+    def ask(self, typed: str, session: Session) -> str:
+        """Look for `typed` from now on; returns what is wrong with it, in a line, and then nothing has changed."""
+        parts = [name.split("/")[1] for name in session.history.names() if name.count("/") == 2]
+        try:
+            query = parse(typed)
+            if query is not None and (name := unknown(query, session.shown, parts)) is not None:
+                raise ValueError(f"there is nothing called {name!r}; known: {', '.join(names(session.shown))}")
+        except ValueError as error:
+            return visible(str(error))
+        self.query = query
+        return ""
+
+    def look(self, update: Update | None, listed: list[int]) -> list[int]:
+        """Look through `update`, and return those of the answers `listed` that fit, in the same order."""
+        self._update, self._listed, self.found = update, listed, None
+        if self.query is not None and update is not None and update.sampled is not None:
+            found = self.found = find(self.query, update)
+            self._listed = [completion for completion in listed if found.answers[completion]]
+        return self._listed
+
+    @property
+    def count(self) -> str:
+        """How many answers fit, "3 of 64"; empty where nothing is looked for."""
+        if self.query is None:
+            return ""
+        return f"{len(self._listed)} of {0 if self._update is None else self._update.completions}"
+
+    @property
+    def told(self) -> str:
+        """What is looked for and how much of it there is."""
+        if self.query is None:
+            return ""
+        stops = None if self.found is None else self.found.stops
+        return f"{self.count if stops is None else f'{int(stops.sum())} found'} · {self._sought}"
+
+    @property
+    def nothing(self) -> str:
+        """For an empty list: what it is that nothing fits."""
+        if self.found is None or self.query is None:
+            return ""
+        return f"No answer matches {literal(self._sought)}. `esc` shows all of them again."
+
+    @property
+    def wants_clipped(self) -> bool:
+        """Whether tokens that are clipped are looked for."""
+        query = self.query
+        return query is not None and any(condition.name == "clip_state" for condition in query.conditions)
+
+    @property
+    def _sought(self) -> str:
+        """The comparisons as they were typed; text in quotes."""
+        query = self.query
+        return "" if query is None else f"“{visible(query.text)}”" if query.text else visible(query.typed)
+
+    def next(self, cursor: tuple[int, int], step: int) -> tuple[int, int] | None:
+        """The place found next after the `cursor`, or before it with step −1, round the ends; None if there is none."""
+        if self.found is None or self._update is None or self._update.sampled is None or not self._listed:
+            return None
+        rank = {completion: place for place, completion in enumerate(self._listed)}
+        places = sorted((rank[completion], completion, token) for completion, token in self._places())
+        here = rank.get(cursor[0], -1), cursor[0], cursor[1]
+        beyond = [place for place in places if (place > here if step > 0 else place < here)]
+        ends = places[0] if step > 0 else places[-1]
+        return ((beyond[0] if step > 0 else beyond[-1]) if beyond else ends)[1:]
+
+    def _places(self) -> list[tuple[int, int]]:
+        """Completion and token of every stop; the first token of an answer in which there is none."""
+        assert self.found is not None
+        assert self._update is not None
+        assert self._update.sampled is not None
+        if self.found.stops is None:
+            return [(completion, 0) for completion in self._listed]
+        offsets = self._update.sampled.offsets
+        stops = np.flatnonzero(self.found.stops)
+        owners = np.searchsorted(offsets, stops, side="right") - 1
+        places = [(int(owner), int(stop - offsets[owner])) for owner, stop in zip(owners, stops, strict=True)]
+        without = set(self._listed) - {owner for owner, _ in places}
+        return [*places, *((completion, 0) for completion in without)]

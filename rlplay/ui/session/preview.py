@@ -1,0 +1,112 @@
+"""While the knobs are open: what the drafted changes would make of the update on the screen, asked of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from rlplay.link.messages import AnyCommand, Imagined, WhatIf
+from rlplay.trace.lenses import LENSES, Lens
+from rlplay.trace.records import Array
+from rlplay.trace.update import Update
+from rlplay.ui.session.session import Session
+from rlplay.ui.session.what_if import Supposed, suppose
+
+NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes it."
+NEEDS_PAUSE = "Pause the run to preview the change on these answers."
+NEEDS_NEWEST = "Only the newest update can be previewed: press escape, then v, to go to it."
+
+_THERE = ("credit", "advantages", "importance_ratio", "clip_state", "token_rewards", "returns")
+"""Statistics that a change of settings changes."""
+
+
+class Preview:
+    """One question at a time: while its answer is under way, the newest draft waits."""
+
+    def __init__(self, session: Session, send: Callable[[AnyCommand], Awaitable[None]]) -> None:
+        self._session = session
+        self._send = send
+        self._changes: dict[str, Any] = {}
+        self._asked: dict[str, Any] | None = None
+        self._settings: dict[str, Any] = {}
+        self.supposed: Supposed | None = None
+        self.as_trained = False
+        self.words: list[str] = []
+
+    async def draft(self, changes: dict[str, Any]) -> None:
+        """The user has changed so much and not applied it."""
+        self._changes = changes
+        if not changes:
+            self.clear()
+            return
+        if reason := self._unavailable():
+            self.clear()
+            self._changes, self.words = changes, [reason]
+            return
+        await self._ask()
+
+    async def paused(self) -> None:
+        """Ask what could not be asked while the run went on."""
+        if self.words == [NEEDS_PAUSE]:
+            self.words = []
+            await self.draft(self._changes)
+
+    async def heard(self, imagined: Imagined) -> None:
+        """The engine's answer; asks on if the draft has gone on since."""
+        self._asked = None
+        if not self._changes:
+            return
+        if imagined.changes != self._changes:
+            await self.draft(self._changes)
+            return
+        shown = self._session.shown
+        if imagined.refused or shown is None or shown.number != imagined.update or shown.credited is None:
+            self.supposed = None
+            self.words = [f"No preview on these answers: {imagined.refused or 'the engine has moved on'}."]
+            return
+        self.supposed = suppose(shown, imagined)
+        self._settings = imagined.settings
+        self.words = self.supposed.words
+
+    def clear(self) -> None:
+        """Back to the update as it is."""
+        self._changes, self._asked, self.supposed, self.words, self.as_trained = {}, None, None, [], False
+
+    @property
+    def shown(self) -> Update | None:
+        """The update to draw: as it would be, or as trained if that is wanted; None for the real one."""
+        if self.supposed is None:
+            return None
+        return self.supposed.before if self.as_trained else self.supposed.after
+
+    @property
+    def turned(self) -> Array | None:
+        """The tokens that would be pulled the other way, bool [T]; None without a preview."""
+        return None if self.supposed is None else self.supposed.turned
+
+    @property
+    def version(self) -> str:
+        """Which of the two is drawn, in words; empty without a preview."""
+        return "" if self.supposed is None else "as trained" if self.as_trained else "as it would be"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the update drawn is of."""
+        return self._session.settings_of(self._session.shown) if self.as_trained else self._settings
+
+    def lens(self, chosen: str | None) -> Lens:
+        """The statistic that colours: the chosen one if settings change it, else credit."""
+        return LENSES[chosen if chosen in _THERE else "credit"]
+
+    def _unavailable(self) -> str:
+        status = self._session.status
+        if not self._session.source.live:
+            return NEEDS_ENGINE
+        if status is None or status.running:
+            return NEEDS_PAUSE
+        return NEEDS_NEWEST if self._session.looking is not None else ""
+
+    async def _ask(self) -> None:
+        if self._asked is None:
+            self._asked = self._changes
+            await self._send(WhatIf(self._changes))

@@ -1,0 +1,369 @@
+"""What the screen shows, as plain data: filled from events, read by panels; no widget is known here."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from rlplay.algorithms.own import admit_again
+from rlplay.link.messages import (
+    AnyCommand,
+    AnyEvent,
+    Continued,
+    Estimated,
+    Failed,
+    Judged,
+    Loading,
+    LogLine,
+    Look,
+    Peeked,
+    Recalled,
+    Recorded,
+    Status,
+)
+from rlplay.trace.history import History
+from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started, Turn
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.settings import changes_until, settings_at
+from rlplay.trace.update import Phase, Update
+from rlplay.ui.session.probing import Probing
+from rlplay.ui.words.narration import Place
+from rlplay.ui.words.setting_changes import taken_back
+
+KEPT = 12
+"""Updates held in memory; older ones are read from the run file again."""
+LOG_LINES = 2000
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A replay's playhead went to this state of an update; `problem` says why it cannot be shown."""
+
+    update: Update
+    problem: str = ""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """The numbers of a whole run, the settings it began with and how they were changed, read at once."""
+
+    history: History
+    changes: list[Turn]
+    begun: dict[str, Any] = {}
+
+
+Happening = AnyEvent | Moved | Restored
+
+
+class Source(Protocol):
+    """Where events come from: a live engine or a run file."""
+
+    live: bool
+    path: Path
+    """The run file; a live engine makes it when it starts."""
+    title: str
+    """What the scenario is called, known before anything else."""
+    question: str
+    """What the scenario asks."""
+    script: list[dict[str, Any]]
+    """The scenario's lesson; empty for none."""
+
+    async def start(self) -> None:
+        """Begin, or begin again after the engine died."""
+
+    def events(self) -> AsyncIterator[Happening]:
+        """What happens, until the source ends."""
+
+    async def send(self, command: AnyCommand) -> None:
+        """Ask for something; the answer is an event."""
+
+    async def close(self) -> None:
+        """End it; the run stays on disk."""
+
+    def load(self, number: int) -> Update | None:
+        """An update as recorded, if its detail was kept. RunFileError if it is damaged."""
+
+    def recorded(self) -> list[int]:
+        """The updates `load` finds, ascending. RunFileError if the run file is damaged."""
+
+    def snapshots(self) -> list[int]:
+        """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""
+
+
+class Session:
+    """The state of one run as the screen knows it.
+
+    `changed` names what has changed since the screen last looked: "update" (the update shown), "look" (how it is
+    shown), "history", "status", "log" or "notice".
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.started: Started | None = None
+        self.loading: Loading | None = Loading("starting the engine" if source.live else "reading the run", 0.0)
+        self.status: Status | None = None
+        self.failed: Failed | None = None
+        self.history = History()
+        self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
+        self.notices: list[Notice] = []
+        self.turned: list[Changed] = []  # settings changed since the screen last looked
+        self.reset: list[Changed] = []  # settings that went back with the run, until another update is sampled
+        self.probing = Probing()
+        self.judged: Judged | None = None  # the last answer about a pair
+        self.changed: set[str] = {"update", "history", "status"}
+        self.looking: int | None = None
+        self.looked = Look("auto", 0, 0)  # as it was noted in the run last
+        self.asked: str = ""
+        self.stopped = ""  # the error that the engine stopped at, until it goes on
+        self.going_back_to: int | None = None  # the update that the engine was asked to go back to, and is not yet at
+        self.undone = 0  # the last update of those that were undone, until another is sampled
+        self._set_off = 0  # the update at which the engine began to run
+        self.seconds = 0.0
+        self.last_finished = 0
+        self._begun: dict[str, Any] = {}  # the settings that the run began with
+        self._changes: list[Turn] = []
+        self._updates: OrderedDict[int, Update] = OrderedDict()
+        self._newest: Update | None = None
+        self._looked_at: Update | None = None
+        self._problems: dict[int, str] = {}  # of updates that cannot be read
+
+    @property
+    def shown(self) -> Update | None:
+        """The update on the screen: the engine's, or the one looked at."""
+        return self._newest if self.looking is None else self._looked_at
+
+    @property
+    def problem(self) -> str:
+        """Why the update shown is empty, where it could not be read."""
+        return "" if self.shown is None else self._problems.get(self.shown.number, "")
+
+    @property
+    def place(self) -> Place:
+        """What keys can do from here."""
+        if self.looking is not None:
+            return "looking"
+        if self.source.live:
+            return "live" if self.failed is None else "ended"
+        return "end" if self.status is not None and self.status.finished else "replay"
+
+    @property
+    def standing(self) -> int | None:
+        """The update shown, where it is not the newest there is."""
+        newest = self.place in ("live", "ended", "end") or self.shown is None
+        return None if newest or self.shown is None else self.shown.number
+
+    @property
+    def newest(self) -> Update | None:
+        """The update the engine is in."""
+        return self._newest
+
+    @property
+    def runs_on(self) -> bool:
+        """Whether the engine goes from update to update, too fast for its phases to be read."""
+        running = self.source.live and self.status is not None and self.status.running
+        return running and self.status is not None and self.status.update > self._set_off
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that hold now, changes that wait for their phase included."""
+        if self.status is not None and self.status.settings:
+            return self.status.settings
+        return self.started.settings if self.started is not None else {}
+
+    def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
+        """The settings that held in a phase of `update`, whatever was changed since; the latest if there is none."""
+        if update is None or not self._begun:
+            return self.settings
+        return settings_at(self._begun, self._changes, update.number, phase)
+
+    def settings_after(self, number: int) -> dict[str, Any]:
+        """The settings that the update after `number` began with, on top of which a branch is changed."""
+        return settings_at(self._begun, self._changes, number + 1, "sample")
+
+    @property
+    def turns_at(self) -> list[int]:
+        """The updates in which settings became others."""
+        return sorted({change.update for change in self._changes})
+
+    def undoing(self, number: int) -> list[Changed]:
+        """What going back to the end of update `number` makes of the settings that were changed since."""
+        kept = changes_until(self._changes, number)
+        gone = [each for each in self._changes if isinstance(each, Changed) and not any(each is k for k in kept)]
+        return taken_back(gone, number)
+
+    @property
+    def finished(self) -> int:
+        """The last update there are numbers of; 0 before the first."""
+        return max(self.history.series("num_tokens")[0], default=0)
+
+    @property
+    def branches_at(self) -> int:
+        """The update that a branch begins after: the one looked at if it is finished, else the last that is."""
+        standing = self.standing
+        return self.finished if standing is None else min(standing, self.finished)
+
+    @property
+    def asks(self) -> list[int]:
+        """The pairs that wait for the user to say which answer is better."""
+        there = self.failed is None and self.status is not None and not self.status.running
+        return self.status.asks if there and self.status is not None else []
+
+    def apply(self, event: Happening) -> None:
+        """Take one event."""
+        match event:
+            case Loading():
+                self.loading = event if event.fraction < 1 else None
+                self.changed.add("status")
+            case Status():
+                if not event.running or self.status is None or not self.status.running:
+                    self._set_off = event.update
+                self.status, self.loading, self.asked = event, None, ""
+                admit_again(event.settings)
+                if event.running:
+                    self.stopped = ""
+                self.changed.add("status")
+            case Failed():
+                self.failed, self.loading, self.asked, self.going_back_to = event, None, "", None
+                self._note(LogLine("error", "\n".join(filter(None, (event.text, event.detail)))))
+                self.changed |= {"status", "log"}
+            case Judged():
+                self.judged = event
+            case Peeked() | Continued() | Estimated() | Recalled():
+                self.probing.take(event)
+            case LogLine():
+                self._note(event)
+                self.changed.add("log")
+            case Restored():
+                self.history, self._changes, self._begun = event.history, list(event.changes), event.begun
+                self.changed.add("history")
+            case Moved():
+                self._newest = event.update
+                self._problems[event.update.number] = event.problem
+                self._arrived(event.update.number)
+                self.changed.add("update")
+            case Recorded():
+                self._record(event)
+
+    def _record(self, event: Recorded) -> None:
+        record = event.record
+        if not (isinstance(record, Sampled) and not record.done):
+            self.history.add(record)
+            self.changed.add("history")
+        match record:
+            case Started():
+                self.started, self.failed, self.loading, self.stopped = record, None, None, ""
+                self._begun = record.settings
+                self.changed.add("status")
+            case Notice():
+                self.notices.append(record)
+                if record.level == "error" and self.source.live:
+                    self.stopped = record.text
+                self._note(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
+                self.changed |= {"notice", "log"}
+            case Staged():
+                self._changes.append(record)
+                self.changed.add("update")
+            case Changed():
+                self._changes.append(record)
+                self.turned.append(record)
+                self.changed.add("update")
+            case Rewound():
+                self.stopped = ""
+                self._arrived(record.update)
+                self.undone = max(self.undone, record.abandoned if record.abandoned > record.update else 0)
+                self.reset = self.undoing(record.update)
+                self.turned.extend(self.reset)
+                self._changes = changes_until(self._changes, record.update)
+                for number in [n for n in self._updates if n > record.update]:
+                    del self._updates[number]
+                self._newest = Update(0) if record.update == 0 else self.find(record.update)
+                if self.looking is not None and self.looking > record.update:
+                    self.back_to_live()
+                self.changed.add("update")
+            case _ if record.update > 0:
+                if isinstance(record, Finished):
+                    self.seconds += record.seconds
+                    self.last_finished = record.update
+                self._fill(event)
+
+    def _fill(self, event: Recorded) -> None:
+        record = event.record
+        update = self._updates.get(record.update)
+        begun_again = isinstance(record, Sampled) and update is not None and update.sampled and update.sampled.done
+        if update is None or begun_again:
+            if not isinstance(record, Sampled):
+                return
+            update = self._updates[record.update] = Update(record.update)
+            self._problems.pop(record.update, None)
+            while len(self._updates) > KEPT:
+                self._updates.popitem(last=False)
+        update.add(record)
+        if isinstance(record, Sampled):
+            self._newest, self.undone, self.reset = update, 0, []
+        if update is self.shown:
+            self.changed.add("update")
+
+    def _arrived(self, number: int) -> None:
+        if self.going_back_to is not None and number <= self.going_back_to:
+            self.going_back_to = None
+
+    def _note(self, line: LogLine) -> None:
+        self.log.append((time.time(), line))
+
+    def find(self, number: int) -> Update | None:
+        """Update `number`, from memory or from the run file; None if its detail was not kept.
+
+        One that is damaged is an empty one with a `problem`.
+        """
+        try:
+            return self._updates.get(number) or self.source.load(number)
+        except RunFileError as error:
+            self._problems[number] = str(error)
+            return Update(number)
+
+    def look(self, direction: int) -> bool:
+        """Look at the update before (−1) or after (+1) the one shown; False if there is none.
+
+        Going past the newest returns to live. RunFileError if the run file is damaged.
+        """
+        here = self.looking if self.looking is not None else (self._newest.number if self._newest else 0)
+        newest = self._newest.number if self._newest is not None else 0
+        if direction > 0 and here + 1 >= newest:
+            moved = self.looking is not None
+            self.back_to_live()
+            return moved
+        numbers = sorted({*self._updates, *self.source.recorded()})
+        beyond = [n for n in numbers if (n < here if direction < 0 else here < n < newest)]
+        return self.look_at(max(beyond) if direction < 0 else min(beyond)) if beyond else False
+
+    def look_at(self, number: int) -> bool:
+        """Look at update `number` while the engine goes on; False if its detail was not kept."""
+        update = self.find(number)
+        if update is None:
+            return False
+        self.looking, self._looked_at = number, update
+        self.changed |= {"update", "status"}
+        return True
+
+    def back_to_live(self) -> None:
+        """Look at what the engine is doing."""
+        self.looking = self._looked_at = None
+        self.changed |= {"update", "status"}
+
+    def recover(self) -> None:
+        """The source is about to be started again."""
+        self.failed, self.status, self.asked = None, None, ""
+        self.loading = Loading("starting the engine again", 0.0)
+        self.changed.add("status")
+
+    def take_changes(self) -> set[str]:
+        """What has changed since the last call."""
+        changes, self.changed = self.changed, set()
+        return changes
+
+
+def _level(notice: Notice) -> Any:
+    return notice.level if notice.level in ("info", "warning", "error") else "info"

@@ -1,0 +1,291 @@
+"""Where a session's events come from: an engine in its own process, or a run file played like one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rlplay.link.messages import (
+    Advance,
+    AnyCommand,
+    AnyEvent,
+    Failed,
+    Pause,
+    Recorded,
+    Rewind,
+    Status,
+)
+from rlplay.scenario.schema import Job
+from rlplay.trace.playhead import Stride, at, length, onward
+from rlplay.trace.records import Changed, Finished, Rewound, Staged
+from rlplay.trace.runfile import RunFileError, RunReader
+from rlplay.trace.update import Update
+from rlplay.ui.session.session import Moved, Restored
+
+if TYPE_CHECKING:
+    from rlplay.link.client import EngineProcess
+
+PACE = 0.7
+"""Seconds each update is shown for while a replay runs."""
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at a run file that may still grow."""
+
+
+class LiveSource:
+    """An engine process for `job`; its run file answers for what memory has let go."""
+
+    live = True
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.path = Path(job.run)
+        self.title, self.question, self.script = job.scenario.title, job.scenario.question, job.scenario.script
+        self._engine: EngineProcess | None = None
+        self._early: list[AnyCommand] = []  # asked for before there is an engine
+        self._reader: RunReader | None = None
+        self._past: Restored | None = None
+
+    async def start(self) -> None:
+        """Start the engine; again, after it died, from the run's last snapshot."""
+        from rlplay.link.client import EngineProcess
+
+        # An engine that died before it made the run file left nothing to resume.
+        resume = self._job.resume or (self._engine is not None and self.path.exists())
+        reader = self._open() if self._engine is None and resume else None
+        self._past = None if reader is None else _restored(reader)
+        if self._engine is not None:
+            await self._engine.close()
+        self._engine = EngineProcess()
+        await self._engine.start(msgspec.structs.replace(self._job, resume=resume))
+        early, self._early = self._early, []
+        for command in early:
+            await self._engine.send(command)
+
+    async def events(self) -> AsyncIterator[AnyEvent | Restored]:
+        """The engine's events until it ends; before them what a run that goes on has behind it."""
+        assert self._engine is not None
+        if self._past is not None:
+            yield self._past
+        async for event in self._engine.events():
+            yield event
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command on to the engine."""
+        if self._engine is None:
+            self._early.append(command)
+        else:
+            await self._engine.send(command)
+
+    async def close(self) -> None:
+        """End the engine."""
+        if self._engine is not None:
+            await self._engine.close()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def load(self, number: int) -> Update | None:
+        """An update from the run file."""
+        reader = self._open()
+        update = None if reader is None else reader.load(number)
+        return update if update is not None and update.sampled is not None else None
+
+    def recorded(self) -> list[int]:
+        """The updates whose tokens the run file still has."""
+        reader = self._open()
+        return [] if reader is None else reader.detailed()
+
+    def snapshots(self) -> list[int]:
+        """The updates that the engine goes back to at once."""
+        reader = self._open()
+        return [] if reader is None else [snapshot.update for snapshot in reader.snapshots()]
+
+    def _open(self) -> RunReader | None:
+        if self._reader is None:
+            try:
+                self._reader = RunReader(self.path)
+            except RunFileError:
+                return None
+        return self._reader
+
+
+class ReplaySource:
+    """A run file behind the same commands: they move a playhead through what was recorded."""
+
+    live = False
+
+    def __init__(self, path: Path) -> None:
+        """Open the run; RunFileError if it cannot be read."""
+        self.path = path
+        self._reader = RunReader(path)
+        self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
+        self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
+        self._whole: Update | None = None
+        self._point = 0
+        self._problem = ""
+        self._seen = 0
+        self._running: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Show the newest update there is."""
+        self._put(Recorded(self._reader.started))
+        self._restore()
+        self._seen = self._reader.last_id()
+        numbers = self.recorded()
+        self._go(numbers[-1] if numbers else 0)
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._told(self._grow))
+
+    async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
+        """What the playhead shows."""
+        while True:
+            yield await self._queue.get()
+
+    async def send(self, command: AnyCommand) -> None:
+        """Move the playhead; settings cannot change what has happened. What cannot be read is told."""
+        try:
+            self._move(command)
+            self._status()
+        except RunFileError as error:
+            self._put(Failed(str(error)))
+
+    def _move(self, command: AnyCommand) -> None:
+        match command:
+            case Pause():
+                self._stop()
+            case Advance(until="forever"):
+                self._stop()
+                self._running = asyncio.create_task(self._told(self._play))
+            case Advance():
+                self._stop()
+                until: Stride = "update" if command.until == "forever" else command.until
+                for _ in range(command.count):
+                    self._advance(until)
+            case Rewind():
+                self._stop()
+                # Of a thinned run not every update is there to go to.
+                self._go(max((number for number in self.recorded() if number <= command.update), default=0))
+            case _:
+                pass
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        self._stop()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._reader.close()
+
+    def load(self, number: int) -> Update | None:
+        """An update of the run."""
+        update = self._reader.load(number)
+        return update if update.sampled is not None else None
+
+    def recorded(self) -> list[int]:
+        """The updates whose tokens were kept."""
+        return self._reader.detailed()
+
+    def snapshots(self) -> list[int]:
+        """The updates that a branch can begin from at once."""
+        return [snapshot.update for snapshot in self._reader.snapshots()]
+
+    def _put(self, event: AnyEvent | Moved | Restored) -> None:
+        self._queue.put_nowait(event)
+
+    def _restore(self) -> None:
+        self._put(_restored(self._reader))
+
+    def _status(self) -> None:
+        number = 0 if self._whole is None else self._whole.number
+        done = self._whole is None or self._point >= length(self._whole)
+        phase = "sample" if self._whole is None else at(self._whole, self._point).phase
+        numbers = self.recorded()
+        self._put(
+            Status(
+                running=self._running is not None and not self._running.done(),
+                update=number if done else number - 1,
+                phase=phase,
+                settings=self._reader.settings(number),
+                rewindable=[0, *numbers],
+                finished=done and (not numbers or number >= numbers[-1]),
+            )
+        )
+
+    def _go(self, number: int) -> None:
+        """To the end of update `number`; 0 is the time before the first."""
+        self._open(number)
+        assert self._whole is not None
+        self._point = length(self._whole)
+        self._show()
+        self._status()
+
+    def _open(self, number: int) -> None:
+        """Read an update. One that is damaged is an empty one with its problem, and the others stay within reach."""
+        self._whole, self._point, self._problem = Update(number), 0, ""
+        try:
+            self._whole = (number and self.load(number)) or self._whole
+        except RunFileError as error:
+            self._problem = str(error)
+
+    def _show(self) -> None:
+        assert self._whole is not None
+        self._put(Moved(at(self._whole, self._point), self._problem))
+
+    def _advance(self, until: Stride) -> bool:
+        if self._whole is None or self._point >= length(self._whole):
+            here = 0 if self._whole is None else self._whole.number
+            later = [number for number in self.recorded() if number > here]
+            if not later:
+                return False
+            self._open(later[0])
+        assert self._whole is not None
+        self._point = onward(self._whole, self._point, until)
+        self._show()
+        return True
+
+    async def _play(self) -> None:
+        numbers = self.recorded()
+        if self._whole is not None and numbers and self._whole.number >= numbers[-1]:
+            self._go(0)
+        while self._advance("update"):
+            self._status()
+            await asyncio.sleep(PACE)
+        self._running = None
+        self._status()
+
+    def _stop(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            self._running = None
+
+    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Do `work` in the background; what stops it is shown, not lost with the task."""
+        try:
+            await work()
+        except RunFileError as error:
+            self._put(Failed(str(error)))
+
+    async def _grow(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_AGAIN)
+            fresh = self._reader.follow(self._seen)
+            if not fresh:
+                continue
+            self._seen = fresh[-1][0]
+            at_end = self._whole is None or self._point >= length(self._whole)
+            was_newest = at_end and self._running is None
+            for _, record in fresh:
+                if isinstance(record, (Finished, Changed, Staged, Rewound)):
+                    self._restore()
+                    break
+            numbers = self.recorded()
+            if was_newest and numbers:
+                self._go(numbers[-1])
+
+
+def _restored(reader: RunReader) -> Restored:
+    return Restored(reader.history(), reader.changes(), reader.started.settings)

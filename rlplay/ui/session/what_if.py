@@ -1,0 +1,86 @@
+"""An update as it was trained and as changed settings would have it: two updates to draw, and how they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from rlplay.link.messages import Imagined
+from rlplay.trace.records import Array, Stepped
+from rlplay.trace.update import Update
+from rlplay.ui.plot.picture import number
+
+_NOTHING = 1e-5
+"""A pull no larger, as a share of the strongest, is rounding noise."""
+
+
+@dataclass(frozen=True)
+class Supposed:
+    """`before` and `after` hold one optimizer step for each token, at the same log-probabilities."""
+
+    before: Update
+    after: Update
+    turned: Array
+    """bool [T], where a token would be pulled the other way."""
+    words: list[str]
+    """What would differ, in a few short lines."""
+
+
+def suppose(update: Update, imagined: Imagined) -> Supposed:
+    """What the engine's answer says of `update`, which has credit and is the one it is about."""
+    assert update.sampled is not None
+    assert update.credited is not None
+    assert imagined.credited is not None
+    before, after = _like(update, imagined.before), _like(update, imagined.after)
+    before.credited = update.credited
+    kept = {name: getattr(update.credited, name) for name in ("ref_logprobs", "ref_top_logprobs")}
+    after.credited = msgspec.structs.replace(imagined.credited, **kept)
+    sampled = update.sampled.mask == 1
+    pulls = _pulls(before)[sampled], _pulls(after)[sampled]
+    turned = np.zeros(update.tokens, dtype=bool)
+    turned[sampled] = pulls[0] * pulls[1] < 0
+    return Supposed(before, after, turned, _words(pulls, _clips(before)[sampled], _clips(after)[sampled], imagined))
+
+
+def _like(update: Update, steps: list[Stepped]) -> Update:
+    other = Update(update.number)
+    other.sampled, other.scored, other.steps = update.sampled, update.scored, steps
+    return other
+
+
+def _pulls(update: Update) -> Array:
+    """∂L/∂ℓ of every token, rounding noise taken for 0."""
+    pulls = update.latest_step("dloss_dlogp")
+    assert pulls is not None
+    return np.where(np.abs(pulls) > _NOTHING * np.abs(pulls).max(initial=0.0), pulls, 0.0)
+
+
+def _clips(update: Update) -> Array:
+    clips = update.latest_step("clip_state")
+    assert clips is not None
+    return np.asarray(clips != 0)
+
+
+def _words(pulls: tuple[Array, Array], was: Array, will: Array, imagined: Imagined) -> list[str]:
+    old, new = pulls
+    noise = _NOTHING * np.abs(old).max(initial=0.0)
+    counts = [
+        (int(((old * new) < 0).sum()), "be pulled the other way (±)"),
+        (int((was & ~will).sum()), "no longer be clipped"),
+        (int((will & ~was).sum()), "be clipped"),
+        (int(((old != 0) & (new == 0) & ~(will & ~was)).sum()), "no longer get a gradient"),
+        (int(((old == 0) & (new != 0) & ~(was & ~will)).sum()), "newly get a gradient"),
+        (int(((old * new > 0) & (np.abs(new) - np.abs(old) > noise)).sum()), "get a larger gradient"),
+        (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "get a smaller gradient"),
+    ]
+    told = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
+    lines = [f"Of these {len(old):,} tokens, {told or 'none would get another gradient'}."]
+    if imagined.losses is not None:
+        strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
+        lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")
+    if imagined.held:
+        act = "acts" if len(imagined.held) == 1 else "act"
+        lines.append(f"{', '.join(imagined.held)} {act} on the next batch; nothing to preview here.")
+    return lines

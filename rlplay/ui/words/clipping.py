@@ -1,0 +1,90 @@
+"""Whether tokens of an update are clipped; if none is, why, and what would clip some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rlplay.algorithms.settings import Settings, row
+from rlplay.trace.records import Array
+from rlplay.trace.update import Update
+from rlplay.ui.format.numbers import plain
+from rlplay.ui.formula.parts import Numbers, digits, settled
+from rlplay.ui.formula.surrogate import why_clipped
+from rlplay.ui.words.narration import STILL
+
+
+def clipped(update: Update | None) -> int:
+    """How many tokens are clipped, each in the last optimizer step that saw it."""
+    states = None if update is None else update.latest_step("clip_state")
+    return 0 if states is None else int(np.count_nonzero(np.nan_to_num(states)))
+
+
+def told(update: Update | None, settings: Mapping[str, Any], turns: bool, way: str) -> str:
+    """How many are, with the `way` that finds them; if none is, why."""
+    count = clipped(update)
+    if not count:
+        return why(update, settings, turns)
+    tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
+    return f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the Token panel says why."
+
+
+def because(settings: Mapping[str, Any], state: int) -> str:
+    """Why a token in this clip state no longer pulls, in a sentence."""
+    head = why_clipped(settled(settings), Numbers(clip_state=state))[0]
+    reason = head.partition(": ")[2]
+    return f"Here {reason}: its ratio has reached the bound, so it no longer pulls."
+
+
+def why(update: Update | None, settings: Mapping[str, Any], turns: bool = True) -> str:
+    """Why none is, with the numbers of this run, and how to see one: two sentences.
+
+    Keys stand between backticks; where no knob `turns`, as in a recording, none is named.
+    """
+    cause, remedy = _cause(update, settled(settings))
+    return f"No token is clipped: {cause}. {remedy if turns else remedy.replace('`k`, ', '')}"
+
+
+def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
+    if s.loss_type != "policy_gradient":
+        return (
+            f"loss_type={s.loss_type} has no ratio to clip",
+            "loss_type=policy_gradient (`k`, algorithm=ppo) has one.",
+        )
+    chosen, level = row(s, "surrogate"), row(s, "importance_sampling_level")
+    if chosen.clipped is None and level.clipped is None:
+        return chosen.instead, "surrogate=ppo clips (`k`, surrogate)."
+    steps = update.steps if update is not None else []
+    planned = steps[-1].epochs * steps[-1].minibatches if steps else s.num_iterations * s.num_minibatches
+    ratio = _ratios(update)
+    still = bool((np.abs(ratio - 1) < STILL).all())
+    if planned == 1 and still:
+        remedy = "With two or more, tokens can leave the band (`k`, num_iterations)."
+        return "with one optimizer step per batch every ratio is 1", remedy
+    if not steps:
+        return f"this update has not taken any of its {planned} optimizer steps yet", "`u` takes them."
+    if len(steps) == 1 and still:
+        return f"at the first of {planned} optimizer steps every ratio is still 1", "`s` takes the next."
+    return _inside(ratio, s), "A smaller epsilon or larger steps clip some (`k`, learning_rate, num_iterations)."
+
+
+def _ratios(update: Update | None) -> Array:
+    """Those of the policy's own tokens, as far as they are known."""
+    ratio = None if update is None else update.latest_step("importance_ratio")
+    if ratio is None or update is None or update.sampled is None:
+        return np.ones(0)
+    return np.asarray(ratio[np.isfinite(ratio) & (update.sampled.mask == 1)])
+
+
+def _inside(ratio: Array, s: Settings) -> str:
+    """What keeps ratios that have moved from being clipped."""
+    if s.importance_sampling_level == "geometric":
+        return "no token's log-ratio has passed the bound on the side that its advantage pushes it to"
+    low, high, places = 1 - s.clip_range[0], 1 + s.clip_range[1], digits(s)
+    outside = int(((ratio < low) | (ratio > high)).sum())
+    band = f"the band {low:g} … {high:g}"
+    if outside:
+        return f"{outside} outside {band}, none on the side that its advantage pushes it to"
+    return f"the ratios, {plain(ratio.min(), places)} … {plain(ratio.max(), places)}, are all inside {band}"

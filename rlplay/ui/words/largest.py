@@ -1,0 +1,31 @@
+"""In words, what the key for the largest value has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlplay.trace.lenses import Lens
+from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.format.text import within
+from rlplay.ui.layout.token_layout import MARKS
+
+ON = "; `x` goes to the next."
+
+
+def told(lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, token: str, answer: str, own: int) -> str:
+    """What stands at `places[at]`, one of the `places` (completion, token) where the statistic is `best`.
+
+    `token` is what the token says and `answer` which one it is part of, with `own` tokens of the policy's in all.
+    """
+    count = len(places)
+    if lens.name == "clip_state":
+        mark = MARKS[int(best)]
+        return f"The only clipped token ({mark})." if count == 1 else f"One of {count} clipped tokens ({mark}){ON}"
+    value = signed(best).strip() if lens.low < 0 else plain(best)
+    below = lens.two_sided and best < (lens.low + lens.high) / 2
+    found = f"{'Smallest' if below else 'Largest'} {within(lens.title)}: {value}"
+    if count == 1:
+        return f"{found}, token {token} of {answer}."
+    if count == own and len({completion for completion, _ in places}) == 1:
+        return f"{found}: all {count} tokens of {answer} share it{ON}"
+    return f"{found}, at {at + 1} of {count} tokens that have it: {token} of {answer}{ON}"

@@ -1,0 +1,333 @@
+"""What just happened, in plain words with the recorded numbers, and what to try next.
+
+Text between backticks names a key and is shown as one. Every number comes from a record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from rlplay.trace.history import History
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Array, Sampled, Stepped
+from rlplay.trace.update import Update
+from rlplay.ui.format.numbers import percent
+from rlplay.ui.format.text import BY_KNOB, literal, quoted
+from rlplay.ui.plot import trpo_search as search
+from rlplay.ui.plot.picture import number
+from rlplay.ui.words import pair_updates as pairs
+from rlplay.ui.words.diagnoses import warning
+
+STILL = 1e-4
+"""A ratio no further from 1 has not moved."""
+UNMOVED = 5e-4
+"""A mean probability that has changed by less is written as the same number."""
+NOISE = 1e-6
+"""A smaller difference between two updates' numbers is rounding."""
+GROUP_BASELINES = ("group_mean", "leave_one_out", "length_weighted")
+"""Those that find nothing to compare in a group of equal rewards."""
+ONE_RATIO = ("sequence", "sequence_sum")
+"""Levels at which an answer has one ratio, so that shares of clipped ones are of answers."""
+BEGIN = "Nothing has been sampled yet."
+BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
+BEGIN_REPLAY = "This is the start of the recording: nothing has been sampled yet."
+REPLAY_NEXT = {
+    "": "`.` shows the next token of every answer, `u` the whole update, `space` plays on.",
+    "sample": "`n` shows what the answers earned.",
+    "score": "`n` shows which answers the update favoured.",
+    "credit": "`s` shows one optimizer step, `n` all of them.",
+    "update": "`s` shows the next step, `u` what the update changed.",
+    "after": "`u` shows the next update, `space` plays on, `z` goes back.",
+}
+"""What a recording can do, by the phase it stands at: it shows, and samples nothing."""
+LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
+END_NEXT = "The recording ends here: `z` goes back, `space` plays it from the start."
+
+ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` shows why."
+
+DETAILS = " `h` for details."
+"""After a problem: the key for health."""
+
+Place = Literal["live", "ended", "looking", "replay", "end"]
+"""Whether keys move an engine, a recording or one that has come to its end; "ended": there was an engine; "looking": an
+older update is shown."""
+
+
+@dataclass(frozen=True)
+class Narration:
+    """`happened` says what the records show, `next` what to press, `warning` what looks wrong, if anything does."""
+
+    happened: str
+    next: str
+    warning: str = ""
+
+
+def narrate(update: Update | None, history: History, settings: dict[str, Any], place: Place = "live") -> Narration:
+    """One to three sentences about where the update stands."""
+    if update is None or update.sampled is None:
+        if place == "ended":
+            return Narration(BEGIN, ENDED_NEXT)
+        begin = Narration(BEGIN, BEGIN_NEXT) if place == "live" else Narration(BEGIN_REPLAY, REPLAY_NEXT[""])
+        return begin if place != "end" else Narration("The recording holds no update yet.", "")
+    speak = {"sample": _sample, "score": _score, "credit": _credit, "update": _update, "after": _after}[update.phase]
+    happened, then = speak(update, history, settings)
+    wrong = warning(update, history, settings)
+    wrong += DETAILS * bool(wrong)
+    if place == "live":
+        return Narration(happened, then, wrong)
+    if place in ("looking", "ended"):
+        return Narration(happened, LOOKING_NEXT if place == "looking" else ENDED_NEXT, wrong)
+    begun = update.phase != "sample" or update.sampled.done
+    then = END_NEXT if place == "end" else REPLAY_NEXT[update.phase if begun else ""]
+    return Narration(happened, then, wrong.replace(BY_KNOB, ""))
+
+
+def narrate_start(question: str, live: bool) -> Narration:
+    """While the engine, or the recording, is opened."""
+    return Narration(question, "Engine starting… keys that you press are queued." if live else "")
+
+
+def narrate_asking(pairs: int) -> Narration:
+    """So many pairs wait for the user."""
+    wait = "1 pair waits" if pairs == 1 else f"{pairs} pairs wait"
+    return Narration(
+        f"{wait} for your label: which of the two answers is better? The update learns from your choice.",
+        "`a` shows them side by side.",
+    )
+
+
+def narrate_stopped(error: str) -> Narration:
+    """The engine stopped at an error, and waits."""
+    return Narration("", "`space` tries again, `u` for one update; `F12` shows where it happened.", literal(error))
+
+
+def narrate_problem(problem: str, place: Place) -> Narration:
+    """An update that cannot be shown, and the ways past it."""
+    past = {"live": "`u` plays the next update.", "ended": ENDED_NEXT, "looking": LOOKING_NEXT}
+    past["replay"] = REPLAY_NEXT["after"]
+    return Narration("", past.get(place, END_NEXT), literal(problem))
+
+
+def narrate_undone(update: int, last: int, settings: str = "") -> Narration:
+    """The run went back to the end of `update`, and those up to `last` are undone, as are changes of `settings`."""
+    where = f"the end of update {update}" if update else "the start"
+    undone = f"Update {last}" if last == update + 1 else f"Updates {update + 1}–{last}"
+    happened = f"Back at {where}."
+    if last > update:
+        happened += f" {undone} undone (grey in the curves)."
+    return Narration(
+        f"{happened} Settings went back, too: {settings}." if settings else happened,
+        f"`u` plays update {update + 1} again, exactly as before unless you change a setting.",
+    )
+
+
+def narrate_run(history: History) -> Narration:
+    """How far a free run has come; its single phases pass too fast to describe."""
+    updates = history.series("num_tokens")[0]
+    if not updates:
+        return Narration("The first update is running.", "`space` pauses.")
+    parts = []
+    for name, words, unit in (
+        ("reward", "reward", ""),
+        ("rewards/margins", "margin", ""),
+        ("eval_reward", "held out", ""),
+        ("completions/mean_length", "length", " tokens"),
+        ("entropy", "entropy", " nats"),
+    ):
+        measured, values = history.of_stage(name)
+        if values:
+            since = f"{number(values[0])} → " if len(values) > 1 else ""
+            when = f" (update {measured[-1]})" if measured[-1] < updates[-1] else ""
+            parts.append(f"{words} {since}{number(values[-1])}{unit}{when}")
+    told = f"Running. {_count(len(updates), 'update')}"
+    return Narration(f"{told}: {', '.join(parts)}." if parts else f"{told}.", "`space` pauses.")
+
+
+def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    sampled = update.sampled
+    assert sampled is not None
+    lengths = np.diff(sampled.offsets)
+    if not sampled.done:
+        still = int(sampled.truncated.sum())
+        return (
+            f"Sampling: {sampled.position} of at most {settings.get('max_completion_length', '?')} tokens, "
+            f"{still} of {len(lengths)} answers still open.",
+            "`.` samples the next token, `n` finishes all answers.",
+        )
+    if pairs.learns_from_answers(settings):
+        return pairs.given(update), pairs.given_next(settings)
+    texts = {(int(g), tuple(row)) for g, row in zip(sampled.group, _rows(sampled, sampled.token_ids), strict=True)}
+    happened = (
+        f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "
+        f"{lengths.mean():.1f} tokens long on average. {_openings(sampled)}"
+    )
+    return happened, "`n` scores them: how many will do well?"
+
+
+def _openings(sampled: Sampled) -> str:
+    firsts = Counter(int(row[0]) for row in _rows(sampled, sampled.token_ids) if len(row))
+    if not firsts:
+        return ""
+    (first, count), *others = firsts.most_common(3)
+    said = [f"{count} begin with {literal(quoted(sampled.pieces.get(first, '?')))}"]
+    said += [f"{count} with {literal(quoted(sampled.pieces.get(token, '?')))}" for token, count in others]
+    return f"{_listed(said)}."
+
+
+def _score(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    if pairs.learns_from_answers(settings):
+        return pairs.labelled(update), pairs.LABELLED_NEXT
+    sampled, scored = update.sampled, update.scored
+    assert sampled is not None
+    assert scored is not None
+    rewards = scored.rewards
+    known = rewards[np.isfinite(rewards)]
+    kinds = np.unique(known)
+    if not len(kinds):
+        happened = "No answer was scored."
+    elif len(kinds) == 1:
+        happened = f"Every answer earned {number(kinds[0])}."
+    elif len(kinds) == 2:
+        best = int((known == kinds[1]).sum())
+        happened = f"{best} of {len(known)} answers earned {number(kinds[1])}, the others {number(kinds[0])}."
+    else:
+        happened = f"Reward {number(known.mean())} on average, from {number(kinds[0])} to {number(kinds[-1])}."
+    if len(kinds) and len(known) < len(rewards):
+        happened += f" {_count(len(rewards) - len(known), 'more answer')} got no score."
+    if settings.get("baseline") in GROUP_BASELINES:
+        of_group = [rewards[(sampled.group == group) & ~np.isnan(rewards)] for group in range(len(sampled.prompts))]
+        flat = sum(len(np.unique(mine)) < 2 for mine in of_group)
+        if flat:
+            happened += (
+                f" {flat} of {_count(len(sampled.prompts), 'group')} without signal: "
+                "all answers in a group earned the same."
+            )
+    return happened, "`n` gives credit: which answers will the update favour?"
+
+
+def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    following = "`s` takes one optimizer step, `u` all of them."
+    if not pairs.needs_advantages(settings):
+        return pairs.COMPARED, following
+    sampled, credited = update.sampled, update.credited
+    assert sampled is not None
+    assert credited is not None
+    mask = sampled.mask == 1
+    rows = [row[kept] for row, kept in zip(_rows(sampled, credited.advantages), _rows(sampled, mask), strict=True)]
+    lengths = np.diff(sampled.offsets)
+    if all(len(row) == 0 or np.ptp(row) < 1e-6 for row in rows):
+        signs = np.array([np.sign(row[0]) if len(row) else 0 for row in rows])
+        up, down, none = (signs > 0), (signs < 0), int((signs == 0).sum())
+        happened = f"{int(up.sum())} answers get a positive advantage, {int(down.sum())} a negative one"
+        happened += f", {none} neither." if none else "."
+        if up.any() and down.any():
+            happened += (
+                f" The positive ones are {lengths[up].mean():.1f} tokens long on average, "
+                f"the negative ones {lengths[down].mean():.1f}."
+            )
+    else:
+        advantages = credited.advantages[mask]
+        happened = (
+            f"Advantages differ from token to token, from {_signed(advantages.min())} to {_signed(advantages.max())}: "
+            f"{int((advantages > 0).sum())} are positive, {int((advantages < 0).sum())} negative."
+        )
+    return happened, following
+
+
+def _update(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    if settings.get("surrogate") == "trpo":
+        return search.told(update, settings)
+    step = update.steps[-1]
+    ratio = step.importance_ratio
+    count = step.epochs * step.minibatches
+    following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
+    held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
+    if pairs.learns_from_answers(settings):
+        return f"Optimizer step {step.step + 1} of {count}: {pairs.stands(step.metrics)}", following
+    if count == 1 and held:
+        return (
+            "With one optimizer step per batch every ratio is 1 and nothing is clipped; that is normal. "
+            f"The loss ({number(step.metrics['loss'])}) does not measure progress here.",
+            following,
+        )
+    head = f"Optimizer step {step.step + 1} of {count}"
+    if step.step == 0 and held:
+        return f"{head}: every ratio is still 1, because the policy has not moved since it sampled.", following
+    spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
+    if settings.get("surrogate") != "ppo" and settings.get("importance_sampling_level") != "geometric":
+        return f"{spread}; this objective does not clip.", following
+    return f"{spread}. {_clipping(step, settings)}", following
+
+
+def _clipping(step: Stepped, settings: dict[str, Any]) -> str:
+    whole, high, low, outside = (
+        step.metrics.get(name)
+        for name in ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside")
+    )
+    if whole is None or high is None or low is None:
+        return ""
+    what = "answers" if settings.get("importance_sampling_level") in ONE_RATIO else "tokens"
+    said = f"{percent(whole)} of the {what} are clipped and stop pulling ({percent(high)} high, {percent(low)} low)"
+    if outside is not None and outside > whole:
+        said += f"; {percent(outside)} are outside the band, but the rest of them still pull"
+    return f"{said}."
+
+
+def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[str, str]:
+    finished, credited, sampled = update.finished, update.credited, update.sampled
+    assert finished is not None
+    assert sampled is not None
+    answers = pairs.learns_from_answers(settings)
+    parts = [f"Update {update.number}: {pairs.stands(finished.metrics) if answers else _reward(update, history)}"]
+    before, change = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
+    if credited is not None and before is not None and change is not None:
+        known = np.isfinite(change) & (sampled.mask == 1)
+        favoured, others = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
+        moved = [
+            f"tokens {which} {_became(float(before[kept].mean()), float(change[kept].mean()))}"
+            for which, chosen in ((favoured, credited.advantages > 0), (others, credited.advantages < 0))
+            if (kept := known & chosen).any()
+        ]
+        if moved:
+            parts.append(f"On average, {', '.join(moved)}.")
+    if "kl_old" in finished.metrics and not answers:  # of answers that others wrote it would estimate no KL
+        parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
+    return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
+
+
+def _became(start: float, change: float) -> str:
+    """How a mean probability has moved: "became likelier (0.970 → 0.978)"."""
+    moved = f"({start:.3f} → {start + change:.3f})"
+    if abs(change) < UNMOVED:
+        return f"hardly changed {moved}"
+    return f"became {'likelier' if change > 0 else 'less likely'} {moved}"
+
+
+def _reward(update: Update, history: History) -> str:
+    assert update.finished is not None
+    now = update.finished.metrics.get("reward", math.nan)
+    earlier = dict(zip(*history.series("reward"), strict=True)).get(update.number - 1)
+    against = "" if earlier is None or abs(now - earlier) < NOISE else f" ({_signed(now - earlier)})"
+    held = dict(zip(*history.series("eval_reward"), strict=True)).get(update.number)
+    return f"reward {number(now)}{against}{'' if held is None else f', held out {number(held)}'}."
+
+
+def _rows(sampled: Sampled, flat: Array) -> list[Array]:
+    return np.split(flat, sampled.offsets[1:-1])
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _signed(value: float) -> str:
+    return f"+{number(value)}" if value > 0 else number(value)
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

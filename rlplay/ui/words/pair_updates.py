@@ -1,0 +1,66 @@
+"""Words for updates that learn from answers rather than from rewards: which of two is better, or what to imitate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from rlplay.trace.update import Update
+from rlplay.ui.format.numbers import percent
+from rlplay.ui.plot.picture import number
+
+COMPARED_NEXT = "`n` labels them: which of two is better?"
+IMITATED_NEXT = "`n` labels them: fine-tuning imitates every answer and compares none."
+COMPARED = "The loss compares the scores of a pair's two answers; it needs no advantages."
+LABELLED_NEXT = "`n` gives credit: how hard will each answer be pulled?"
+UNLEARNED = "no pair has a better answer, so no step was taken"
+
+
+def learns_from_answers(settings: Mapping[str, Any]) -> bool:
+    """Whether nothing is sampled to be rewarded: a preference loss, or fine-tuning."""
+    return bool(settings.get("loss_type", "policy_gradient") != "policy_gradient")
+
+
+def needs_advantages(settings: Mapping[str, Any]) -> bool:
+    """Whether an advantage says what is learned; a reward model compares the scores of a pair instead."""
+    return bool(settings.get("loss_type") != "reward")
+
+
+def given(update: Update) -> str:
+    """What there is to learn from, whoever wrote it."""
+    assert update.sampled is not None
+    answers = f"{update.completions} answers to {len(update.sampled.prompts)} prompts"
+    return f"{answers}. Their probabilities are those that the policy gives them."
+
+
+def given_next(settings: Mapping[str, Any]) -> str:
+    """What comes after that."""
+    return IMITATED_NEXT if settings.get("loss_type") == "sft" else COMPARED_NEXT
+
+
+def labelled(update: Update) -> str:
+    """How they were labelled, and why some were not."""
+    assert update.scored is not None
+    count = Counter(update.scored.roles)
+    chosen, ties, out = count["chosen"], count["tie"] // 2, count[""] // 2
+    if not count.total() - chosen:
+        return f"All {chosen} answers are to be imitated."
+    said = f"In {chosen} of {count.total() // 2} pairs one answer is labelled better."
+    if ties:
+        said += f" {ties} tie: the same text or the same score, so they get no label and teach nothing."
+    return f"{said} You left {out} out." if out else said
+
+
+def stands(metrics: Mapping[str, float]) -> str:
+    """What the loss says, and in how many pairs the chosen answer is ahead."""
+    said = f"loss {number(metrics['loss'])}" if "loss" in metrics else UNLEARNED
+    if "rewards/accuracies" in metrics:
+        right, margin = percent(metrics["rewards/accuracies"]), number(metrics["rewards/margins"])
+        said += f"; in {right} of the pairs the chosen answer has the higher implicit reward; mean margin {margin}"
+    elif "accuracy" in metrics:
+        right, margin = percent(metrics["accuracy"]), number(metrics["margin"])
+        said += f"; in {right} of the pairs the chosen answer scores higher; mean margin {margin}"
+    elif "mean_token_accuracy" in metrics:
+        said += f"; {percent(metrics['mean_token_accuracy'])} of the answers' tokens were the policy's likeliest"
+    return f"{said}."
