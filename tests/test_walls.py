@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 
 from rlplay.trace.runfile import RunWriter
@@ -31,6 +33,12 @@ def test_import_contracts() -> None:
     command = [Path(sys.executable).parent / "lint-imports", "--no-cache"]
     done = subprocess.run(command, cwd=CHECKOUT, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_circle_of_imports() -> None:
+    graph = grimp.build_graph("rlplay", cache_dir=None)
+    imported = {module: graph.find_modules_directly_imported_by(module) - {module} for module in graph.modules}
+    graphlib.TopologicalSorter(imported).prepare()
 
 
 @pytest.mark.parametrize(

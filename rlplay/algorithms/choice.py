@@ -6,7 +6,43 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
+
+
+class Chosen(Protocol):
+    """The settings that a choice reads to say what it does."""
+
+    @property
+    def clip_range(self) -> tuple[float, float]:
+        """ε and ε_high."""
+
+    @property
+    def importance_sampling_level(self) -> str:
+        """What the ratio is taken of."""
+
+    @property
+    def delta(self) -> float | None:
+        """The bound of a dual clip."""
+
+    @property
+    def num_iterations(self) -> int:
+        """Passes over each batch."""
+
+    @property
+    def num_minibatches(self) -> int:
+        """Optimizer steps of each pass."""
+
+    @property
+    def gamma(self) -> float:
+        """The discount."""
+
+    @property
+    def lam(self) -> float:
+        """GAE's λ."""
+
+    @property
+    def cpo_alpha(self) -> float:
+        """The weight of imitation."""
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlplay.algorithms.choice import Choice
-
-if TYPE_CHECKING:
-    from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.choice import Choice, Chosen
 
 
 def log_ratio(xp: Any, logprobs: Any, ref_logprobs: Any) -> Any:  # noqa: ARG001
@@ -115,7 +112,7 @@ class PairLoss(Choice):
 
     share: Callable[..., Any] | None = log_ratio
     rescaled: Callable[..., Any] | None = None
-    imitation: Callable[[Settings], float] = lambda _settings: 0.0
+    imitation: Callable[[Chosen], float] = lambda _settings: 0.0
     beta_free: bool = False
 
     @property
@@ -129,7 +126,7 @@ class PairLoss(Choice):
         return self.share is averaged
 
 
-def _alpha(s: Settings) -> float:
+def _alpha(s: Chosen) -> float:
     return s.cpo_alpha
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlplay.algorithms.choice import Choice
+from rlplay.algorithms.choice import Choice, Chosen
 from rlplay.algorithms.surrogates import ppo_clip_state
-
-if TYPE_CHECKING:
-    from rlplay.algorithms.settings import Settings
 
 
 def token(xp: Any, log_ratio: Any) -> Any:  # noqa: ARG001
@@ -42,7 +39,7 @@ def geometric_clip_state(xp: Any, log_ratio: Any, advantages: Any, epsilon: floa
     return ppo_clip_state(xp, log_ratio + 1, advantages, epsilon, epsilon_high, None)
 
 
-def _geometric_clipped(s: Settings, state: int) -> tuple[str, str]:
+def _geometric_clipped(s: Chosen, state: int) -> tuple[str, str]:
     low, high = s.clip_range
     own = f"A > 0 and ℓ − ℓ_old > {high:g}" if state > 0 else f"A < 0 and ℓ − ℓ_old < −{low:g}"
     return (
@@ -56,7 +53,7 @@ class Level(Choice):
     """A level; where it bounds tokens itself, `gradient_zero` and `clipped` are as in `surrogates.Surrogate`."""
 
     gradient_zero: Callable[..., Any] | None = None
-    clipped: Callable[[Settings, int], tuple[str, str]] | None = None
+    clipped: Callable[[Chosen, int], tuple[str, str]] | None = None
 
 
 LEVELS: dict[str, Level] = {

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlplay.algorithms.choice import Choice
-
-if TYPE_CHECKING:
-    from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.choice import Choice, Chosen
 
 
 def broadcast(xp: Any, token_rewards: Any, mask: Any) -> Any:
@@ -77,7 +74,7 @@ def vine(xp: Any, token_rewards: Any, values: Any, step_ends: Any, mask: Any, ga
 class Return(Choice):
     """A return; with `relative` its computation already compares with the values, and the return is that plus V."""
 
-    equation: Callable[[Settings], str] = lambda _settings: ""
+    equation: Callable[[Chosen], str] = lambda _settings: ""
     relative: bool = False
 
 

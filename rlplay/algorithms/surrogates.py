@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rlplay.algorithms.choice import Choice
-
-if TYPE_CHECKING:
-    from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.choice import Choice, Chosen
 
 _SMALLEST, _LARGEST = -18.420680743952367, 20.0
 """log 1e-8 and 20, between which VESPO holds log W as TRL does."""
@@ -77,7 +74,7 @@ def vespo(
     return -xp.stop_gradient(phi) * advantages * logprobs
 
 
-def _ppo_bound(s: Settings, state: int) -> tuple[str, str, str]:
+def _ppo_bound(s: Chosen, state: int) -> tuple[str, str, str]:
     """Of a clipped token: the sign and condition, whether it is more or less likely than the bound, and the bound."""
     low, high = s.clip_range
     return {
@@ -87,7 +84,7 @@ def _ppo_bound(s: Settings, state: int) -> tuple[str, str, str]:
     }[state]
 
 
-def _ppo_clipped(s: Settings, state: int) -> tuple[str, str]:
+def _ppo_clipped(s: Chosen, state: int) -> tuple[str, str]:
     head, moved, bound = _ppo_bound(s, state)
     whose = "It is" if s.importance_sampling_level == "token" else "Its answer, by w, is"
     return head, (
@@ -96,7 +93,7 @@ def _ppo_clipped(s: Settings, state: int) -> tuple[str, str]:
     )
 
 
-def _ppo_unclipped(s: Settings, advantage: float, w: float) -> list[str]:
+def _ppo_unclipped(s: Chosen, advantage: float, w: float) -> list[str]:
     low, high = s.clip_range
     if not 1 - low <= w <= 1 + high:
         return ["outside the band on the harmless side: it still pulls"] if advantage else []
@@ -104,7 +101,7 @@ def _ppo_unclipped(s: Settings, advantage: float, w: float) -> list[str]:
     return [f"not clipped: w is inside {1 - low:g} … {1 + high:g}{always}"]
 
 
-def _cispo_unclipped(s: Settings, advantage: float, w: float) -> list[str]:
+def _cispo_unclipped(s: Chosen, advantage: float, w: float) -> list[str]:
     cap = s.clip_range[1]
     return [f"w is above the cap: it pulls with the weight {cap:g}, not {w:.2f}"] if advantage and w > cap else []
 
@@ -119,8 +116,8 @@ class Surrogate(Choice):
     """
 
     gradient_zero: Callable[..., Any] | None = None
-    clipped: Callable[[Settings, int], tuple[str, str]] | None = None
-    unclipped: Callable[[Settings, float, float], list[str]] = lambda _settings, _advantage, _w: []
+    clipped: Callable[[Chosen, int], tuple[str, str]] | None = None
+    unclipped: Callable[[Chosen, float, float], list[str]] = lambda _settings, _advantage, _w: []
     instead: str = ""
     fused: Mapping[str, str] = field(default_factory=dict)
 

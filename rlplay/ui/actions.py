@@ -4,58 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from rlplay.algorithms.apply import in_order, resolve
-from rlplay.link.messages import Advance, AnyCommand, Look, Pause, Prefer, Rewind, Set, Until
+from rlplay.link.messages import Advance, Pause, Prefer, Rewind, Set, Until
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible, visible_lines
 from rlplay.ui import dialogues
+from rlplay.ui.commands import send
 from rlplay.ui.format.legend import PHASE_MARKS
 from rlplay.ui.layout.answer_order import SORTS
-from rlplay.ui.refresh import spot
+from rlplay.ui.playground import Playground
 from rlplay.ui.words import clipping
 from rlplay.verbs import PANELS
 
-if TYPE_CHECKING:
-    from rlplay.ui.app import RlplayApp
-
-Action = Callable[["RlplayApp", Any], Awaitable[None]]
+Action = Callable[[Playground, Any], Awaitable[None]]
 PREVIEW = 60
 """Characters of what was copied that are shown."""
 VIEWS = ("answers", "token", "curves")
 
 
-async def send(app: RlplayApp, command: AnyCommand, asked: str = "") -> None:
-    """Pass a command to the source, and say at once that it was asked for."""
-    session = app.session
-    if session.failed is not None:
-        ended = "The engine has ended. Press r to resume from the last snapshot."
-        again = "The run could not be read. Press r to read it again."
-        app.notify(ended if session.source.live else again, severity="warning")
-        return
-    if session.looking is not None:
-        session.back_to_live()
-    session.asked, session.going_back_to = asked, None
-    session.changed.add("status")
-    # What is before the user's eyes belongs to what they do next; where they only glanced is not worth a note.
-    look = Look(app.lens_choice or "auto", *app.tokens.cursor)
-    if look != session.looked:
-        session.looked = look
-        await session.source.send(look)
-    await session.source.send(command)
-
-
 def _advance(until: Until) -> Action:
-    async def action(app: RlplayApp, argument: Any) -> None:
+    async def action(app: Playground, argument: Any) -> None:
         await send(app, Advance(until, int(argument or 1)), "stepping")
 
     return action
 
 
-async def _run(app: RlplayApp, argument: Any) -> None:
+async def _run(app: Playground, argument: Any) -> None:
     status = app.session.status
     if argument is not None:
         await send(app, Advance("update", int(argument)), "running")
@@ -65,7 +43,7 @@ async def _run(app: RlplayApp, argument: Any) -> None:
         await send(app, Advance("forever"), "running")
 
 
-async def _undo(app: RlplayApp, _argument: Any) -> None:
+async def _undo(app: Playground, _argument: Any) -> None:
     status = app.session.status
     newest = app.session.newest
     if status is None or newest is None:
@@ -81,13 +59,13 @@ async def _undo(app: RlplayApp, _argument: Any) -> None:
     await _rewind(app, target)
 
 
-async def _rewind(app: RlplayApp, argument: Any) -> None:
+async def _rewind(app: Playground, argument: Any) -> None:
     target = int(argument or 0)
     await send(app, Rewind(target), f"going back to update {target}")
     app.session.going_back_to = target
 
 
-async def _prefer(app: RlplayApp, argument: Any) -> None:
+async def _prefer(app: Playground, argument: Any) -> None:
     waiting = app.session.asks
     choices = argument if isinstance(argument, list) else [argument]
     if not waiting:
@@ -103,7 +81,7 @@ async def _prefer(app: RlplayApp, argument: Any) -> None:
             await send(app, Prefer(pair, choice))
 
 
-async def _set(app: RlplayApp, argument: Any) -> None:
+async def _set(app: Playground, argument: Any) -> None:
     if not isinstance(argument, dict):
         await _knobs(app, None)
         return
@@ -116,7 +94,7 @@ async def _set(app: RlplayApp, argument: Any) -> None:
         await send(app, Set(name, value))
 
 
-async def _resume(app: RlplayApp, _argument: Any) -> None:
+async def _resume(app: Playground, _argument: Any) -> None:
     if app.session.failed is None:
         app.notify("The engine is running; there is nothing to resume.")
         return
@@ -125,7 +103,7 @@ async def _resume(app: RlplayApp, _argument: Any) -> None:
 
 
 def _lens_step(step: int) -> Action:
-    async def action(app: RlplayApp, argument: Any) -> None:
+    async def action(app: Playground, argument: Any) -> None:
         if argument == "auto":
             app.lens_choice = None
         elif argument is not None:
@@ -139,12 +117,12 @@ def _lens_step(step: int) -> Action:
             app.lens_choice = _next_lens(app, step)
         app.session.changed.add("look")
         if app.lens_choice in ("importance_ratio", "clip_state"):
-            app.narrator.remark(_clipping(app), spot(app))
+            app.narrator.remark(_clipping(app), app.spot())
 
     return action
 
 
-def _next_lens(app: RlplayApp, step: int) -> str | None:
+def _next_lens(app: Playground, step: int) -> str | None:
     """The next statistic that there is a value of; None, the automatic one, past their ends and after an empty one."""
     shown, here = app.session.shown, app.lens.name
     there = [name for name in CYCLE if shown is not None and LENSES[name].values(shown) is not None]
@@ -155,14 +133,14 @@ def _next_lens(app: RlplayApp, step: int) -> str | None:
     return names[at] if 0 <= at < len(names) else None
 
 
-async def _focus(app: RlplayApp, argument: Any) -> None:
+async def _focus(app: Playground, argument: Any) -> None:
     app.tokens.focus()
     if isinstance(argument, dict):
         app.point(int(argument.get("completion", 0)), int(argument.get("token", 0)))
 
 
 def _look(direction: int) -> Action:
-    async def action(app: RlplayApp, _argument: Any) -> None:
+    async def action(app: Playground, _argument: Any) -> None:
         try:
             found = app.session.look(direction)
         except RunFileError as error:
@@ -174,11 +152,11 @@ def _look(direction: int) -> Action:
     return action
 
 
-async def _live(app: RlplayApp, _argument: Any) -> None:
+async def _live(app: Playground, _argument: Any) -> None:
     app.session.back_to_live()
 
 
-async def _most(app: RlplayApp, _argument: Any) -> None:
+async def _most(app: Playground, _argument: Any) -> None:
     found, what = app.tokens.next_largest()
     if found is not None:
         app.point(*found)
@@ -187,16 +165,16 @@ async def _most(app: RlplayApp, _argument: Any) -> None:
     if app.lens.name == "clip_state":
         settings, (_, state) = app.session.settings_of(app.session.shown), app.tokens.largest()
         what = _clipping(app) if found is None else f"{what} {clipping.because(settings, int(state))}"
-    app.narrator.remark(what, spot(app))  # a toast would cover the token that it speaks of
+    app.narrator.remark(what, app.spot())  # a toast would cover the token that it speaks of
 
 
-def _clipping(app: RlplayApp) -> str:
+def _clipping(app: Playground) -> str:
     session = app.session
     way = "`x`" if app.lens.name == "clip_state" else "`/` clipped"
     return clipping.told(session.shown, session.settings_of(session.shown), session.source.live, way)
 
 
-async def _copy(app: RlplayApp, _argument: Any) -> None:
+async def _copy(app: Playground, _argument: Any) -> None:
     clip = getattr(app.focused, "clipping", app.tokens.clipping)
     what, text = clip()
     if not text:
@@ -207,7 +185,7 @@ async def _copy(app: RlplayApp, _argument: Any) -> None:
     app.notify(f"Copied {what}: “{line[:PREVIEW]}{'…' * (len(line) > PREVIEW)}”", markup=False)
 
 
-async def _shot(app: RlplayApp, _argument: Any) -> None:
+async def _shot(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screenshot.cells import capture
     from rlplay.ui.screenshot.save import keep
 
@@ -220,7 +198,7 @@ async def _shot(app: RlplayApp, _argument: Any) -> None:
     app.notify(f"Saved as {kinds}: {files[0].with_suffix('')}{'. ' * bool(missing)}{missing}", markup=False)
 
 
-async def _curve(app: RlplayApp, argument: Any) -> None:
+async def _curve(app: Playground, argument: Any) -> None:
     if app.main.has_class("-narrow"):
         _show_view(app, "curves")
     if argument is None:
@@ -230,17 +208,17 @@ async def _curve(app: RlplayApp, argument: Any) -> None:
         app.curves.put_up(next(family, str(argument)))
 
 
-async def _signs(app: RlplayApp, _argument: Any) -> None:
+async def _signs(app: Playground, _argument: Any) -> None:
     app.signs = not app.signs
     app.session.changed.add("update")  # lines move, in the list of answers too
 
 
-async def _sort(app: RlplayApp, _argument: Any) -> None:
+async def _sort(app: Playground, _argument: Any) -> None:
     app.sort = SORTS[(SORTS.index(app.sort) + 1) % len(SORTS)]
     app.session.changed.add("update")
 
 
-async def _find(app: RlplayApp, argument: Any) -> None:
+async def _find(app: Playground, argument: Any) -> None:
     if argument is None:
         from rlplay.ui.screens.find import FindScreen
 
@@ -250,7 +228,7 @@ async def _find(app: RlplayApp, argument: Any) -> None:
 
 
 def _match(step: int) -> Action:
-    async def action(app: RlplayApp, _argument: Any) -> None:
+    async def action(app: Playground, _argument: Any) -> None:
         place = app.finder.next(app.tokens.cursor, step)
         if place is not None:
             app.point(*place)
@@ -260,7 +238,7 @@ def _match(step: int) -> Action:
     return action
 
 
-async def _panel(app: RlplayApp, argument: Any) -> None:
+async def _panel(app: Playground, argument: Any) -> None:
     narrow = app.main.has_class("-narrow")
     if argument is not None:
         if narrow:
@@ -274,80 +252,80 @@ async def _panel(app: RlplayApp, argument: Any) -> None:
     (app.curves.panels[0] if app.view == "curves" else app.tokens).focus()
 
 
-def _show_view(app: RlplayApp, view: str) -> None:
+def _show_view(app: Playground, view: str) -> None:
     app.view = view
     for each in VIEWS:
         app.main.set_class(each == view, f"-view-{each}")
 
 
-async def _knobs(app: RlplayApp, argument: Any) -> None:
+async def _knobs(app: Playground, argument: Any) -> None:
     app.open_knobs(argument)
 
 
-async def _paste(app: RlplayApp, _argument: Any) -> None:
+async def _paste(app: Playground, _argument: Any) -> None:
     dialogues.paste(app)
 
 
-async def _timeline(app: RlplayApp, _argument: Any) -> None:
+async def _timeline(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.timeline import TimelineScreen
 
     app.push_screen(TimelineScreen(app.session))
 
 
-async def _branch(app: RlplayApp, argument: Any) -> None:
+async def _branch(app: Playground, argument: Any) -> None:
     dialogues.branch(app, argument)
 
 
-async def _compare(app: RlplayApp, _argument: Any) -> None:
-    if app.beside.sessions:
+async def _compare(app: Playground, _argument: Any) -> None:
+    if app.other_runs.sessions:
         dialogues.compare(app)
     else:
         dialogues.branch(app, None)
 
 
-async def _probe(app: RlplayApp, argument: Any) -> None:
+async def _probe(app: Playground, argument: Any) -> None:
     dialogues.probe(app, argument if isinstance(argument, dict) else {})
 
 
-async def _health(app: RlplayApp, _argument: Any) -> None:
+async def _health(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.health import HealthScreen
 
     app.push_screen(HealthScreen(app.session))
 
 
-async def _log(app: RlplayApp, _argument: Any) -> None:
+async def _log(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.log import LogScreen
 
     app.push_screen(LogScreen(app.session))
 
 
-async def _help(app: RlplayApp, _argument: Any) -> None:
+async def _help(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.help import HelpScreen
 
     app.push_screen(HelpScreen(app.focused, app.session.settings_of(app.session.shown)))
 
 
-async def _glossary(app: RlplayApp, argument: Any) -> None:
+async def _glossary(app: Playground, argument: Any) -> None:
     from rlplay.ui.screens.glossary import GlossaryScreen
 
     app.push_screen(GlossaryScreen(argument, ("lens", app.lens.name)))
 
 
-async def _lessons(app: RlplayApp, _argument: Any) -> None:
+async def _lessons(app: Playground, _argument: Any) -> None:
     dialogues.lessons(app)
 
 
-async def _orientation(app: RlplayApp, _argument: Any) -> None:
+async def _orientation(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.orientation import OrientationScreen
 
     app.push_screen(OrientationScreen(app.main))
 
 
-async def _tour(app: RlplayApp, _argument: Any) -> None:
+async def _tour(app: Playground, _argument: Any) -> None:
     app.tour()
 
 
-async def _quit(app: RlplayApp, _argument: Any) -> None:
+async def _quit(app: Playground, _argument: Any) -> None:
     session = app.session
     app.exit(2 if session.failed is not None and session.started is None else 0)
 

@@ -22,41 +22,35 @@ from rlplay import preferences
 from rlplay.link.messages import Imagined, Status
 from rlplay.scenario.recipe import bundled_name, scenario_of
 from rlplay.scenario.script import parse
-from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.key_queue import Turns
-from rlplay.ui.layout.answer_order import SORTS, Sort
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, Reflowed, UpdatePicked, Wandered
-from rlplay.ui.other_runs import Beside
 from rlplay.ui.player import Player
+from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import PARTS, Painter
 from rlplay.ui.script_view import AppStage
-from rlplay.ui.session.finder import Finder
 from rlplay.ui.session.follow import follow
-from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session, Source
-from rlplay.ui.terminal.gate import GatedApp
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
-from rlplay.ui.widgets.curves import CurvePanels
-from rlplay.ui.widgets.footer import Footer
-from rlplay.ui.widgets.inspector import Inspector
-from rlplay.ui.widgets.narrator import Narrator
-from rlplay.ui.widgets.rollouts import Rollouts
-from rlplay.ui.widgets.status import Banner, Header, PhaseBar
-from rlplay.ui.widgets.tokens import Tokens
 from rlplay.verbs import VERBS
 
 if TYPE_CHECKING:
-    from rlplay.ui.screens.knobs import KnobsScreen
-    from rlplay.ui.screens.labels import LabelScreen
+    from textual.command import Provider
 
 FRAMES = 15
 
 
-class RlplayApp(GatedApp):
+def _palette() -> type[Provider]:
+    """What finds the commands that are asked for by name; the first frame does without it."""
+    from rlplay.ui.command_palette import Palette
+
+    return Palette
+
+
+class RlplayApp(Playground):
     """The playground."""
 
     TITLE = "rlplay"
@@ -64,7 +58,7 @@ class RlplayApp(GatedApp):
     CSS_PATH = "rlplay.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide"), (200, "-huge")]  # noqa: RUF012 (Textual's type)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
-    COMMANDS = {dialogues.palette}  # noqa: RUF012 (Textual's type)
+    COMMANDS = {_palette}  # noqa: RUF012 (Textual's type)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(
@@ -78,33 +72,17 @@ class RlplayApp(GatedApp):
 
     def __init__(self, source: Source, demo: bool = False, beside: Sequence[Source] = ()) -> None:
         """On `source`, with its lesson played hands-free in a `demo`, or compared with the sources `beside` it."""
-        super().__init__()
+        super().__init__(source, beside, lambda: dialogues.compare(self))
         if self.no_color:
             self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
         if self.theme == "textual-dark":
             self.theme = THEMES[0].name
-        self.session = Session(source)
-        self.beside = Beside(self, beside)
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
-        self.preview = Preview(self.session, source.send)
-        self.knobs: KnobsScreen | None = None
-        self.labels: LabelScreen | None = None
         self._waited = False
-        self.lens_choice: str | None = None
-        self.signs = False
-        self.sort: Sort = SORTS[0]
-        self.finder = Finder()
-        self.view = "answers"
         self.turns = Turns(self, super().on_event)
         self.orients = False  # whether it begins with the orientation
-        self.onward: str | None = None  # the scenario to open after this one
         self._greeted = False
-        self.main: Screen[Any]
-        self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
-        self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
-        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live)
-        self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
         self.painter = Painter(self)
 
     @property
@@ -153,8 +131,8 @@ class RlplayApp(GatedApp):
         self.call_after_refresh(self.listen)
         if self.orients:
             self.call_after_refresh(self.perform, "orientation")
-        if self.beside.sessions:
-            self.beside.listen()
+        if self.other_runs.sessions:
+            self.other_runs.listen()
             dialogues.compare(self)
         # What start-up made stays for good: a collector that looks through it again and again holds up key presses.
         gc.freeze()
@@ -199,39 +177,14 @@ class RlplayApp(GatedApp):
             self.narrator.say(self.session.source.question, hint="`t` plays the lesson · `space` runs freely")
 
     async def on_unmount(self) -> None:
-        await asyncio.gather(self.session.source.close(), self.beside.close())
+        await asyncio.gather(self.session.source.close(), self.other_runs.close())
 
     # Screen out
-
-    @property
-    def lens(self) -> Lens:
-        """The statistic that colours the tokens: the user's choice, or the one that fits the phase."""
-        shown = self.session.shown
-        if self.preview.shown is not None:
-            return self.preview.lens(self.lens_choice).of(self.preview.settings)
-        # While a step is still being searched for, nothing has been pulled: credit's colours stay.
-        phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
-        return LENSES[self.lens_choice or AUTOMATIC[phase]].of(self.session.settings_of(shown))
 
     def paint(self) -> None:
         """Bring all panels up to date with what has changed in the session."""
         self.painter.panels()
         self.curves.draw_all()
-
-    def point(self, completion: int, token: int) -> None:
-        """Put the cursor on a token, in every panel."""
-        self.tokens.point(completion, token)
-        self.rollouts.point(*self.tokens.cursor)
-        self.narrator.forget()
-        self.inspect()
-
-    def inspect(self) -> None:
-        """Take the token under the cursor apart, as it is now."""
-        session, preview = self.session, self.preview
-        if preview.shown is None:
-            self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
-        else:
-            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.supposed)
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
@@ -350,12 +303,6 @@ class RlplayApp(GatedApp):
         # One at a time: the order matters, and a setting may come twice on the way.
         for name, value in changes or ():
             await self.perform("set", {name: value})
-
-    def seek(self, typed: str) -> str:
-        """Show only what `typed` finds, or everything if it is empty; returns what is wrong with it, in a line."""
-        problem = self.finder.ask(typed, self.session)
-        self.session.changed.add("update")
-        return problem
 
     def tour(self) -> None:
         """Play the lesson to the next thing it says; where that waits for labels, ask for them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textual.app import SystemCommand
 from textual.command import Hit, Hits
@@ -16,15 +16,13 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.actions import ACTIONS
+from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
 from rlplay.ui.widgets.footer import key_name
 from rlplay.verbs import VERBS, Verb
 
-if TYPE_CHECKING:
-    from rlplay.ui.app import RlplayApp
 
-
-def commands(app: RlplayApp) -> Iterator[SystemCommand]:
+def commands(app: Playground) -> Iterator[SystemCommand]:
     """What can be done now. Curves, settings and words are many: they are found by typing, not listed at the start."""
 
     def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:

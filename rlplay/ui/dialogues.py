@@ -5,23 +5,15 @@ They are imported where they open, since the first frame needs none of them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from textual.command import Provider
-
-    from rlplay.ui.app import RlplayApp
+    from rlplay.ui.playground import Playground
     from rlplay.ui.session.session import Session
 
 
-def palette() -> type[Provider]:
-    """What finds the commands that are asked for by name."""
-    from rlplay.ui.command_palette import Palette
-
-    return Palette
-
-
-def paste(app: RlplayApp) -> None:
+def paste(app: Playground) -> None:
     """Ask for a share code, and set what it holds."""
     started = app.session.started
     if started is None:
@@ -37,7 +29,7 @@ def paste(app: RlplayApp) -> None:
     app.push_screen(PasteScreen(app.session.settings, scenario_of(started)), pasted)
 
 
-def lessons(app: RlplayApp) -> None:
+def lessons(app: Playground) -> None:
     """Show the lessons; the chosen one continues, or replaces this run."""
     from rlplay import preferences
     from rlplay.scenario.recipe import bundled_name
@@ -63,7 +55,7 @@ def lessons(app: RlplayApp) -> None:
     app.push_screen(LessonsScreen(here, preferences.lessons(), moves), chosen)
 
 
-def label(app: RlplayApp, session: Session | None = None, letter: str = "") -> None:
+def label(app: Playground, session: Session | None = None, letter: str = "") -> None:
     """Ask the user about the pairs that wait for labels, in the run on the screen or in the one called `letter`."""
     from rlplay.ui.screens.labels import LabelScreen
     from rlplay.ui.session.labelling import Labelling
@@ -76,11 +68,11 @@ def label(app: RlplayApp, session: Session | None = None, letter: str = "") -> N
     def closed(_result: None) -> None:
         app.labels = None
 
-    app.labels = LabelScreen(session, Labelling(update, session.asks), letter)
-    app.push_screen(app.labels, closed)
+    app.labels = screen = LabelScreen(session, Labelling(update, session.asks), letter)
+    app.push_screen(screen, closed)
 
 
-def branch(app: RlplayApp, number: int | None) -> None:
+def branch(app: Playground, number: int | None) -> None:
     """Ask what should differ in a branch from the end of update `number`; None stands for the one looked at."""
     started = app.session.started
     if started is None:
@@ -92,20 +84,20 @@ def branch(app: RlplayApp, number: int | None) -> None:
 
     def begin(changes: list[tuple[str, Any]] | None) -> None:
         if changes is not None:
-            app.run_worker(app.beside.branch_off(at, changes), group="branch", exclusive=True)
+            app.run_worker(app.other_runs.branch_off(at, changes), group="branch", exclusive=True)
 
     app.push_screen(BranchScreen(app.session, started, at), begin)
 
 
-def compare(app: RlplayApp) -> None:
+def compare(app: Playground) -> None:
     """This run and those beside it."""
     from rlplay.ui.screens.compare import CompareScreen
 
-    if app.beside.sessions:
-        app.push_screen(CompareScreen([app.session, *app.beside.sessions]))
+    if app.other_runs.sessions:
+        app.push_screen(CompareScreen(app, [app.session, *app.other_runs.sessions], partial(label, app)))
 
 
-def probe(app: RlplayApp, at: dict[str, Any]) -> None:
+def probe(app: Playground, at: dict[str, Any]) -> None:
     """Ask the model about the token under the cursor, or about what a script names; see `Verb` probe."""
     from rlplay.ui.screens.probe import ProbeScreen
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from textual.app import App
 
 from rlplay import paths
 from rlplay.link.messages import Advance, Imagined, Set, Status
@@ -17,22 +18,19 @@ from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui import dialogues
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.session import Session, Source
 from rlplay.ui.session.sources import LiveSource
 
-if TYPE_CHECKING:
-    from rlplay.ui.app import RlplayApp
-
 Changes = Sequence[tuple[str, Any]]
 
 
-class Beside:
+class OtherRuns:
     """Their sessions, followed like the first."""
 
-    def __init__(self, app: RlplayApp, sources: Sequence[Source]) -> None:
-        self._app = app
+    def __init__(self, app: App[Any], first: Session, sources: Sequence[Source], show: Callable[[], None]) -> None:
+        """Beside the run of `first`; `show` brings them to the screen."""
+        self._app, self._first, self._show = app, first, show
         self.sessions = [Session(source) for source in sources]
 
     def listen(self) -> None:
@@ -59,13 +57,13 @@ class Beside:
 
         It takes the place of what was there; the engine of an earlier branch ends, and its run file stays.
         """
-        one = self._app.session
+        one = self._first
         assert one.started is not None
         path = paths.new_run(f"{one.started.scenario}-from-{number}")
         from rlplay.ui.screens.copying import CopyingScreen
 
         made, copying = False, CopyingScreen(number)
-        self._app.push_screen(copying, lambda made: dialogues.compare(self._app) if made else None)
+        self._app.push_screen(copying, lambda made: self._show() if made else None)
         try:
             await asyncio.to_thread(branch, one.source.path, number, path, copying.going)
             await self.close()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
 
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
 from rlplay.ui.layout.answer_order import order
+from rlplay.ui.playground import Playground
 from rlplay.ui.session.session import Session
-from rlplay.ui.widgets.narrator import Spot
 from rlplay.ui.widgets.tokens import VACANT
 from rlplay.ui.words import clipping
 from rlplay.ui.words.narration import (
@@ -26,9 +25,6 @@ from rlplay.ui.words.narration import (
 )
 from rlplay.ui.words.setting_changes import reset, told
 
-if TYPE_CHECKING:
-    from rlplay.ui.app import RlplayApp
-
 PARTS = 3
 """The answers with their tokens; what is told about them; one of the curves."""
 
@@ -36,7 +32,7 @@ PARTS = 3
 class Painter:
     """Knows what has changed and is not on the screen yet."""
 
-    def __init__(self, app: RlplayApp) -> None:
+    def __init__(self, app: Playground) -> None:
         self._app = app
         self._untold: set[str] = set()
         self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
@@ -96,7 +92,7 @@ class Painter:
             return
         if changes & {"update", "status", "history"}:
             app.inspect()
-            app.narrator.narrate(_narration(session), spot(app))
+            app.narrator.narrate(_narration(session), app.spot())
         app.curves.stand(session.standing)
         settings = session.settings_of(session.shown)
         if changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
@@ -108,14 +104,6 @@ class Painter:
         if session.turned:
             app.notify(told(session.turned), markup=False)
             session.turned.clear()
-
-
-def spot(app: RlplayApp) -> Spot:
-    """What is looked at on the main screen, for who says something of it."""
-    shown, cursor = app.session.shown, app.tokens.cursor
-    if shown is None or shown.sampled is None:
-        return Spot(cursor=cursor)
-    return Spot(shown.number, (shown.sampled.position, len(shown.steps)), cursor)
 
 
 def _narration(session: Session) -> Narration:

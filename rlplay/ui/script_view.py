@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlplay.link.messages import AnyCommand
 from rlplay.scenario.expect import Expect, Outcome, check
-from rlplay.ui.actions import send
-
-if TYPE_CHECKING:
-    from rlplay.ui.app import RlplayApp
+from rlplay.ui.commands import send
+from rlplay.ui.playground import Playground
 
 
 class AppStage:
     """The stage a `Player` plays on: the app's session and narrator."""
 
-    def __init__(self, app: RlplayApp) -> None:
+    def __init__(self, app: Playground) -> None:
         self._app = app
 
     async def send(self, command: AnyCommand) -> None:

@@ -520,7 +520,7 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         while app.screen is not app.main:
             await pilot.pause()
         assert source.commands == []
-        assert app.beside.sessions == []
+        assert app.other_runs.sessions == []
 
 
 def test_of_a_copy_that_is_given_up_nothing_is_left(tmp_path):
@@ -564,7 +564,7 @@ async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):
         await pilot.press("a")
         for _ in range(10):
             await settled(pilot)
-        assert app.beside.sessions == []
+        assert app.other_runs.sessions == []
         assert any("no run file at" in notice.message for notice in app._notifications)
 
 

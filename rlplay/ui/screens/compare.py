@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from textual import on
 from textual.app import ComposeResult
@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from rlplay.trace.lenses import Lens
+from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.layout.side_by_side import counterpart, parting
@@ -33,6 +33,18 @@ KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"
 MANY_KEYS = f"`o` other run  {KEYS}"
 LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
 VIEWS = ("answers", "token", "curves")
+
+
+class Looks(Protocol):
+    """How tokens are shown on the main screen, and so here."""
+
+    @property
+    def lens_choice(self) -> str | None:
+        """The statistic that the user has chosen to colour them."""
+
+    @property
+    def signs(self) -> bool:
+        """Whether numbers are written beside the colours."""
 
 
 class CompareScreen(ModalScreen[None]):
@@ -77,8 +89,10 @@ ended, and where a branch did from what it shares with the other.
         Binding("escape,b,q", "dismiss", "close"),
     ]
 
-    def __init__(self, sessions: Sequence[Session]) -> None:
+    def __init__(self, looks: Looks, sessions: Sequence[Session], ask: Callable[[Session, str], None]) -> None:
+        """Of `sessions`, coloured as `looks` says; `ask` asks for the labels that one of them waits for."""
         super().__init__()
+        self._looks, self._ask = looks, ask
         self.sessions = sessions
         self.sides = [0, 1]  # which two stand side by side
         self.pair = Pair(sessions[0], sessions[1])
@@ -138,12 +152,8 @@ ended, and where a branch did from what it shares with the other.
 
     def _look(self) -> tuple[Lens, bool, bool]:
         """The statistic that colours the tokens, whether it was chosen, and whether numbers are written."""
-        from rlplay.trace.lenses import AUTOMATIC, LENSES
-        from rlplay.ui.app import RlplayApp
-
-        app = self.app
-        assert isinstance(app, RlplayApp)
-        return LENSES[app.lens_choice or AUTOMATIC["after"]], app.lens_choice is not None, app.signs
+        chosen = self._looks.lens_choice
+        return LENSES[chosen or AUTOMATIC["after"]], chosen is not None, self._looks.signs
 
     def _shown(self) -> Shown:
         """All runs, the two that stand side by side first."""
@@ -271,15 +281,11 @@ ended, and where a branch did from what it shares with the other.
 
     def action_label(self) -> None:
         """Ask which answer is better, for the run that waits for it."""
-        from rlplay.ui import dialogues
-        from rlplay.ui.app import RlplayApp
-
         waiting = next((each for each in zip(self.pair.letters, self.pair.both, strict=True) if each[1].asks), None)
-        assert isinstance(self.app, RlplayApp)
         if waiting is None:
             self.notify("Neither run waits for labels.")
         else:
-            dialogues.label(self.app, *waiting[::-1])
+            self._ask(*waiting[::-1])
 
     def action_panels(self) -> None:
         """Answers, tokens or curves in turn: on a wide screen large, on a narrow one alone."""

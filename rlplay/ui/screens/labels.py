@@ -15,7 +15,7 @@ from textual.widgets import Static
 from rlplay.link.messages import Prefer
 from rlplay.trace.records import Choice
 from rlplay.trace.text import visible
-from rlplay.ui.actions import send
+from rlplay.ui.commands import send
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.session.labelling import SIDES, Labelling

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.color import Color
@@ -12,11 +12,8 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import TerminalTheme
 from textual._context import visible_screen_stack
+from textual.app import App
 from textual.color import Color as Shade
-
-if TYPE_CHECKING:
-    from rlplay.ui.app import RlplayApp
-
 
 _DIM = 0.4
 """How far terminals usually take dim letters towards their ground."""
@@ -46,7 +43,7 @@ Grid = list[list[Cell]]
 """The lines of a screen; the widths of each line's cells add up to its columns."""
 
 
-def capture(app: RlplayApp) -> Grid:
+def capture(app: App[Any]) -> Grid:
     """What the app shows now, dialogues and notices included."""
     # Textual has no public way to the cells: this is how its own screenshots get them.
     visible_screen_stack.set(app._background_screens)

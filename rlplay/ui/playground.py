@@ -1,0 +1,114 @@
+"""What the main screen consists of: its session, its panels and what was chosen to look at.
+
+Verbs, dialogues and the refresh work on this; `app.py` brings it to life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from textual.screen import Screen
+
+from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.ui.layout.answer_order import SORTS, Sort
+from rlplay.ui.other_runs import OtherRuns
+from rlplay.ui.session.finder import Finder
+from rlplay.ui.session.preview import Preview
+from rlplay.ui.session.session import Session, Source
+from rlplay.ui.terminal.gate import GatedApp
+from rlplay.ui.widgets.curves import CurvePanels
+from rlplay.ui.widgets.footer import Footer
+from rlplay.ui.widgets.inspector import Inspector
+from rlplay.ui.widgets.narrator import Narrator, Spot
+from rlplay.ui.widgets.rollouts import Rollouts
+from rlplay.ui.widgets.status import Banner, Header, PhaseBar
+from rlplay.ui.widgets.tokens import Tokens
+
+if TYPE_CHECKING:
+    from rlplay.ui.screens.knobs import KnobsScreen
+
+
+class Labels(Protocol):
+    """The dialogue in which pairs get their labels, while it is open."""
+
+    async def action_choose(self, choice: str) -> None:
+        """Label the pair that is shown."""
+
+
+class Playground(GatedApp):
+    """The state of the main screen."""
+
+    def __init__(self, source: Source, beside: Sequence[Source], show_beside: Callable[[], None]) -> None:
+        """On `source`, with the runs `beside` it, which `show_beside` brings to the screen."""
+        super().__init__()
+        self.session = Session(source)
+        self.other_runs = OtherRuns(self, self.session, beside, show_beside)
+        self.preview = Preview(self.session, source.send)
+        self.knobs: KnobsScreen | None = None
+        self.labels: Labels | None = None
+        self.lens_choice: str | None = None
+        self.signs = False
+        self.sort: Sort = SORTS[0]
+        self.finder = Finder()
+        self.view = "answers"
+        self.onward: str | None = None  # the scenario to open after this one
+        self.main: Screen[Any]
+        self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
+        self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
+        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live)
+        self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
+
+    @property
+    def lens(self) -> Lens:
+        """The statistic that colours the tokens: the user's choice, or the one that fits the phase."""
+        shown = self.session.shown
+        if self.preview.shown is not None:
+            return self.preview.lens(self.lens_choice).of(self.preview.settings)
+        # While a step is still being searched for, nothing has been pulled: credit's colours stay.
+        phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
+        return LENSES[self.lens_choice or AUTOMATIC[phase]].of(self.session.settings_of(shown))
+
+    def point(self, completion: int, token: int) -> None:
+        """Put the cursor on a token, in every panel."""
+        self.tokens.point(completion, token)
+        self.rollouts.point(*self.tokens.cursor)
+        self.narrator.forget()
+        self.inspect()
+
+    def inspect(self) -> None:
+        """Take the token under the cursor apart, as it is now."""
+        session, preview = self.session, self.preview
+        if preview.shown is None:
+            self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
+        else:
+            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.supposed)
+
+    def spot(self) -> Spot:
+        """What is looked at, for who says something of it."""
+        shown, cursor = self.session.shown, self.tokens.cursor
+        if shown is None or shown.sampled is None:
+            return Spot(cursor=cursor)
+        return Spot(shown.number, (shown.sampled.position, len(shown.steps)), cursor)
+
+    def seek(self, typed: str) -> str:
+        """Show only what `typed` finds, or everything if it is empty; returns what is wrong with it, in a line."""
+        problem = self.finder.ask(typed, self.session)
+        self.session.changed.add("update")
+        return problem
+
+    async def perform(self, name: str, argument: Any = None) -> None:
+        """Carry out a verb, as a key or a script would."""
+        raise NotImplementedError
+
+    def listen(self) -> None:
+        """Start the source and take its events from now on."""
+        raise NotImplementedError
+
+    def tour(self) -> None:
+        """Play the lesson to the next thing it says; where that waits for labels, ask for them."""
+        raise NotImplementedError
+
+    def open_knobs(self, at: str | None = None) -> None:
+        """Every setting, to see and to change, with the cursor on the one named `at`."""
+        raise NotImplementedError
