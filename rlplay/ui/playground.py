@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from textual.screen import Screen
 
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.trace.records import Choice
 from rlplay.ui.layout.answer_order import SORTS, Sort
 from rlplay.ui.other_runs import OtherRuns
 from rlplay.ui.session.finder import Finder
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class Labels(Protocol):
     """The dialogue in which pairs get their labels, while it is open."""
 
-    async def action_choose(self, choice: str) -> None:
+    async def action_choose(self, choice: Choice) -> None:
         """Label the pair that is shown."""
 
 
