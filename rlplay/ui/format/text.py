@@ -43,3 +43,8 @@ def literal(text: str) -> str:
 def within(title: str) -> str:
     """A title inside a line: "Change in probability" begins small, "KL to reference" does not."""
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]
+
+
+def without_knobs(text: str) -> str:
+    """A sentence for where no knob turns, as in a recording: without the key that `BY_KNOB` names."""
+    return text.replace(BY_KNOB, "")

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from rlplay.trace.update import Update
-from rlplay.ui.format.text import BY_KNOB
+from rlplay.ui.format.text import without_knobs
 from rlplay.ui.messages import Perform
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
@@ -86,7 +86,7 @@ def _summary(findings: list[Finding], reward: str) -> Content:
 def _line(finding: Finding, turns: bool) -> Content:
     """One check; without the way to a knob where none `turns`."""
     if finding.wrong:
-        wrong = finding.wrong if turns else finding.wrong.replace(BY_KNOB, "")
+        wrong = finding.wrong if turns else without_knobs(finding.wrong)
         return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))
     mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
     evidence = finding.evidence or "not enough data"

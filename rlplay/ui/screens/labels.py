@@ -270,11 +270,13 @@ def told(labelling: Labelling) -> Content:
 def _score(name: str, one: float, other: float, choice: Choice) -> Content:
     learned = name in ("implicit reward", "reward model")
     written, digits = (signed, 3) if learned else (plain, 2)
-    verdict, ink = _favours(name, one - other, choice), "$text-muted"
+    favoured = _favoured(one - other)
+    agrees = None if name == "log-probability" or choice == "skip" or not favoured else favoured == choice
+    verdict, ink = _verdict(name, favoured, agrees), "$text-muted"
     if learned and max(abs(one), abs(other)) < SAME:
         verdict = "not trained on yet"
-    elif "you" in verdict:
-        ink = "$success" if "like you" in verdict.split(", ") else "$warning"
+    elif agrees is not None:
+        ink = "$success" if agrees else "$warning"
     return Content.assemble(
         (f"{visible(name)[: NAME - 1]:<{NAME}}", "$foreground"),
         (f"{written(one, digits):>9}{written(other, digits):>9}", "bold $foreground"),
@@ -282,12 +284,16 @@ def _score(name: str, one: float, other: float, choice: Choice) -> Content:
     )
 
 
-def _favours(name: str, lead: float, choice: Choice) -> str:
-    """Which answer a score is higher of, by how much A leads, and whether that is the user's choice."""
+def _favoured(lead: float) -> Choice | None:
+    """Which answer a score is higher of, by how much A leads; None where the two are the same."""
     if not abs(lead) >= SAME:
+        return None
+    return "a" if lead > 0 else "b"
+
+
+def _verdict(name: str, favoured: Choice | None, agrees: bool | None) -> str:
+    """What a score says of the two, and whether it `agrees` with the user."""
+    if favoured is None:
         return "no difference"
-    favoured = "a" if lead > 0 else "b"
-    if name == "log-probability":
-        return f"likelier: {favoured.upper()}"
-    agrees = "" if choice == "skip" else ", like you" if choice == favoured else ", unlike you"
-    return f"better: {favoured.upper()}{agrees}"
+    told = {None: "", True: ", like you", False: ", unlike you"}[agrees]
+    return f"{'likelier' if name == 'log-probability' else 'better'}: {favoured.upper()}{told}"

@@ -32,6 +32,7 @@ class Preview:
         self.supposed: Supposed | None = None
         self.as_trained = False
         self.words: list[str] = []
+        self._waits = False  # for the run to pause
 
     async def draft(self, changes: dict[str, Any]) -> None:
         """The user has changed so much and not applied it."""
@@ -41,13 +42,14 @@ class Preview:
             return
         if reason := self._unavailable():
             self.clear()
-            self._changes, self.words = changes, [reason]
+            self._changes, self.words, self._waits = changes, [reason], reason is NEEDS_PAUSE
             return
+        self._waits = False
         await self._ask()
 
     async def paused(self) -> None:
         """Ask what could not be asked while the run went on."""
-        if self.words == [NEEDS_PAUSE]:
+        if self._waits:
             self.words = []
             await self.draft(self._changes)
 
@@ -71,6 +73,7 @@ class Preview:
     def clear(self) -> None:
         """Back to the update as it is."""
         self._changes, self._asked, self.supposed, self.words, self.as_trained = {}, None, None, [], False
+        self._waits = False
 
     @property
     def shown(self) -> Update | None:

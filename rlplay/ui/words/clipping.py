@@ -11,6 +11,7 @@ from rlplay.algorithms.settings import Settings, row
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import plain
+from rlplay.ui.format.text import BY_KNOB, without_knobs
 from rlplay.ui.formula.parts import Numbers, digits, settled
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.words.narration import STILL
@@ -44,30 +45,30 @@ def why(update: Update | None, settings: Mapping[str, Any], turns: bool = True) 
     Keys stand between backticks; where no knob `turns`, as in a recording, none is named.
     """
     cause, remedy = _cause(update, settled(settings))
-    return f"No token is clipped: {cause}. {remedy if turns else remedy.replace('`k`, ', '')}"
+    return f"No token is clipped: {cause}. {remedy if turns else without_knobs(remedy)}"
 
 
 def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
     if s.loss_type != "policy_gradient":
         return (
             f"loss_type={s.loss_type} has no ratio to clip",
-            "loss_type=policy_gradient (`k`, algorithm=ppo) has one.",
+            f"loss_type=policy_gradient{BY_KNOB} has one.",
         )
     chosen, level = row(s, "surrogate"), row(s, "importance_sampling_level")
     if chosen.clipped is None and level.clipped is None:
-        return chosen.instead, "surrogate=ppo clips (`k`, surrogate)."
+        return chosen.instead, f"surrogate=ppo clips{BY_KNOB}."
     steps = update.steps if update is not None else []
     planned = steps[-1].epochs * steps[-1].minibatches if steps else s.num_iterations * s.num_minibatches
     ratio = _ratios(update)
     still = bool((np.abs(ratio - 1) < STILL).all())
     if planned == 1 and still:
-        remedy = "With two or more, tokens can leave the band (`k`, num_iterations)."
+        remedy = f"With num_iterations of two or more{BY_KNOB}, tokens can leave the band."
         return "with one optimizer step per batch every ratio is 1", remedy
     if not steps:
         return f"this update has not taken any of its {planned} optimizer steps yet", "`u` takes them."
     if len(steps) == 1 and still:
         return f"at the first of {planned} optimizer steps every ratio is still 1", "`s` takes the next."
-    return _inside(ratio, s), "A smaller epsilon or larger steps clip some (`k`, learning_rate, num_iterations)."
+    return _inside(ratio, s), f"A smaller epsilon, or a larger learning_rate or num_iterations{BY_KNOB}, clips some."
 
 
 def _ratios(update: Update | None) -> Array:

@@ -17,7 +17,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import percent
-from rlplay.ui.format.text import BY_KNOB, literal, quoted
+from rlplay.ui.format.text import literal, quoted, without_knobs
 from rlplay.ui.plot import trpo_search as search
 from rlplay.ui.plot.picture import number
 from rlplay.ui.words import pair_updates as pairs
@@ -84,7 +84,7 @@ def narrate(update: Update | None, history: History, settings: dict[str, Any], p
         return Narration(happened, LOOKING_NEXT if place == "looking" else ENDED_NEXT, wrong)
     begun = update.phase != "sample" or update.sampled.done
     then = END_NEXT if place == "end" else REPLAY_NEXT[update.phase if begun else ""]
-    return Narration(happened, then, wrong.replace(BY_KNOB, ""))
+    return Narration(happened, then, without_knobs(wrong))
 
 
 def narrate_start(question: str, live: bool) -> Narration:
