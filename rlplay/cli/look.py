@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 
+from rlplay.cli.table import table
 from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
-from rlplay.trace.text import visible, visible_lines
+from rlplay.trace.text import visible_lines
 
 FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl")
 """What a run can be exported to."""
@@ -28,10 +29,8 @@ def list_scenarios() -> None:
     """List the bundled scenarios."""
     from rlplay.scenario.loader import bundled, load
 
-    names = bundled()
-    width = max(map(len, names), default=0)
-    for name in names:
-        _echo(f"{name:<{width}}  {load(name).question}")
+    for line in table([(name, load(name).question) for name in bundled()]):
+        _echo(line)
 
 
 @click.command(epilog="Example: rlplay show dpo")
@@ -100,7 +99,7 @@ def runs() -> None:
             continue
         rows.append((written, path.stem, started.title, started.model, done, _reward(reward)))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in _table(_fitting(rows, room), flush=("update", "reward")):
+    for line in table(_fitting(rows, room), flush=("update", "reward")):
         _echo(line)
     for problem in problems:
         click.echo(f"rlplay: {visible_lines(problem)}", err=True)
@@ -115,24 +114,11 @@ def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, .
     from rich.cells import cell_len
 
     for name in ("scenario", "written"):
-        if room is None or max(map(cell_len, _table(rows, flush=()))) <= room:
+        if room is None or max(map(cell_len, table(rows))) <= room:
             break
         at = rows[0].index(name)
         rows = [(*row[:at], *row[at + 1 :]) for row in rows]
     return rows
-
-
-def _table(rows: list[tuple[str, ...]], flush: tuple[str, ...]) -> Iterator[str]:
-    """The rows, of which the first names the columns, as lines; the columns named in `flush` end flush."""
-    from rich.cells import cell_len
-
-    ends = [name in flush for name in rows[0]]
-    lines = [[visible(cell) for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        blanks = [" " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)]
-        cells = [blank + cell if end else cell + blank for cell, blank, end in zip(line, blanks, ends, strict=True)]
-        yield "  ".join(cells).rstrip()
 
 
 @click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
@@ -181,14 +167,13 @@ def algorithms(name: str | None) -> None:
         for line in _written_out(name):
             _echo(line)
         return
-    columns = [("NAME", "TITLE", "AFTER", "PAPER")]
-    columns += [(p.name, p.title, p.after or "–", p.paper) for p in PRESETS.values()]
-    widths = [max(map(len, column)) + 2 for column in zip(*columns, strict=True)]
-    sentences = ["", *(p.explained for p in PRESETS.values())]
-    for row, sentence in zip(columns, sentences, strict=True):
-        _echo("".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    rows = [("NAME", "TITLE", "AFTER", "PAPER")]
+    rows += [(p.name, p.title, p.after or "–", p.paper) for p in PRESETS.values()]
+    indent = " " * (max(map(len, PRESETS)) + 2)
+    for line, sentence in zip(table(rows), ["", *(p.explained for p in PRESETS.values())], strict=True):
+        _echo(line)
         if sentence:
-            _echo(click.wrap_text(sentence, 110, " " * widths[0], " " * widths[0]))
+            _echo(click.wrap_text(sentence, 110, indent, indent))
     _echo("\nThe formulas of one: rlplay algorithms NAME      Play it: rlplay --algorithm NAME")
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from textual.content import Content
 
 from rlplay.trace.records import Array
+from rlplay.ui.plot.bars import BARS
 from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined, number
-
-_BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
@@ -54,5 +53,5 @@ def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, 
 
 def _cell(whole: int, front: int, look: Look) -> Cell | None:
     if front > 0:
-        return _BLOCKS[min(front, 8)], look.front + (f" on {look.whole}" if whole >= 8 > front else "")
-    return (_BLOCKS[min(whole, 8)], look.whole) if whole > 0 else None
+        return BARS[min(front, 8)], look.front + (f" on {look.whole}" if whole >= 8 > front else "")
+    return (BARS[min(whole, 8)], look.whole) if whole > 0 else None

@@ -10,9 +10,9 @@ from rich.segment import Segment
 
 from rlplay.link.messages import Recalled
 from rlplay.ui.format.text import quoted
+from rlplay.ui.plot.bars import bar
 from rlplay.ui.theme.colours import Palette
 
-_HEIGHTS = " ▁▂▃▄▅▆▇█"
 _NAME = 14
 _WIDEST = 4
 """Cells that one update takes, at most."""
@@ -51,7 +51,7 @@ def _drawn(shares: np.ndarray, first: float, palette: Palette) -> Iterator[Segme
     for share in shares:
         moved = share - first
         style = palette.accent if abs(moved) < 0.01 else palette.up_text if moved > 0 else palette.down_text
-        yield Segment(_HEIGHTS[max(round(float(share) * 8), 1 if share >= 0.005 else 0)], style)
+        yield Segment(bar(float(share), least=1 if share >= 0.005 else 0), style)
 
 
 def share_text(value: float) -> str:

@@ -11,6 +11,7 @@ from textual.content import Content
 from rlplay.trace.records import Searched
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import percent, plain
+from rlplay.ui.plot.bars import bar
 from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.picture import Frame, Picture, Size, number
 from rlplay.ui.plot.views import FIRST, Source
@@ -18,7 +19,6 @@ from rlplay.ui.plot.views import FIRST, Source
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."
 NOTHING = "The surrogate has no gradient: there is no direction to search, and the policy does not move."
 QUIET, STRONG, BEYOND = "$text-muted", "bold $foreground", "$warning"
-_BARS = " ▁▂▃▄▅▆▇█"
 _DECADES = 3.0
 """Orders of magnitude of the residual between a full bar and none."""
 
@@ -94,7 +94,7 @@ def _residuals(found: list[Searched], width: int) -> Content:
 
 def _bar(residual: float) -> str:
     height = 1 + math.log10(max(residual, 1e-9)) / _DECADES
-    return _BARS[max(1, min(8, round(8 * height)))]
+    return bar(height, least=1)
 
 
 def _iteration(each: Searched) -> Content:

@@ -24,6 +24,7 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Line, Numbers, pull, settled
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
+from rlplay.ui.plot.bars import bar
 from rlplay.ui.plot.picture import number
 from rlplay.ui.session.facts import Facts, Steps, value_at
 from rlplay.ui.session.what_if import Supposed
@@ -34,7 +35,6 @@ SHOWN, FEW, ROOMY = 8, 5, 24
 """Candidates in a panel of so many lines or more, and in a lower one."""
 WIDEST = 24
 """Cells for a candidate's text at most; the numbers should stand near it."""
-BARS = " ▁▂▃▄▅▆▇█"
 SLIGHT = 0.005
 """A probability that is written as less than .01, and a change that is not marked."""
 
@@ -206,7 +206,7 @@ Below stand all statistics of this token, the ones the colours can show.
             Segment(_probability(ref), self.palette.muted),
             Segment(_probability(old), style),
             Segment(_probability(new), self._moved(old or 0.0, new, style)),
-            Segment(f" {BARS[round(max(0.0, min(latest, 1.0)) * 8)]}", self.palette.accent),
+            Segment(f" {bar(latest)}", self.palette.accent),
         ]
 
     def _moved(self, old: float, new: float | None, otherwise: Style) -> Style:
