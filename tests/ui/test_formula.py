@@ -45,6 +45,7 @@ def test_clipped_high():
         "= 0.00781·(−1.12) = −0.00872",
         "∂L/∂ℓ = 0: leaves it alone",
         "in TRL: GRPOTrainer with loss_type=grpo",
+        "in verl: loss_mode=vanilla, loss_agg_mode=seq-mean-token-mean",
     ]
     assert won(lines) == ["1.39", "1.20·0.93", "+1.12", "−1.12", "−0.00872"]
 
@@ -162,6 +163,7 @@ def test_what_is_not_known_yet_is_not_filled_in():
         "S = −min(w·A, clip(w, 0.8, 1.2)·A)",
         "adds 1/(N·n)·S to L",
         "in TRL: GRPOTrainer with loss_type=grpo",
+        "in verl: loss_mode=vanilla, loss_agg_mode=seq-mean-token-mean",
     ]
     assert "w appears after ④ update" in words(told({}, advantage=0.5))
     assert words(credit(settled(CHOSEN), Numbers()))[-1] == "appears after ③ credit"

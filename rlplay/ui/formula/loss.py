@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlplay.algorithms.elsewhere import trainer
+from rlplay.algorithms.elsewhere import trainer, verl
 from rlplay.algorithms.equations import equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
 from rlplay.trace.records import LEFT_OUT
@@ -17,8 +17,8 @@ def objective(s: Settings, numbers: Numbers) -> list[Line]:
     """The loss of one token: each equation in symbols, then filled in as far as its numbers are known."""
     lines = pair(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
     lines += _gradient(s, numbers)
-    called = trainer(s)
-    return [*lines, note(f"in TRL: {called}")] if called else lines
+    names = {"TRL": trainer(s), "verl": verl(s)}
+    return lines + [note(f"in {library}: {name}") for library, name in names.items() if name]
 
 
 def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
