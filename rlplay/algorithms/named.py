@@ -14,12 +14,10 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.catalogue import PRESETS, Preset
-from rlplay.algorithms.own import located
+from rlplay.algorithms.own import SUFFIXES, located
 from rlplay.algorithms.settings import Settings
 from rlplay.spelling import closest, similar
 from rlplay.user_code import OwnError
-
-SUFFIXES = (".yaml", ".yml")
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):

@@ -33,6 +33,11 @@ TOKENS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "lo
 COMPLETIONS = ("outcomes", "group", "lengths", "returns", "baseline", "raw", "values", "token_rewards", "mask")
 """What an advantage may take: `outcomes`, `group` and `lengths` [N], the others [N, L]; besides settings."""
 
+OWN = ("surrogate", "scale_rewards")
+"""The settings that a function of the user's own may stand for."""
+SUFFIXES = (".yaml", ".yml")
+"""What the file of an algorithm ends in."""
+
 _named: dict[str, UserFunction] = {}
 _rows: dict[tuple[str, Callable[..., Any]], Any] = {}
 
@@ -45,13 +50,15 @@ def is_own(name: str) -> bool:
 def located(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """`settings` with the files that they name made absolute; relative ones count from `folder`."""
     return {
-        name: str(folder.absolute() / value) if isinstance(value, str) and _names_file(name, value) else value
-        for name, value in settings.items()
+        name: str(folder.absolute() / value) if names_file(name, value) else value for name, value in settings.items()
     }
 
 
-def _names_file(setting: str, value: str) -> bool:
-    return is_own(value) if setting != "algorithm" else value.endswith((".yaml", ".yml"))
+def names_file(setting: str, value: Any) -> bool:
+    """Whether the value of a setting names a file of the user's: a function of theirs, or an algorithm."""
+    if not isinstance(value, str) or setting not in (*OWN, "algorithm"):
+        return False
+    return value.endswith(SUFFIXES) if setting == "algorithm" else is_own(value)
 
 
 def admit(setting: str, name: str, settings: Any) -> None:
@@ -75,7 +82,7 @@ def admit(setting: str, name: str, settings: Any) -> None:
 
 def admit_again(settings: Mapping[str, Any]) -> None:
     """Let the functions that a live run's engine trains with be read here too, whatever state their files are in."""
-    for name in ("surrogate", "scale_rewards"):
+    for name in OWN:
         value = settings.get(name)
         if isinstance(value, str) and is_own(value) and value not in _named:
             file, _, function = value.rpartition(":")

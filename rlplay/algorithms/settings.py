@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -13,7 +14,7 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.own import admit, choice, is_own
+from rlplay.algorithms.own import OWN, admit, choice, located, names_file
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
@@ -38,8 +39,6 @@ CHOICES: dict[str, Mapping[str, Choice]] = {
     "aggregation": AGGREGATIONS,
 }
 """The settings whose words are rows of this room, each with its computation."""
-OWN = ("surrogate", "scale_rewards")
-"""Those that a function of the user's own may stand for."""
 LOSSES = ("policy_gradient", *(name for name in PAIR_LOSSES if name != "reward"), "sft", "reward")
 
 REWARD_MODEL = "reward_model"
@@ -145,8 +144,10 @@ def check(name: str, value: Any) -> Any:
         checked = msgspec.convert(_parsed(name, value), _TYPES[name], strict=False)
     except msgspec.ValidationError:
         raise ValueError(_no_word(name, value)) from None
-    if name in OWN and is_own(str(checked)):
-        admit(name, checked, Settings())
+    if names_file(name, checked):
+        checked = located({name: checked}, Path.cwd())[name]
+        if name in OWN:
+            admit(name, checked, Settings())
     elif choices(name) and checked not in choices(name):
         raise ValueError(_no_word(name, value))
     knob = KNOBS[name]

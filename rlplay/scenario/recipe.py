@@ -11,6 +11,7 @@ import msgspec
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.own import OWN, names_file
 from rlplay.algorithms.settings import Settings, written
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled, looks_like_path
@@ -77,9 +78,13 @@ class Recipe:
         if self._file is None or looks_like_path(self._name):
             return "", "No share code: the scenario is a file of your own; pass that file on with the command."
         given = self._given()
+        files = [name for name in ("algorithm", *OWN) if names_file(name, getattr(wanted, name))]
+        if "algorithm" in files:
+            wanted = msgspec.structs.replace(wanted, algorithm=self._scenario.settings.get("algorithm", "grpo"))
         algorithm, differing = self._differing(wanted, {})
-        shared = Shared(self._name, self._scenario.seed, given.get("updates"), algorithm.get("algorithm"), differing)
-        left_out = [f"--{option}" for option in _OWN if option in given]
+        kept = {name: value for name, value in differing.items() if name not in files}
+        shared = Shared(self._name, self._scenario.seed, given.get("updates"), algorithm.get("algorithm"), kept)
+        left_out = [*(f"--{option}" for option in _OWN if option in given), *files]
         return shared.code, f"Not in the code: your {', '.join(left_out)}." if left_out else ""
 
     def _given(self) -> dict[str, Any]:

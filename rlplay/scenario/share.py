@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from rlplay.algorithms.own import names_file
 from rlplay.algorithms.settings import written
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled
@@ -56,6 +57,8 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
         """The scenario to play, with the changes `given` besides. Raises ShareError or ScenarioError, one line."""
         if self.scenario not in bundled():
             raise ShareError(f"the share code is for the scenario {self.scenario!r}, which this rlplay does not have")
+        if any(names_file(name, value) for name, value in (*self.settings.items(), ("algorithm", self.algorithm))):
+            raise ShareError("the share code names a file, and a code may name none; ask for the file and its command")
         try:
             with_changes(load(self.scenario), **self.changes())
         except ScenarioError as error:

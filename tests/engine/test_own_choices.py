@@ -16,6 +16,9 @@ from rlplay.algorithms.equations import terms
 from rlplay.algorithms.settings import Settings, check, row
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
+from rlplay.scenario.loader import load
+from rlplay.scenario.recipe import Recipe
+from rlplay.scenario.share import Shared, ShareError, shared_in
 from rlplay.trace.records import AnyRecord, spans
 from rlplay.trace.update import Update
 from rlplay.ui.formula import surrogate
@@ -174,3 +177,28 @@ def test_one_row_of_yaml_makes_an_algorithm(tmp_path: Path, file: Callable[[str]
     (tmp_path / "soft.yaml").write_text("title: Soft\nafter: dapoo\nsettings: {}\n")
     with pytest.raises(OwnError, match="no such algorithm; did you mean 'dapo'"):
         resolve({"algorithm": str(tmp_path / "soft.yaml")})
+
+
+def test_a_share_code_carries_no_file_and_obeys_none(file: Callable[[str], str]) -> None:
+    name = file(SOFT) + "soft_clip"
+    wanted = resolve({**load("learn-to-think").settings, "surrogate": name, "epsilon": 0.3})
+    code, left_out = Recipe(load("learn-to-think")).code(wanted)
+    assert left_out == "Not in the code: your surrogate."
+    assert shared_in(code).settings == {"epsilon": 0.3}
+    poisoned = Shared("learn-to-think", settings={"surrogate": file("raise SystemExit('run')") + "f"})
+    with pytest.raises(ShareError, match="names a file"):
+        poisoned.scenario_with()
+
+
+def test_a_preview_of_an_own_surrogate_is_what_it_would_train(start: Start, file: Callable[[str], str]) -> None:
+    driver, records = start(num_iterations=1)
+    driver.advance("update", 1, lambda: False)
+    name = file("""
+        def doubled(xp, ratio, advantages):
+            return -2 * ratio * advantages
+    """)
+    imagined = driver.what_if({"surrogate": name + "doubled"})
+    driver.close()
+    trained_step = next(record for record in records if type(record).__name__ == "Stepped")
+    assert np.abs(trained_step.dloss_dlogp).max() > 0
+    np.testing.assert_allclose(imagined.after[0].dloss_dlogp, 2 * imagined.before[0].dloss_dlogp, atol=1e-7)

@@ -8,8 +8,8 @@ from textual.content import Content
 
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import Knob
-from rlplay.algorithms.named import SUFFIXES, title
-from rlplay.algorithms.own import is_own
+from rlplay.algorithms.named import title
+from rlplay.algorithms.own import SUFFIXES, is_own
 from rlplay.algorithms.settings import choices, shown
 from rlplay.trace.text import visible
 from rlplay.ui.plot.picture import number

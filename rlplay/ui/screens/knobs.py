@@ -16,8 +16,8 @@ from textual.widgets.option_list import Option
 
 from rlplay.algorithms.knobs import KNOBS, Knob, matching
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import is_own
-from rlplay.algorithms.settings import OWN, choices, shown
+from rlplay.algorithms.own import OWN, is_own
+from rlplay.algorithms.settings import choices, shown
 from rlplay.algorithms.settings import row as chosen_row
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.schema import Scenario
