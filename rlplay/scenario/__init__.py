@@ -1,6 +1,5 @@
-"""What to play: the settings of a run, the algorithms as combinations of them, scenarios and their script verbs.
+"""What to play: scenario files, their stages and scripts, what they expect, and how to play a run again.
 
-May import `rlplay.trace` and the names of the tasks; never torch or Textual. Start with `settings.py` (every knob),
-then `presets.py` (algorithm names), `schema.py` (a scenario file) and `verbs.py` (everything a user or a script can
-do).
+May import `rlplay.algorithms`, `rlplay.tasks` and `rlplay.trace`; never torch or Textual. Start with `schema.py` (a
+scenario file), then `script.py` (its steps).
 """
