@@ -14,6 +14,7 @@ from rlplay.engine.evaluate import Evaluating, evaluate
 from rlplay.engine.learn_reward_model import learn_reward_model
 from rlplay.engine.optimize import optimize
 from rlplay.engine.pairs import Unlabelled
+from rlplay.engine.policy_gradient import gradients
 from rlplay.engine.preference import learn_from_answers
 from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
@@ -56,5 +57,6 @@ def learn_from_rewards(state: State, plan: Plan) -> Generator[Moment, None, Fini
     if state.settings.returns == "vine":
         yield from vine(batch, state, plan.seed)  # what the beginnings of those answers are worth
     yield credit(batch, state)  # an advantage for each token
-    yield from optimize(batch, state, plan.seed)  # optimizer steps on the same completions
+    every = len(batch.group)
+    yield from optimize(batch, every, lambda rows: gradients(batch, rows, state), state, plan.seed)  # optimizer steps
     return after(batch, scored, state)  # what became of those tokens

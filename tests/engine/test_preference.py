@@ -146,7 +146,7 @@ def test_a_batch_too_large_for_one_graph_has_the_same_gradient(
     given = {"algorithm": "kto", "num_prompts": 4, "learning_rate": 5e-3, **split}
     driver, whole = start(**given)
     driver.advance("update", 2, never)
-    monkeypatch.setattr("rlplay.engine.descend.LOGITS_AT_ONCE", 3 * 1024 * 10)
+    monkeypatch.setattr("rlplay.engine.passes.LOGITS_AT_ONCE", 3 * 1024 * 10)
     other, pieces = start("other.rlplay", **given)
     other.advance("update", 2, never)
     for a, b in zip(*([r for r in rs if isinstance(r, Stepped)] for rs in (whole, pieces)), strict=True):
