@@ -288,4 +288,4 @@ class ReplaySource:
 
 
 def _restored(reader: RunReader) -> Restored:
-    return Restored(reader.history(), reader.changes(), reader.started.settings)
+    return Restored(reader.history(), reader.timeline())
