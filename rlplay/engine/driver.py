@@ -27,6 +27,7 @@ from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
 from rlplay.engine.reward_model import rewards_of
+from rlplay.engine.run_status import RunStatus
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
@@ -210,10 +211,9 @@ class Driver:
         update, phase = self._point
         self._emit(Looked(update=update, phase=phase, lens=lens, completion=completion, token=token))
 
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
-        """Updates finished, phase under way or next, settings, rewindable updates, whether max_updates is reached."""
-        done, (_, phase) = self._done, self._point
-        return done, phase, msgspec.structs.asdict(self._latest), list(range(done + 1)), done >= self._plan.max_updates
+    def status(self) -> RunStatus:
+        """Where the run is."""
+        return RunStatus(self._done, self._point[1], self._latest, self._done >= self._plan.max_updates)
 
     def close(self) -> None:
         """Keep the state if it is not kept yet, and close the run file. Raises RunFileError if that is full."""

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import msgspec
-
 from rlplay.algorithms.apply import in_order
-from rlplay.algorithms.settings import Settings
 from rlplay.engine.report import Report
+from rlplay.engine.run_status import RunStatus
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
@@ -37,7 +35,7 @@ class Engine(Protocol):
     def rewind(self, update: int) -> None: ...
     def asks(self) -> list[int]: ...
     def prefer(self, pair: int, choice: Choice) -> None: ...
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]: ...
+    def status(self) -> RunStatus: ...
     def close(self) -> None: ...
 
 
@@ -106,8 +104,7 @@ class Player:
             case Go():
                 return self.go(step, engine)
             case Change():
-                held = msgspec.convert(engine.status()[2], Settings)
-                for name, value in in_order(held, step.settings):
+                for name, value in in_order(engine.status().settings, step.settings):
                     engine.set(name, value)
             case Prefer(choices):
                 for choice in choices:
@@ -123,7 +120,7 @@ class Player:
 
     def back(self, update: int | None, engine: Engine) -> None:
         """To the end of `update`; None gives up the update under way, else takes back the last one, as the key does."""
-        done = engine.status()[0]
+        done = engine.status().update
         last = done if self.current.number > done else done - 1
         target = last if update is None else update
         if target < 0:
@@ -156,7 +153,7 @@ class Player:
 def _check_labelled(engine: Engine) -> None:
     if waiting := len(engine.asks()):
         raise ValueError(
-            f"{waiting} pairs of update {engine.status()[0] + 1} wait for labels: play the run on the screen "
+            f"{waiting} pairs of update {engine.status().update + 1} wait for labels: play the run on the screen "
             "(without 'run'), put '- prefer: [a, b, …]' into the script after '- phase: 1', or set labeller=gold"
         )
 
@@ -192,7 +189,7 @@ def run(
 def _what_is_left(job: Job, updates: int | None, engine: Engine) -> list[Step]:
     if job.resume and updates is not None:
         return [Go("update", updates)]
-    left = job.scenario.max_updates - engine.status()[0]
+    left = job.scenario.max_updates - engine.status().update
     return [Go("update", left)] if left > 0 else []
 
 

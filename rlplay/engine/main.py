@@ -16,8 +16,11 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
+from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import (
     Advance,
     AnyCommand,
@@ -132,7 +135,7 @@ class Session:
             raise
         except Exception as error:
             self._steps.clear()
-            self._notice("error", _explain(error, *self._driver.status()[:2]), traceback.format_exc())
+            self._notice("error", _explain(error, self._driver.status()), traceback.format_exc())
         # Only now is the failed pass's memory no longer held by the exception.
         gc.collect()
         if (torch := sys.modules.get("torch")) is not None:
@@ -216,18 +219,20 @@ class Session:
         self._driver.note(level, text, detail)
 
     def _report(self, running: bool) -> None:
-        update, phase, settings, rewindable, finished = self._driver.status()
-        waits = not running and self._rest is not None
-        status = Status(running, update, cast(Any, phase), settings, rewindable, finished, self._driver.asks(), waits)
+        run, waits = self._driver.status(), not running and self._rest is not None
+        status = Status(
+            running, run.update, run.phase, asdict(run.settings), list(range(run.update + 1)), run.finished,
+            self._driver.asks(), waits,
+        )  # fmt: skip
         if status != self._told:
             self._link.send(status)
             self._told = status
         self._told_at = time.monotonic()
 
 
-def _explain(error: Exception, update: int, phase: str) -> str:
+def _explain(error: Exception, run: RunStatus) -> str:
     """One line: what went wrong, where, and what to do."""
-    what = _first_line(error)
+    what, update, phase = _first_line(error), run.update, run.phase
     if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate" in str(error):
         return (
             f"Out of memory in update {update + 1} ({phase}); the run is back at the end of update {update}. "

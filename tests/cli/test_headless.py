@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine import headless
 from rlplay.engine.report import JsonLines, Lines, Report
+from rlplay.engine.run_status import RunStatus
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
@@ -81,8 +83,8 @@ class FakeEngine:
         self.calls.append((pair, choice))
         self.waiting = self.waiting[1:]
 
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
-        return self.update, "sample", {}, [], False
+    def status(self) -> RunStatus:
+        return RunStatus(self.update, "sample", Settings(), False)
 
     def close(self) -> None:
         self.closed = True

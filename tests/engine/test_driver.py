@@ -50,7 +50,7 @@ def test_each_way_of_stepping_stops_where_it_says(start: Start) -> None:
     driver.advance("phase", 1, never)
     assert isinstance(records[-1], Sampled)
     assert records[-1].done
-    assert driver.status()[:2] == (0, "score")
+    assert (driver.status().update, driver.status().phase) == (0, "score")
     driver.advance("phase", 2, never)
     assert isinstance(records[-1], Credited)
     driver.advance("step", 1, never)
@@ -59,8 +59,8 @@ def test_each_way_of_stepping_stops_where_it_says(start: Start) -> None:
     assert isinstance(records[-1], Finished)
     assert set(records[-1].timings) >= {"sample", "score", "credit", "update", "after", "record"}
     driver.advance("forever", 1, never)
-    assert driver.status()[0] == 4
-    assert driver.status()[4]
+    assert driver.status().update == 4
+    assert driver.status().finished
 
 
 def test_a_run_can_be_stopped_at_any_token_and_goes_on_as_if_it_had_not(start: Start) -> None:
@@ -69,7 +69,7 @@ def test_a_run_can_be_stopped_at_any_token_and_goes_on_as_if_it_had_not(start: S
     other, interrupted = start("other.rlplay")
     for _ in range(100):
         other.advance("forever", 1, lambda: True)
-        if other.status()[0]:
+        if other.status().update:
             break
     assert _numbers(records, 1) == _numbers(interrupted, 1)
 
@@ -134,12 +134,12 @@ def test_a_rewind_without_its_snapshot_replays_knob_changes_where_they_were_made
     third = _numbers(records, 3)
     monkeypatch.setattr(driver._store, "nearest", lambda update: 0)
     driver.rewind(2)
-    assert driver.status()[2]["learning_rate"] == 5e-3
+    assert driver.status().settings.learning_rate == 5e-3
     records.clear()
     driver.advance("update", 1, never)
     assert _numbers(records, 3) == third
     driver.rewind(1)
-    assert driver.status()[2]["scale_rewards"] == "group"
+    assert driver.status().settings.scale_rewards == "group"
 
 
 def test_a_change_inside_a_phase_waits_for_the_next(start: Start) -> None:
@@ -161,8 +161,8 @@ def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(start: Start) -> None:
     driver.advance("update", 1, never)
     driver.close()
     resumed, later = start(resume=True)
-    assert resumed.status()[0] == 2
-    assert resumed.status()[2]["beta"] == 0.1
+    assert resumed.status().update == 2
+    assert resumed.status().settings.beta == 0.1
     resumed.advance("update", 1, never)
     other, undisturbed = start("other.rlplay")
     other.advance("update", 1, never)
@@ -220,7 +220,7 @@ def test_an_evaluation_belongs_to_its_update_also_when_it_is_repeated(
     driver.rewind(2)
     records.clear()
     driver.advance("update", 1, never)
-    assert driver.status()[0] == 3
+    assert driver.status().update == 3
     assert _numbers(records, 3) == third
 
 
@@ -231,7 +231,7 @@ def test_a_resumed_run_forgets_the_changes_that_were_made_after_its_snapshot(sta
     driver.set("scale_rewards", "none")
     driver.close()
     resumed, _ = start(resume=True)
-    assert resumed.status()[2]["scale_rewards"] == "group"
+    assert resumed.status().settings.scale_rewards == "group"
 
 
 def test_closing_between_optimizer_steps_keeps_no_half_changed_weights(
@@ -243,7 +243,7 @@ def test_closing_between_optimizer_steps_keeps_no_half_changed_weights(
     driver.advance("step", 1, never)
     driver.close()
     resumed, _ = start(resume=True)
-    assert resumed.status()[0] < 2
+    assert resumed.status().update < 2
 
 
 def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
@@ -255,7 +255,7 @@ def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
     driver, records = start()
     monkeypatch.setattr(snapshots, "save", full)
     driver.advance("update", 2, never)
-    assert driver.status()[:2] == (2, "sample")
+    assert (driver.status().update, driver.status().phase) == (2, "sample")
     notices = [r for r in records if isinstance(r, Notice)]
     assert len(notices) == 2
     assert "no space left" in notices[0].text

@@ -175,7 +175,7 @@ def test_a_loss_is_exchanged_between_updates_and_never_within_one(start: Start) 
     driver, records = start(algorithm="grpo")
     driver.advance("phase", 2, never)
     driver.set("algorithm", "dpo")
-    assert driver.status()[2]["loss_type"] == "sigmoid"
+    assert driver.status().settings.loss_type == "sigmoid"
     driver.advance("update", 1, never)
     driver.advance("phase", 2, never)
     driver.set("algorithm", "grpo")

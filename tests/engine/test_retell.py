@@ -89,7 +89,7 @@ def test_whatever_is_done_can_be_told(start: Start, tmp_path: Path, seed: int) -
             case "look":
                 driver.look(choose.choice(["auto", "credit", "entropy"]), choose.randint(0, 3), 0)
             case "rewind":
-                driver.rewind(choose.randint(0, driver.status()[0]))
+                driver.rewind(choose.randint(0, driver.status().update))
             case "resume":
                 driver.close()
                 driver, _ = start(resume=True, num_iterations=2)

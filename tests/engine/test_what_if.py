@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
-from rlplay.algorithms.apply import in_order, resolve
+from rlplay.algorithms.apply import in_order
 from rlplay.engine.driver import Driver
 from rlplay.link.messages import EVENTS, Imagined
 from rlplay.trace.records import AnyRecord, Credited, Stepped
@@ -74,7 +75,7 @@ def test_unchanged_settings_give_what_the_last_steps_recorded(start: Start, give
 
 
 def put(driver: Driver, changes: dict[str, Any]) -> None:
-    for name, value in in_order(resolve(driver.status()[2]), changes):
+    for name, value in in_order(driver.status().settings, changes):
         driver.set(name, value)
 
 
@@ -91,7 +92,7 @@ CHANGES: list[dict[str, Any]] = [
 def test_it_is_what_the_same_answers_give_under_those_settings_from_the_start(start: Start) -> None:
     """Before the first step both are at the log-probabilities of sampling, so the numbers have to be the same."""
     driver, records = start(**SLOW)
-    begun = driver.status()[2]
+    begun = asdict(driver.status().settings)
     for changes in CHANGES:
         put(driver, begun)
         driver.advance("phase", 3, lambda: False)

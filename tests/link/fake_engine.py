@@ -10,7 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rlplay.algorithms.apply import apply
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.main import main
+from rlplay.engine.run_status import RunStatus
 from rlplay.link import framing
 from rlplay.link.messages import AnyProbe, AnyProbed, Estimate, Estimated, Imagined, Peeked
 from rlplay.scenario.schema import Job
@@ -28,7 +31,7 @@ class FakeDriver:
     def __init__(self, job: Job, sink: Callable[[AnyRecord], None]) -> None:
         self.manner = job.scenario.name
         self.sink = sink
-        self.settings = {"epsilon": 0.2}
+        self.settings = Settings(epsilon=0.2)
         self.done = 0
 
     def load(self, progress: Callable[[str, float], None]) -> None:
@@ -60,9 +63,7 @@ class FakeDriver:
                     return
 
     def set(self, name: str, value: Any) -> None:
-        if name not in self.settings:
-            raise ValueError(f"unknown setting {name!r}; known: epsilon")
-        previous, self.settings[name] = self.settings[name], value
+        previous, self.settings = getattr(self.settings, name, None), apply(self.settings, name, value)
         self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=previous))
 
     def look(self, lens: str, completion: int, token: int) -> None:
@@ -99,8 +100,8 @@ class FakeDriver:
     def note(self, level: str, text: str, detail: str = "") -> None:
         self.sink(Notice(update=self.done, level=level, text=text, detail=detail))
 
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
-        return self.done, "sample", dict(self.settings), list(range(self.done + 1)), False
+    def status(self) -> RunStatus:
+        return RunStatus(self.done, "sample", self.settings, False)
 
     def close(self) -> None:
         print("closed", flush=True)
