@@ -201,6 +201,13 @@ def test_settings_that_need_each_other_arrive_in_an_order_that_works() -> None:
     assert played.engines[0].calls == [("returns", "to_go"), ("baseline", "value"), ("returns", "gae")]
 
 
+def test_a_question_is_answered_by_the_claims_that_follow_it() -> None:
+    ask = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "It grows."}
+    played = Played([{"ask": ask}, {"run": 2}, GROWS, {"run": 1}, {"say": "Bye"}], report=Lines)
+    claim, answer, later = (played.text.index(words) for words in ("Grows:", "It grows.", "update   3"))
+    assert claim < answer < later
+
+
 def test_an_empty_script_runs_all_updates() -> None:
     played = Played([], updates=3)
     assert [o["update"] for o in played.objects[:-1]] == [0, 1, 2, 3]

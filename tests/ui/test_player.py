@@ -149,6 +149,18 @@ async def test_settings_and_rewinds_are_awaited_and_known_settings_are_not_sent(
     assert stage.said[-1][0] == "Done."
 
 
+async def test_settings_that_need_each_other_arrive_in_an_order_that_works():
+    player, stage = playing([{"set": {"returns": "gae", "baseline": "value"}}, {"say": "Done."}])
+    await player.play()
+    assert stage.sent == [Set("returns", "to_go"), Set("baseline", "value"), Set("returns", "gae")]
+
+
+async def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one():
+    player, stage = playing([{"update": 2}, {"phase": 1}, {"undo": None}, {"undo": None}, {"say": "Done."}])
+    await player.play()
+    assert stage.sent == [Advance("update", 2), Advance("phase", 1), Rewind(2), Rewind(1)]
+
+
 async def test_going_back_to_where_it_stands_waits_for_nothing():
     player, stage = playing([{"rewind": 0}, {"say": "Done."}])
     stage.stuck = True
