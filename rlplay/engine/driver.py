@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 from safetensors import SafetensorError
 
-from rlplay.algorithms.apply import apply, validated
-from rlplay.algorithms.settings import Settings, check
+from rlplay.algorithms.apply import apply, apply_all, in_order
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
@@ -132,22 +132,26 @@ class Driver:
                 break
         return 0
 
-    def set(self, name: str, value: Any) -> None:
-        """Change a setting from the next phase on; what an update learns from, from the next update on.
+    def set(self, changes: Mapping[str, Any]) -> None:
+        """Change settings from the next phase on; what an update learns from, from the next update on.
 
-        Raises ValueError, one line, if it is not allowed.
+        Each is recorded on its own, in an order in which every step on the way is allowed. Raises ValueError, one line,
+        before the first if they are not allowed or do not fit together.
         """
-        if name == "reward_weights":
-            check_reward_weights(check(name, value), rewards_of(self._state))
-        before = self._latest
-        after = apply(before, name, value)
-        check_sources(self._state.task, after, list(rewards_of(self._state)))
-        point = next_point(self._point) if self._begun else self._point
-        if after.loss_type != before.loss_type and point[1] != "sample":
-            point = (point[0] + 1, "sample")
-        change = _changed(before, validated(after), name, point)
-        self._timeline.changes.append(change)
-        self._emit(change)
+        before, rewards = self._latest, list(rewards_of(self._state))
+        steps, wanted = in_order(before, changes), apply_all(before, changes)
+        if "reward_weights" in changes:
+            check_reward_weights(wanted.reward_weights, rewards)
+        check_sources(self._state.task, wanted, rewards)
+        for name, value in steps:
+            after = apply(before, name, value)
+            point = next_point(self._point) if self._begun else self._point
+            if after.loss_type != before.loss_type and point[1] != "sample":
+                point = (point[0] + 1, "sample")
+            change = _changed(before, after, name, point)
+            self._timeline.changes.append(change)
+            self._emit(change)
+            before = after
         if not self._begun:
             self._state.settings = self._settings_at(self._point)
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import shlex
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from rlplay.algorithms.apply import in_order
 from rlplay.engine.report import Report
 from rlplay.engine.run_status import RunStatus
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
@@ -32,7 +31,7 @@ class Engine(Protocol):
 
     def load(self, progress: Callable[[str, float], None]) -> None: ...
     def advance(self, until: Any, count: int, interrupted: Callable[[], bool]) -> int: ...
-    def set(self, name: str, value: Any) -> None: ...
+    def set(self, changes: Mapping[str, Any]) -> None: ...
     def rewind(self, update: int) -> None: ...
     def asks(self) -> list[int]: ...
     def prefer(self, pair: int, choice: Choice) -> None: ...
@@ -102,8 +101,7 @@ class Player:
             case Go():
                 return self.go(step, engine)
             case Change():
-                for name, value in in_order(engine.status().settings, step.settings):
-                    engine.set(name, value)
+                engine.set(step.settings)
             case Prefer(choices):
                 for choice in choices:
                     engine.prefer(next(iter(engine.asks()), 0), choice)

@@ -177,7 +177,7 @@ class Session:
         try:
             match command:
                 case Set():
-                    self._driver.set(command.name, command.value)
+                    self._driver.set(command.changes)
                 case Rewind():
                     self._driver.rewind(command.update)
                 case Prefer():

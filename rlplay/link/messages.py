@@ -39,10 +39,9 @@ class Pause(Command, frozen=True):
 
 
 class Set(Command, frozen=True):
-    """Change one setting; it holds from the next phase that reads it. Refused with a Notice if not allowed."""
+    """Change settings; each holds from the next phase that reads it. Refused with a Notice if they do not fit."""
 
-    name: str
-    value: Any
+    changes: dict[str, Any]
 
 
 class Rewind(Command, frozen=True):

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, get_args
 
-from rlplay.algorithms.apply import in_order, resolve
 from rlplay.link.messages import Advance, AnyCommand, Look, Pause, Prefer, Rewind, Set, Until
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
@@ -103,16 +102,10 @@ async def _prefer(app: RlplayApp, argument: Any) -> None:
 
 
 async def _set(app: RlplayApp, argument: Any) -> None:
-    if not isinstance(argument, dict):
+    if isinstance(argument, dict):
+        await send(app, Set(argument))
+    else:
         await _knobs(app, None)
-        return
-    try:
-        steps = in_order(resolve(app.session.settings), argument)
-    except ValueError as error:
-        app.notify(str(error), severity="warning", markup=False)
-        return
-    for name, value in steps:
-        await send(app, Set(name, value))
 
 
 async def _resume(app: RlplayApp, _argument: Any) -> None:

@@ -342,14 +342,13 @@ class RlplayApp(GatedApp):
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 
-    async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
+    async def _turned(self, changes: dict[str, Any] | None) -> None:
         self.knobs = None
         self.main.remove_class("-knobs")
         self.preview.clear()
         self.call_after_refresh(self._show_preview)  # not before there is room again
-        # One at a time: the order matters, and a setting may come twice on the way.
-        for name, value in changes or ():
-            await self.perform("set", {name: value})
+        if changes:
+            await self.perform("set", changes)
 
     def seek(self, typed: str) -> str:
         """Show only what `typed` finds, or everything if it is empty; returns what is wrong with it, in a line."""

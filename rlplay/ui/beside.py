@@ -25,8 +25,6 @@ from rlplay.ui.sources import LiveSource
 if TYPE_CHECKING:
     from rlplay.ui.app import RlplayApp
 
-Changes = Sequence[tuple[str, Any]]
-
 
 class Beside:
     """Their sessions, followed like the first."""
@@ -40,7 +38,7 @@ class Beside:
         for session in self.sessions:
             self._follow(session)
 
-    def _follow(self, session: Session, changes: Changes | None = None) -> None:
+    def _follow(self, session: Session, changes: dict[str, Any] | None = None) -> None:
         """Take its events. A branch first has its `changes` set and then plays one update."""
         waiting = changes
 
@@ -48,13 +46,13 @@ class Beside:
             nonlocal waiting
             told, waiting = waiting, None
             if told is not None:
-                for name, value in told:
-                    await session.source.send(Set(name, value))
+                if told:
+                    await session.source.send(Set(told))
                 await session.source.send(Advance("update"))
 
         self._app.run_worker(follow(session, heard), group="beside", exit_on_error=False)
 
-    async def branch_off(self, number: int, changes: Changes) -> None:
+    async def branch_off(self, number: int, changes: dict[str, Any]) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
 
         It takes the place of what was there; the engine of an earlier branch ends, and its run file stays.

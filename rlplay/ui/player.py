@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
-from rlplay.algorithms.apply import in_order, resolve
 from rlplay.link.messages import Advance, AnyCommand, Set, Status
 from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
@@ -226,8 +225,7 @@ class Player:
             case Go():
                 return await self._go(step)
             case Change():
-                for name, value in self._in_order(step.settings):
-                    await self._set(name, value)
+                await self._set(step.settings)
             case Prefer():
                 for choice in step.choices:
                     await self._prefer(choice)
@@ -294,16 +292,11 @@ class Player:
         else:
             await self._done(RewindCommand(target), there)
 
-    async def _set(self, name: str, value: Any) -> None:
-        if self._status is None or self._status.settings.get(name) != value:
-            await self._done(Set(name, value), lambda status: status.settings.get(name) == value, REFUSED_AFTER)
-
-    def _in_order(self, settings: dict[str, Any]) -> list[tuple[str, Any]]:
-        """The changes one by one, so that each is allowed; as they are where it can't be done: the engine says why."""
-        try:
-            return in_order(resolve({} if self._status is None else self._status.settings), settings)
-        except ValueError:
-            return list(settings.items())
+    async def _set(self, settings: dict[str, Any]) -> None:
+        held = {} if self._status is None else self._status.settings
+        changes = {name: value for name, value in settings.items() if name not in held or held[name] != value}
+        if changes:
+            await self._done(Set(changes), lambda status: changes.items() <= status.settings.items(), REFUSED_AFTER)
 
     async def _prefer(self, choice: Choice) -> None:
         if self._status is not None and (waiting := self._status.asks):

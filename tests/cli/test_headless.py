@@ -68,8 +68,8 @@ class FakeEngine:
             Evaluated(update=self.update, metrics=metrics, prompts=[], completions=[], rewards=rewards, seconds=0.25)
         )
 
-    def set(self, name: str, value: Any) -> None:
-        self.calls.append((name, value))
+    def set(self, changes: dict[str, Any]) -> None:
+        self.calls.append(changes)
 
     def rewind(self, update: int) -> None:
         self.calls.append(("rewind", update))
@@ -185,7 +185,7 @@ def test_every_engine_verb_reaches_the_engine_and_looks_are_passed_over() -> Non
     script = [{"token": 2}, {"lens": "credit"}, {"update": 2}, {"set": {"beta": 0.1}}, {"undo": None}, {"rewind": 0}]
     played = Played(script)
     assert played.engines[0].calls == [
-        ("token", 1), ("token", 1), ("update", 2), ("beta", 0.1), ("rewind", 1), ("rewind", 0),
+        ("token", 1), ("token", 1), ("update", 2), {"beta": 0.1}, ("rewind", 1), ("rewind", 0),
     ]  # fmt: skip
 
 
@@ -194,11 +194,6 @@ def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one()
     played = Played([{"update": 2}, {"phase": 1}, *undos])
     assert played.engines[0].calls[2:] == [("rewind", 2), ("rewind", 1), ("rewind", 0)]
     assert "start of the run" in played.err.getvalue()
-
-
-def test_settings_that_need_each_other_arrive_in_an_order_that_works() -> None:
-    played = Played([{"set": {"returns": "gae", "baseline": "value"}}])
-    assert played.engines[0].calls == [("returns", "to_go"), ("baseline", "value"), ("returns", "gae")]
 
 
 def test_a_question_is_answered_by_the_claims_that_follow_it() -> None:
@@ -268,7 +263,7 @@ def test_ctrl_c_while_it_loads_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
-    def refuse(_engine: FakeEngine, _name: str, _value: Any) -> None:
+    def refuse(_engine: FakeEngine, _changes: dict[str, Any]) -> None:
         raise ValueError("not now")
 
     def close(engine: FakeEngine) -> None:

@@ -38,7 +38,7 @@ def _policy(driver: Driver) -> list[bytes]:
 def test_a_branch_without_a_change_repeats_the_run_bit_for_bit(start: Start, tmp_path: Path) -> None:
     driver, _ = start(eval_every=2)
     driver.advance("update", 2, never)
-    driver.set("beta", 0.02)  # at the end of the update that is branched from
+    driver.set({"beta": 0.02})  # at the end of the update that is branched from
     driver.advance("update", 2, never)
     branch(tmp_path / "run.rlplay", 2, tmp_path / "other.rlplay")
     other, _ = start("other.rlplay", resume=True, eval_every=2)
@@ -55,7 +55,7 @@ def test_a_branch_with_a_change_differs_from_its_first_update_on(start: Start, t
     driver.advance("update", 3, never)
     branch(tmp_path / "run.rlplay", 1, tmp_path / "other.rlplay")
     other, _ = start("other.rlplay", resume=True)
-    other.set("beta", 0.5)
+    other.set({"beta": 0.5})
     other.advance("update", 2, never)
     paths = tmp_path / "run.rlplay", tmp_path / "other.rlplay"
     first, second = (_numbers(path, 2) for path in paths)
@@ -70,7 +70,7 @@ def test_a_branch_with_a_change_differs_from_its_first_update_on(start: Start, t
 def test_without_its_snapshot_a_branch_repeats_what_led_there(start: Start, tmp_path: Path, at: int) -> None:
     driver, _ = start()
     driver.advance("update", 1, never)
-    driver.set("learning_rate", 3e-3)
+    driver.set({"learning_rate": 3e-3})
     driver.advance("update", 2, never)
     shutil.rmtree(snapshots_folder(tmp_path / "run.rlplay"))
     branch(tmp_path / "run.rlplay", at, tmp_path / "other.rlplay")

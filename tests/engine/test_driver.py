@@ -95,7 +95,7 @@ def test_rewinding_repeats_the_same_updates_bit_for_bit(start: Start, algorithm:
 def test_a_change_takes_hold_in_the_update_that_it_is_said_to(start: Start, phases: int, since: int) -> None:
     driver, records = start()
     driver.advance("phase", phases, never)
-    driver.set("num_iterations", 3)
+    driver.set({"num_iterations": 3})
     driver.advance("update", 2, never)
     change = next(r for r in records if isinstance(r, Changed))
     steps = [sum(isinstance(r, Stepped) and r.update == update for r in records) for update in (1, 2)]
@@ -123,9 +123,9 @@ def test_a_rewind_without_its_snapshot_replays_knob_changes_where_they_were_made
     driver, records = start()
     driver.advance("update", 1, never)
     driver.advance("phase", 1, never)
-    driver.set("scale_rewards", "none")  # after sampling, before credit
+    driver.set({"scale_rewards": "none"})  # after sampling, before credit
     driver.advance("update", 1, never)
-    driver.set("learning_rate", 5e-3)
+    driver.set({"learning_rate": 5e-3})
     driver.advance("update", 1, never)
     changes = [r for r in records if isinstance(r, Changed)]
     assert [(c.update, c.phase, c.name) for c in changes] == [
@@ -142,22 +142,34 @@ def test_a_rewind_without_its_snapshot_replays_knob_changes_where_they_were_made
     assert driver.status().settings.scale_rewards == "group"
 
 
+def test_settings_that_need_each_other_are_changed_together_or_not_at_all(start: Start) -> None:
+    driver, records = start()
+    with pytest.raises(ValueError, match="returns=gae needs baseline=value"):
+        driver.set({"beta": 0.1, "returns": "gae"})
+    assert not [r for r in records if isinstance(r, Changed)]
+    driver.set({"returns": "gae", "baseline": "value"})
+    made = [(r.name, r.value) for r in records if isinstance(r, Changed)]
+    assert made == [("returns", "to_go"), ("baseline", "value"), ("returns", "gae")]
+    settings = driver.status().settings
+    assert (settings.beta, settings.returns, settings.baseline) == (0.0, "gae", "value")
+
+
 def test_a_change_inside_a_phase_waits_for_the_next(start: Start) -> None:
     driver, records = start(num_iterations=2)
     driver.advance("step", 1, never)
-    driver.set("num_iterations", 1)
+    driver.set({"num_iterations": 1})
     driver.advance("update", 1, never)
     assert sum(isinstance(r, Stepped) for r in records) == 2
     with pytest.raises(ValueError, match="got -1"):
-        driver.set("epsilon", -1)
+        driver.set({"epsilon": -1})
     with pytest.raises(ValueError, match="evenn"):
-        driver.set("reward_weights", {"evenn": 1})
+        driver.set({"reward_weights": {"evenn": 1}})
 
 
 def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(start: Start) -> None:
     driver, _ = start()
     driver.advance("update", 1, never)
-    driver.set("beta", 0.1)
+    driver.set({"beta": 0.1})
     driver.advance("update", 1, never)
     driver.close()
     resumed, later = start(resume=True)
@@ -166,7 +178,7 @@ def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(start: Start) -> None:
     resumed.advance("update", 1, never)
     other, undisturbed = start("other.rlplay")
     other.advance("update", 1, never)
-    other.set("beta", 0.1)
+    other.set({"beta": 0.1})
     other.advance("update", 2, never)
     assert _numbers(later, 3) == _numbers(undisturbed, 3)
 
@@ -228,7 +240,7 @@ def test_a_resumed_run_forgets_the_changes_that_were_made_after_its_snapshot(sta
     driver, _ = start()
     driver.advance("update", 1, never)
     driver.advance("phase", 1, never)
-    driver.set("scale_rewards", "none")
+    driver.set({"scale_rewards": "none"})
     driver.close()
     resumed, _ = start(resume=True)
     assert resumed.status().settings.scale_rewards == "group"

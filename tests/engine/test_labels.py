@@ -121,7 +121,7 @@ def test_an_update_in_which_every_pair_is_left_out_is_asked_again(start: Start) 
         driver.advance("update", 1, never)
     driver.advance("update", 1, never)
     assert driver.asks() == [0, 1, 2]
-    driver.set("labeller", "gold")  # or let the gold score decide after all
+    driver.set({"labeller": "gold"})  # or let the gold score decide after all
     driver.advance("update", 1, never)
     assert driver.status().update == 1
     driver.close()
@@ -228,7 +228,7 @@ def test_what_waits_can_be_called_off(start: Start, other: Any) -> None:
 
 def test_a_labeller_who_gives_up_lets_the_gold_score_go_on(start: Start) -> None:
     driver, _ = start(**GIVEN)
-    wire = Wire(Advance("update"), Prefer(0, "a"), Set("labeller", "gold"), Stop())
+    wire = Wire(Advance("update"), Prefer(0, "a"), Set({"labeller": "gold"}), Stop())
     Session(wire, driver).serve()  # type: ignore[arg-type]
     assert driver.status().update == 1
 

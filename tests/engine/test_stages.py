@@ -159,11 +159,11 @@ def test_a_stage_whose_start_could_not_be_kept_is_reached_from_before(
 def test_settings_belong_to_their_stage_and_a_knob_to_the_stage_it_was_turned_in(begin: Begin, tmp_path: Path) -> None:
     driver, records = begin()
     driver.advance("update", 1, never)
-    driver.set("learning_rate", 1e-4)
+    driver.set({"learning_rate": 1e-4})
     driver.advance("update", 2, never)
     assert driver.status().settings.learning_rate == 5e-3
     driver.advance("update", 1, never)
-    driver.set("beta", 0.4)  # between two stages: it holds for the one that has begun
+    driver.set({"beta": 0.4})  # between two stages: it holds for the one that has begun
     driver.advance("update", 1, never)
     assert driver.status().settings.beta == 0.4
     driver.rewind(4)

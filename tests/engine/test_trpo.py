@@ -109,7 +109,7 @@ def test_the_critics_error_moves_the_value_head_and_never_the_policy(start: Star
     for vf_coef in (0.0, 5.0):
         driver, _ = start(f"{vf_coef}.rlplay", algorithm="trpo", learning_rate=1e-2)
         driver.advance("update", 1, never)  # before, the head is 0 and would pull on nothing
-        driver.set("vf_coef", vf_coef)
+        driver.set({"vf_coef": vf_coef})
         driver.advance("update", 1, never)
         driver.close()
         state = driver._state

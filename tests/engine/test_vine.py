@@ -199,7 +199,7 @@ def test_a_change_while_values_are_sampled_waits_for_the_next_phase(start: Calla
     driver, records = start(algorithm="vineppo", vine_samples=2)
     driver.advance("phase", 2, lambda: False)
     driver.advance("phase", 1, lambda: True)
-    driver.set("returns", "broadcast")
+    driver.set({"returns": "broadcast"})
     driver.advance("phase", 1, lambda: False)
     assert _last(records).values is not None
     driver.advance("update", 1, lambda: False)

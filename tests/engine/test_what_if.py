@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from msgspec.structs import asdict
 
-from rlplay.algorithms.apply import in_order
 from rlplay.engine.driver import Driver
 from rlplay.link.messages import EVENTS, Imagined
 from rlplay.trace.records import AnyRecord, Credited, Stepped
@@ -74,11 +73,6 @@ def test_unchanged_settings_give_what_the_last_steps_recorded(start: Start, give
     driver.close()
 
 
-def put(driver: Driver, changes: dict[str, Any]) -> None:
-    for name, value in in_order(driver.status().settings, changes):
-        driver.set(name, value)
-
-
 CHANGES: list[dict[str, Any]] = [
     {"algorithm": "dr-grpo"},
     {"algorithm": "cispo", "num_minibatches": 1},
@@ -94,11 +88,11 @@ def test_it_is_what_the_same_answers_give_under_those_settings_from_the_start(st
     driver, records = start(**SLOW)
     begun = asdict(driver.status().settings)
     for changes in CHANGES:
-        put(driver, begun)
+        driver.set(begun)
         driver.advance("phase", 3, lambda: False)
         imagined = driver.what_if(changes)
         driver.rewind(0)
-        put(driver, changes)
+        driver.set(changes)
         driver.advance("update", 1, lambda: False)
         update = update_of(records)
         driver.rewind(0)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rlplay.algorithms.apply import apply
+from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.main import main
 from rlplay.engine.run_status import RunStatus
@@ -62,9 +62,11 @@ class FakeDriver:
                 if interrupted():
                     return
 
-    def set(self, name: str, value: Any) -> None:
-        previous, self.settings = getattr(self.settings, name, None), apply(self.settings, name, value)
-        self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=previous))
+    def set(self, changes: dict[str, Any]) -> None:
+        before, self.settings = self.settings, apply_all(self.settings, changes)
+        for name, value in changes.items():
+            was = getattr(before, name)
+            self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=was))
 
     def look(self, lens: str, completion: int, token: int) -> None:
         self.sink(Looked(update=self.done + 1, phase="sample", lens=lens, completion=completion, token=token))

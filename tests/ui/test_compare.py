@@ -485,7 +485,7 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
         with RunReader(job.run) as reader:
             assert reader.updates() == [1, 2, 3]
         assert (job.resume, job.device, job.threads) == (True, "cpu", 1)
-        assert second.commands == [Set("beta", 0.2), Advance("update")]
+        assert second.commands == [Set({"beta": 0.2}), Advance("update")]
         assert source.commands == [], "the run on the screen stays as it is"
         assert isinstance(app.screen, CompareScreen)
         second.status(4)
