@@ -1,7 +1,7 @@
 """Phase 4, the update: passes over the batch in minibatches, one optimizer step and one record each.
 
-The one loop of every loss: rewards (`policy_gradient.py`), pairs and demonstrations (`preference.py`) and reward
-models (`learn_reward_model.py`) differ in how they fill the gradients of a minibatch.
+The one loop of every loss: rewards (`policy_gradient.py`), pairs and demonstrations (`learn_from_answers.py`) and
+reward models (`learn_reward_model.py`) differ in how they fill the gradients of a minibatch.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine import preference
+from rlplay.engine import learn_from_answers
 from rlplay.engine.pairs import label_metrics, simulated_labels
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Credited, Finished, Notice, Sampled, Scored, Stepped
@@ -123,7 +123,8 @@ def test_ktos_baseline_reads_an_answer_after_another_prompt_also_where_one_pair_
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(preference, "kto_baseline", lambda gaps: seen.append(gaps.tolist()) or gaps.mean().clamp(min=0))
+    baseline = lambda gaps: seen.append(gaps.tolist()) or gaps.mean().clamp(min=0)  # noqa: E731
+    monkeypatch.setattr(learn_from_answers, "kto_baseline", baseline)
     driver, records = start(algorithm="kto", labeller="user", num_prompts=2, learning_rate=1e-2)
     for update in (1, 2):
         driver.advance("phase", 1, never)
