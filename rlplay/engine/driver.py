@@ -34,10 +34,11 @@ from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
-from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Recall, Until
 from rlplay.scenario.schema import Job
+from rlplay.scenario.script import Until
 from rlplay.tasks.own import check_reward_weights, check_sources
 from rlplay.trace.pairs import alike
+from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
     Changed,
@@ -183,7 +184,7 @@ class Driver:
         return what_if(self._state, self._latest, changes, self._plan.seed)
 
     def probe(self, question: AnyProbe, interrupted: Callable[[], bool]) -> Iterator[AnyProbed]:
-        """The answers to a question about a prefix, by the latest settings; see `probe.py` and `recall.py`.
+        """The answers to a question about a prefix, by the latest settings; see `probe.py`, `probability_history.py`.
 
         Nothing changes. Raises ValueError, one line, if it cannot be answered.
         """
@@ -191,6 +192,16 @@ class Driver:
         if isinstance(question, Recall):
             return recall(question, state, self._store, interrupted)
         return probe(question, state, self._plan.seed, interrupted)
+
+    def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
+        """The answers to any question. Raises ValueError as `what_if`, `judge` and `probe` do."""
+        match question:
+            case WhatIf(changes):
+                yield self.what_if(changes)
+            case Judge(pair):
+                yield self.judge(pair)
+            case _:
+                yield from self.probe(question, interrupted)
 
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.

@@ -24,7 +24,7 @@ from rlplay.engine.optimize import minibatches, stepped
 from rlplay.engine.policy_gradient import kl_gradient, seen_of, share_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
-from rlplay.link.messages import Imagined
+from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Stepped
 
 _FIXED = ("sampling", "update")

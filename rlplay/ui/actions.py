@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, get_args
 
-from rlplay.link.messages import Advance, AnyCommand, Look, Pause, Prefer, Rewind, Set, Until
+from rlplay.link.messages import Advance, AnyCommand, Look, Pause, Prefer, Rewind, Set
+from rlplay.scenario.script import Until
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError

@@ -19,10 +19,11 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from rlplay import preferences
-from rlplay.link.messages import Imagined, Status
+from rlplay.link.messages import Status
 from rlplay.scenario.recipe import bundled_name, scenario_of
 from rlplay.scenario.script import parse
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.trace.questions import Imagined
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS

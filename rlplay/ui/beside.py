@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlplay import paths
-from rlplay.link.messages import Advance, Imagined, Set, Status
+from rlplay.link.messages import Advance, Set, Status
 from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.schema import Job
 from rlplay.trace.branch import Stopped, branch
+from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible

@@ -11,22 +11,9 @@ from typing import Any, Protocol
 import msgspec
 
 from rlplay.algorithms.own import admit_again
-from rlplay.link.messages import (
-    AnyCommand,
-    AnyEvent,
-    Continued,
-    Estimated,
-    Failed,
-    Judged,
-    Loading,
-    LogLine,
-    Look,
-    Peeked,
-    Recalled,
-    Recorded,
-    Status,
-)
+from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Look, Recorded, Status
 from rlplay.trace.history import History
+from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
 from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlplay.link.messages import (
-    Advance,
-    AnyCommand,
-    AnyEvent,
-    Failed,
-    Pause,
-    Recorded,
-    Rewind,
-    Status,
-)
+from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Recorded, Rewind, Status
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Finished, Rewound, Staged

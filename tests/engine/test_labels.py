@@ -15,22 +15,11 @@ from rlplay.engine.headless import Player
 from rlplay.engine.main import Session
 from rlplay.engine.report import Lines
 from rlplay.engine.state import Halt
-from rlplay.link.messages import (
-    COMMANDS,
-    EVENTS,
-    Advance,
-    Judge,
-    Judged,
-    Pause,
-    Prefer,
-    Rewind,
-    Set,
-    Status,
-    Stop,
-)
+from rlplay.link.messages import COMMANDS, EVENTS, Advance, Pause, Prefer, Rewind, Set, Status, Stop
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.script import parse
 from rlplay.trace.codec import RECORDS
+from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import AnyRecord, Credited, Labelled, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp

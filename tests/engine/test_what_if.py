@@ -10,7 +10,8 @@ import pytest
 from msgspec.structs import asdict
 
 from rlplay.engine.driver import Driver
-from rlplay.link.messages import EVENTS, Imagined
+from rlplay.link.messages import EVENTS
+from rlplay.trace.questions import Imagined
 from rlplay.trace.records import AnyRecord, Credited, Stepped
 from rlplay.trace.update import Update
 

@@ -15,8 +15,19 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine.main import main
 from rlplay.engine.run_status import RunStatus
 from rlplay.link import framing
-from rlplay.link.messages import AnyProbe, AnyProbed, Estimate, Estimated, Imagined, Peeked
 from rlplay.scenario.schema import Job
+from rlplay.trace.questions import (
+    AnyAnswer,
+    AnyProbe,
+    AnyProbed,
+    AnyQuestion,
+    Estimate,
+    Estimated,
+    Imagined,
+    Judge,
+    Peeked,
+    WhatIf,
+)
 from rlplay.trace.records import AnyRecord, Changed, Finished, Looked, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
@@ -70,6 +81,12 @@ class FakeDriver:
 
     def look(self, lens: str, completion: int, token: int) -> None:
         self.sink(Looked(update=self.done + 1, phase="sample", lens=lens, completion=completion, token=token))
+
+    def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
+        if isinstance(question, WhatIf):
+            yield self.what_if(question.changes)
+        elif not isinstance(question, Judge):
+            yield from self.probe(question, interrupted)
 
     def what_if(self, changes: dict[str, Any]) -> Imagined:
         if self.done == 0:

@@ -19,22 +19,18 @@ from rlplay.link.messages import (
     Advance,
     AnyEvent,
     EndProbe,
-    Estimate,
-    Estimated,
     Failed,
     Loading,
     LogLine,
     Look,
     Pause,
-    Peek,
-    Peeked,
-    Prefix,
     Recorded,
     Rewind,
     Set,
     Status,
 )
 from rlplay.scenario.schema import Job, Scenario
+from rlplay.trace.questions import Estimate, Estimated, Peek, Peeked, Prefix
 from rlplay.trace.records import Changed, Finished, Looked, Notice, Rewound, Sampled
 
 ROOT = Path(__file__).parents[2]

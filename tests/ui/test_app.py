@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.link.messages import Advance, Loading, Pause, Recorded, Rewind, Set, WhatIf
+from rlplay.link.messages import Advance, Loading, Pause, Recorded, Rewind, Set
+from rlplay.trace.questions import WhatIf
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp

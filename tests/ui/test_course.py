@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rlplay.link.messages import EndProbe, Prefix, Recall, Recalled
+from rlplay.link.messages import EndProbe
+from rlplay.trace.questions import Prefix, Recall, Recalled
 from rlplay.ui.course import course
 from rlplay.ui.probing import Probing
 from rlplay.ui.theme import Palette, palette

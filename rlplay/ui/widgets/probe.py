@@ -12,7 +12,7 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from rlplay.link.messages import Estimate, Estimated, Peeked, Tail, Writer
+from rlplay.trace.questions import Estimate, Estimated, Peeked, Tail, Writer
 from rlplay.trace.text import visible
 from rlplay.ui.course import course, share_text
 from rlplay.ui.numbers import plain
