@@ -285,6 +285,19 @@ async def test_knobs_send_what_was_turned():
         assert source.commands == [Set({"beta": 0.1, "epsilon": 0.3})]
 
 
+async def test_settings_that_need_each_other_are_applied_by_one_press():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await pilot.press("k")
+        await settled(pilot)
+        for name, value in {"returns": "gae", "baseline": "value"}.items():
+            app.screen.draft.put(name, value)
+        await pilot.press("a")
+        await settled(pilot)
+        assert source.commands == [Set({"returns": "gae", "baseline": "value"})]
+
+
 @pytest.mark.parametrize("key", ["k", "f12", "question_mark"])
 async def test_panels_over_the_screen_open_and_close(key):
     app, source = playground()
