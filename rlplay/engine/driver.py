@@ -18,6 +18,7 @@ import numpy as np
 from safetensors import SafetensorError
 
 from rlplay.algorithms.apply import apply, apply_all, in_order
+from rlplay.algorithms.own import admit_again
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.judge import judge
@@ -90,6 +91,8 @@ class Driver:
                 started, self._timeline = reader.started, reader.timeline()
                 self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
                 reached, branched = max(reader.updates(), default=0), reader.branched
+            for change in self._timeline.changes:
+                admit_again({change.name: change.value} if isinstance(change, Changed) else change.settings)
             self._writer = RunWriter.reopen(path)
         else:
             reached = branched = 0

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlplay import __version__
-from rlplay.export.draft import ExportError, drafted
 from rlplay.algorithms.elsewhere import EXPERIMENTAL, trainer_of
+from rlplay.export.draft import ExportError, drafted
 from rlplay.export.trl.fields import literal, note, plain
 from rlplay.export.trl.limits import hindrance, unplayable
 from rlplay.export.trl.section import Origin, section_lines
