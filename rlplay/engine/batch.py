@@ -129,10 +129,10 @@ class Batch:
     @property
     def mask(self) -> Tensor:
         """bool [N, L], True on sampled tokens."""
-        return self.inside & ~self.environment
+        return self.completion_mask & ~self.environment
 
     @property
-    def inside(self) -> Tensor:
+    def completion_mask(self) -> Tensor:
         """bool [N, L], True on the tokens of a completion, those of an environment included."""
         return torch.arange(self.ids.shape[1], device=self.ids.device) < self.lengths[:, None]
 
@@ -154,17 +154,17 @@ class Batch:
 
     def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:
         """Values [N or R, L, ...] of the completions `rows` (all by default) without padding, in order, as numpy."""
-        mask = self.inside if rows is None else self.inside[rows]
+        mask = self.completion_mask if rows is None else self.completion_mask[rows]
         chosen = values.detach()[mask].cpu().numpy()
         return chosen.astype(np.float32) if chosen.dtype.kind == "f" else chosen
 
 
 def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -> Sampled:
     """The `Sampled` record of a batch, complete or still being sampled."""
-    prompts, inside = batch.prompts, batch.inside
+    prompts, mask = batch.prompts, batch.completion_mask
     prompt_rows = [row[keep.bool()].tolist() for row, keep in zip(prompts.ids, prompts.mask, strict=True)]
     completion_rows = [row[:n].tolist() for row, n in zip(batch.ids, batch.lengths.tolist(), strict=True)]
-    top_ids = batch.top_ids[inside].cpu().numpy().astype(np.int32)
+    top_ids = batch.top_ids[mask].cpu().numpy().astype(np.int32)
     kept = np.unique(top_ids).tolist() + [i for row in completion_rows for i in row]
     return Sampled(
         update=batch.update,

@@ -108,7 +108,7 @@ def token_rewards(batch: Batch, settings: Settings, beta: float) -> Tensor:
         penalty = streams.overlong(Tensors, batch.lengths.cpu(), limit, min(settings.overlong_buffer, limit))
         stream = stream + on_last(penalty.double(), last, width)
     if settings.kl_placement == "reward" and beta:
-        stream = stream - beta * _exact(drift(batch, settings))
+        stream = stream - beta * _exact(reference_kl(batch, settings))
     return stream.where(mask, 0.0)
 
 
@@ -123,7 +123,7 @@ def _exact(values: Tensor) -> Tensor:
     return values.detach().cpu().double()
 
 
-def drift(batch: Batch, settings: Settings) -> Tensor:
+def reference_kl(batch: Batch, settings: Settings) -> Tensor:
     """The KL of the policy that sampled to the reference at every token [N, L], by the settings' estimator."""
     if settings.kl_estimator == "full":
         assert batch.exact_kl is not None

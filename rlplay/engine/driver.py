@@ -17,29 +17,32 @@ import msgspec
 import numpy as np
 from safetensors import SafetensorError
 
-from rlplay.algorithms.apply import apply
-from rlplay.algorithms.settings import Settings, check
+from rlplay.algorithms.apply import apply, apply_all, in_order
+from rlplay.algorithms.own import admit_again
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.judge import judge
-from rlplay.engine.knobs import Knobs, Point, as_dict, next_point
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
 from rlplay.engine.reward_model import rewards_of
+from rlplay.engine.run_status import RunStatus
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
-from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Recall, Until
 from rlplay.scenario.schema import Job
+from rlplay.scenario.script import Until
 from rlplay.tasks.own import check_reward_weights, check_sources
 from rlplay.trace.pairs import alike
+from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
+    Changed,
     Choice,
     Credited,
     Evaluated,
@@ -54,6 +57,7 @@ from rlplay.trace.records import (
     Stepped,
 )
 from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.settings import Point, Timeline, next_point
 from rlplay.user_code import OwnError
 
 _LOOK_EVERY = 0.1
@@ -84,21 +88,22 @@ class Driver:
         path = Path(self._job.run)
         if self._job.resume:
             with closing(RunReader(path)) as reader:
-                started, changes = reader.started, reader.changes()
+                started, self._timeline = reader.started, reader.timeline()
                 self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
                 reached, branched = max(reader.updates(), default=0), reader.branched
+            for change in self._timeline.changes:
+                admit_again({change.name: change.value} if isinstance(change, Changed) else change.settings)
             self._writer = RunWriter.reopen(path)
-            self._knobs = Knobs(msgspec.convert(started.settings, Settings), changes)
         else:
             reached = branched = 0
             self._writer = RunWriter.create(path, started)
-            self._knobs = Knobs(self._state.settings, [])
+            self._timeline = Timeline(started.settings)
         self._store = SnapshotStore(self._writer, path, self._plan.stages)
         self._sink(started)
         if self._job.resume:
             # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
             self._go_to(max(self._store.nearest(reached), min(branched, reached)))
-            self._knobs.forget_after(self._state.update)
+            self._timeline.go_back(self._state.update)
             self._emit(Rewound(update=self._state.update, abandoned=reached))
         self._remark()
         self._cross()
@@ -131,20 +136,28 @@ class Driver:
                 break
         return 0
 
-    def set(self, name: str, value: Any) -> None:
-        """Change a setting from the next phase on; what an update learns from, from the next update on.
+    def set(self, changes: Mapping[str, Any]) -> None:
+        """Change settings from the next phase on; what an update learns from, from the next update on.
 
-        Raises ValueError, one line, if it is not allowed.
+        Each is recorded on its own, in an order in which every step on the way is allowed. Raises ValueError, one line,
+        before the first if they are not allowed or do not fit together.
         """
-        if name == "reward_weights":
-            check_reward_weights(check(name, value), rewards_of(self._state))
-        check_sources(self._state.task, apply(self._knobs.latest(), name, value), list(rewards_of(self._state)))
-        point = next_point(self._point) if self._begun else self._point
-        if self._knobs.changes_loss(name, value) and point[1] != "sample":
-            point = (point[0] + 1, "sample")
-        self._emit(self._knobs.change(name, value, point))
+        before, rewards = self._latest, list(rewards_of(self._state))
+        steps, wanted = in_order(before, changes), apply_all(before, changes)
+        if "reward_weights" in changes:
+            check_reward_weights(wanted.reward_weights, rewards)
+        check_sources(self._state.task, wanted, rewards)
+        for name, value in steps:
+            after = apply(before, name, value)
+            point = next_point(self._point) if self._begun else self._point
+            if after.loss_type != before.loss_type and point[1] != "sample":
+                point = (point[0] + 1, "sample")
+            change = _changed(before, after, name, point)
+            self._timeline.changes.append(change)
+            self._emit(change)
+            before = after
         if not self._begun:
-            self._state.settings = self._knobs.at(self._point)
+            self._state.settings = self._settings_at(self._point)
 
     def asks(self) -> list[int]:
         """The pairs of the update under way that wait for `prefer`; empty where the user does not label."""
@@ -171,17 +184,27 @@ class Driver:
 
         Raises ValueError, one line, if they do not fit together or need what was not sampled or computed.
         """
-        return what_if(self._state, self._knobs.latest(), changes, self._plan.seed)
+        return what_if(self._state, self._latest, changes, self._plan.seed)
 
     def probe(self, question: AnyProbe, interrupted: Callable[[], bool]) -> Iterator[AnyProbed]:
-        """The answers to a question about a prefix, by the latest settings; see `probe.py` and `recall.py`.
+        """The answers to a question about a prefix, by the latest settings; see `probe.py`, `probability_history.py`.
 
         Nothing changes. Raises ValueError, one line, if it cannot be answered.
         """
-        state = replace(self._state, settings=self._knobs.latest())
+        state = replace(self._state, settings=self._latest)
         if isinstance(question, Recall):
             return recall(question, state, self._store, interrupted)
         return probe(question, state, self._plan.seed, interrupted)
+
+    def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
+        """The answers to any question. Raises ValueError as `what_if`, `judge` and `probe` do."""
+        match question:
+            case WhatIf(changes):
+                yield self.what_if(changes)
+            case Judge(pair):
+                yield self.judge(pair)
+            case _:
+                yield from self.probe(question, interrupted)
 
     def rewind(self, update: int) -> None:
         """Go back to the end of `update` (0: the start), settings included; an update under way is given up.
@@ -192,7 +215,7 @@ class Driver:
         if not 0 <= update <= reached:
             raise ValueError(f"cannot rewind to update {update}: this run has reached update {reached}")
         self._go_to(update)
-        self._knobs.forget_after(update)
+        self._timeline.go_back(update)
         self._state.choices = {place: choice for place, choice in self._state.choices.items() if place[0] <= update}
         self._store.forget_after(update)
         self._emit(Rewound(update=update, abandoned=reached))
@@ -206,10 +229,9 @@ class Driver:
         update, phase = self._point
         self._emit(Looked(update=update, phase=phase, lens=lens, completion=completion, token=token))
 
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
-        """Updates finished, phase under way or next, settings, rewindable updates, whether max_updates is reached."""
-        done, (_, phase) = self._done, self._point
-        return done, phase, as_dict(self._knobs.latest()), list(range(done + 1)), done >= self._plan.max_updates
+    def status(self) -> RunStatus:
+        """Where the run is."""
+        return RunStatus(self._done, self._point[1], self._latest, self._done >= self._plan.max_updates)
 
     def close(self) -> None:
         """Keep the state if it is not kept yet, and close the run file. Raises RunFileError if that is full."""
@@ -224,6 +246,15 @@ class Driver:
     def _labelling(self) -> bool:
         settings = self._state.settings
         return self._point[1] == "score" and settings.labeller == "user" and settings.loss_type != "policy_gradient"
+
+    @property
+    def _latest(self) -> Settings:
+        """The settings with every change, those that wait for the next phase included."""
+        return msgspec.convert(self._timeline.latest(), Settings)
+
+    def _settings_at(self, point: Point) -> Settings:
+        """The settings that a phase beginning at `point` reads."""
+        return msgspec.convert(self._timeline.at(*point), Settings)
 
     @property
     def _done(self) -> int:
@@ -279,10 +310,11 @@ class Driver:
         index = stage_at(stages, self._done)
         if index != self._state.stage:
             self._state.hand_on(index)
-        if len(stages) > 1 and not self._knobs.knows(index):
-            name, settings = stages[index].name, as_dict(stages[index].settings)
+        begun = any(isinstance(turn, Staged) and turn.index == index for turn in self._timeline.changes)
+        if len(stages) > 1 and not begun:
+            name, settings = stages[index].name, msgspec.structs.asdict(stages[index].settings)
             staged = Staged(update=self._done + 1, index=index, stages=len(stages), name=name, settings=settings)
-            self._knobs.begin(staged)
+            self._timeline.changes.append(staged)
             self._emit(staged)
             self._enter(self._point)
         if self._done == stages[index].begins:
@@ -299,7 +331,7 @@ class Driver:
 
     def _enter(self, point: Point) -> None:
         self._point, self._begun = point, False
-        self._state.settings = self._knobs.at(point)
+        self._state.settings = self._settings_at(point)
 
     def _emit(self, record: AnyRecord) -> None:
         began = time.perf_counter()
@@ -322,7 +354,7 @@ class Driver:
 
     def _go_to(self, update: int) -> None:
         """Restore the nearest snapshot at or before `update` and repeat, silently, what came after it."""
-        self._state.settings = self._knobs.at((self._store.nearest(update) + 1, "sample"))
+        self._state.settings = self._settings_at((self._store.nearest(update) + 1, "sample"))
         self._state.batch = None
         self._store.restore(self._state, update)
         self._enter((self._state.update + 1, "sample"))
@@ -336,6 +368,14 @@ class Driver:
             if isinstance(moment, Finished):
                 self._cross()
         self._timings = {}
+
+
+def _changed(before: Settings, after: Settings, name: str, point: Point) -> Changed:
+    """The record of a change that holds from `point` on, with what else the setting `name` brought along."""
+    old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
+    also = {key: value for key, value in new.items() if value != old[key] and key != name}
+    update, phase = point
+    return Changed(update=update, phase=phase, name=name, value=new[name], previous=old[name], also=also)
 
 
 def _beyond(point: Point, moment: Moment) -> Point:

@@ -8,18 +8,16 @@ from __future__ import annotations
 import shlex
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import msgspec
-
-from rlplay.algorithms.apply import in_order
-from rlplay.algorithms.settings import Settings
 from rlplay.engine.report import Report
+from rlplay.engine.run_status import RunStatus
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
+from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
-from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
+from rlplay.scenario.script import Ask, Change, Go, Prefer, Rewind, Say, Step
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
@@ -33,11 +31,11 @@ class Engine(Protocol):
 
     def load(self, progress: Callable[[str, float], None]) -> None: ...
     def advance(self, until: Any, count: int, interrupted: Callable[[], bool]) -> int: ...
-    def set(self, name: str, value: Any) -> None: ...
+    def set(self, changes: Mapping[str, Any]) -> None: ...
     def rewind(self, update: int) -> None: ...
     def asks(self) -> list[int]: ...
     def prefer(self, pair: int, choice: Choice) -> None: ...
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]: ...
+    def status(self) -> RunStatus: ...
     def close(self) -> None: ...
 
 
@@ -80,20 +78,17 @@ class Player:
 
     def play(self, steps: Sequence[Step], engine: Engine) -> None:
         """Play `steps` to the end, or until the limit or an interrupt; the rest is marked as not reached."""
-        asked: Ask | None = None
-        over = False
-        for step in steps:
+        script, over = Interpreter(steps), False
+        while (turn := script.turn) is not None:
             over = over or self.stopped.is_set()
-            if isinstance(step, Expect):
-                self.expect(step, reached=not over)
+            if isinstance(turn, Reveal):
+                for claim in turn.claims:
+                    self.expect(claim, reached=not over)
+                if turn.asked is not None and not over:
+                    self.report.reveal(turn.asked)
             elif not over:
-                if asked is not None and isinstance(step, (Say, Ask)):
-                    self.report.reveal(asked)
-                    asked = None
-                asked = step if isinstance(step, Ask) else asked
-                over = not self.act(step, engine)
-        if asked is not None and not over:
-            self.report.reveal(asked)
+                over = not self.act(turn, engine)
+            script.done()
         self.report.flush()
 
     def act(self, step: Step, engine: Engine) -> bool:
@@ -106,30 +101,27 @@ class Player:
             case Go():
                 return self.go(step, engine)
             case Change():
-                held = msgspec.convert(engine.status()[2], Settings)
-                for name, value in in_order(held, step.settings):
-                    engine.set(name, value)
+                engine.set(step.settings)
             case Prefer(choices):
                 for choice in choices:
                     engine.prefer(next(iter(engine.asks()), 0), choice)
-            case Rewind(update):
+            case Rewind():
                 # What follows it cannot be played any more: better a run that shows what was.
                 if self.limit is not None and self.trained >= self.limit:
                     return False
-                self.back(update, engine)
-            case Look() | Expect():
+                self.back(step, engine)
+            case _:
                 pass
         return True
 
-    def back(self, update: int | None, engine: Engine) -> None:
-        """To the end of `update`; None gives up the update under way, else takes back the last one, as the key does."""
-        done = engine.status()[0]
-        last = done if self.current.number > done else done - 1
-        target = last if update is None else update
+    def back(self, step: Rewind, engine: Engine) -> None:
+        """To the end of an update, as the step says."""
+        done = engine.status().update
+        target = goes_back_to(step, done, under_way=self.current.number > done)
         if target < 0:
             self.report.note("undo: this is the start of the run")
-            return
-        engine.rewind(target)
+        else:
+            engine.rewind(target)
 
     def go(self, step: Go, engine: Engine) -> bool:
         """Advance by one step's count, within the limit. Raises ValueError where pairs wait for labels."""
@@ -156,7 +148,7 @@ class Player:
 def _check_labelled(engine: Engine) -> None:
     if waiting := len(engine.asks()):
         raise ValueError(
-            f"{waiting} pairs of update {engine.status()[0] + 1} wait for labels: play the run on the screen "
+            f"{waiting} pairs of update {engine.status().update + 1} wait for labels: play the run on the screen "
             "(without 'run'), put '- prefer: [a, b, …]' into the script after '- phase: 1', or set labeller=gold"
         )
 
@@ -192,7 +184,7 @@ def run(
 def _what_is_left(job: Job, updates: int | None, engine: Engine) -> list[Step]:
     if job.resume and updates is not None:
         return [Go("update", updates)]
-    left = job.scenario.max_updates - engine.status()[0]
+    left = job.scenario.max_updates - engine.status().update
     return [Go("update", left)] if left > 0 else []
 
 

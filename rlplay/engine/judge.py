@@ -10,7 +10,7 @@ from rlplay.engine.pair_loss import token_scores, with_reference
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.reward_model import prefix_scores, reward_model_of
 from rlplay.engine.state import State
-from rlplay.link.messages import Judged
+from rlplay.trace.questions import Judged
 
 
 @torch.no_grad()

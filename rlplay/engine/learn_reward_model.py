@@ -9,8 +9,9 @@ from torch import Tensor
 
 from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine.batch import Batch
-from rlplay.engine.descend import Learned, backpropagated, descend
-from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics
+from rlplay.engine.optimize import Seen
+from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
+from rlplay.engine.passes import backpropagated
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
@@ -20,7 +21,7 @@ from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 
 def learn_reward_model(state: State, plan: Plan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
-    """One update of the reward model, phase by phase; the policy stays as it is. Raises Halt as `descend` does.
+    """One update of the reward model, phase by phase; the policy stays as it is. Raises Halt as `optimize` does.
 
     What the records say of policy and loss is therefore exact: ratios of 1, and a derivative of 0 for every token.
     """
@@ -29,9 +30,7 @@ def learn_reward_model(state: State, plan: Plan) -> Generator[Sampling | Unlabel
     model = reward_model_of(state)
     yield scored
     yield _credit(batch, scored, model, state)
-    yield from descend(
-        batch, len(pairs.chosen), state, plan.seed, lambda part: _learn(batch, pairs, part, model, state)
-    )
+    yield from optimize_pairs(batch, pairs, lambda part: _gradients(batch, pairs, part, model, state), state, plan.seed)
     return finished(batch, step_means(batch) | label_metrics(scored), state)
 
 
@@ -53,7 +52,7 @@ def _credit(batch: Batch, scored: Scored, model: RewardModel, state: State) -> C
     )
 
 
-def _learn(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, state: State) -> Learned:
+def _gradients(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, state: State) -> Seen:
     """Fill the reward model's gradients with those of the loss of the pairs `part`."""
     rows, count = pairs.rows(part), len(part)
     last = batch.last[rows, None]
@@ -66,14 +65,16 @@ def _learn(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, state: 
         loss = bradley_terry(Tensors, chosen - rejected, margins, chosen, rejected, center).mean()
         return torch.autograd.grad(loss, scores)[0], loss.detach()
 
+    lm, size = state.lm, state.lm.vocabulary * batch.ids.shape[1]
     scores, _, loss = backpropagated(
-        rows, batch, state.lm, lambda piece: prefix_scores(state.lm, model, batch.tokens(piece)), derivative
+        rows, size, lambda piece: prefix_scores(lm, model, batch.tokens(piece)), derivative
     )
     outcome = scores.gather(1, last).squeeze(1)
     won, lost = outcome[:count], outcome[count:]
     logprobs = batch.old_logprobs[rows]
+    ratio, gradient = torch.ones_like(logprobs), torch.zeros_like(logprobs)
     metrics = {"loss": loss.item(), **_metrics(won, lost)}
-    return Learned(rows, logprobs, torch.zeros_like(logprobs), metrics, values=scores, margins=won - lost)
+    return Seen(rows, logprobs, ratio, gradient, metrics, values=scores, margins=won - lost)
 
 
 def _margins(batch: Batch, chosen: Tensor) -> Tensor:

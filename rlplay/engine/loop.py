@@ -11,10 +11,11 @@ from collections.abc import Generator, Iterator
 from rlplay.engine.batch import sampled_record
 from rlplay.engine.credit import credit
 from rlplay.engine.evaluate import Evaluating, evaluate
+from rlplay.engine.learn_from_answers import learn_from_answers
 from rlplay.engine.learn_reward_model import learn_reward_model
 from rlplay.engine.optimize import optimize
 from rlplay.engine.pairs import Unlabelled
-from rlplay.engine.preference import learn_from_answers
+from rlplay.engine.policy_gradient import gradients
 from rlplay.engine.rollouts import rollouts
 from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
@@ -56,5 +57,6 @@ def learn_from_rewards(state: State, plan: Plan) -> Generator[Moment, None, Fini
     if state.settings.returns == "vine":
         yield from vine(batch, state, plan.seed)  # what the beginnings of those answers are worth
     yield credit(batch, state)  # an advantage for each token
-    yield from optimize(batch, state, plan.seed)  # optimizer steps on the same completions
+    every = len(batch.group)
+    yield from optimize(batch, every, lambda rows: gradients(batch, rows, state), state, plan.seed)  # optimizer steps
     return after(batch, scored, state)  # what became of those tokens

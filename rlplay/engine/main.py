@@ -16,40 +16,30 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
+from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import (
     Advance,
     AnyCommand,
-    AnyProbe,
-    AnyProbed,
     Begin,
-    Continue,
-    Continued,
     EndProbe,
-    Estimate,
-    Estimated,
     Failed,
-    Imagined,
-    Judge,
-    Judged,
     Loading,
     LogLine,
     Look,
     Pause,
-    Peek,
-    Peeked,
     Prefer,
-    Recall,
-    Recalled,
     Recorded,
     Rewind,
     Set,
     Status,
     Stop,
-    WhatIf,
 )
 from rlplay.link.server import ScreenLink
+from rlplay.trace.questions import AnyQuestion, Peek, refusal
 from rlplay.trace.records import AnyRecord
 from rlplay.trace.runfile import RunFileError
 
@@ -58,14 +48,6 @@ if TYPE_CHECKING:
 
 _STATUS_EVERY = 0.1
 """Seconds between two reports of where a running engine stands."""
-
-_REFUSALS: dict[type[AnyProbe], Callable[..., AnyProbed]] = {
-    Peek: Peeked,
-    Continue: Continued,
-    Estimate: Estimated,
-    Recall: Recalled,
-}
-"""What an unanswerable question is answered with."""
 
 _IMPORTED = 0.4
 """Share of the start-up that is over once everything is imported."""
@@ -102,18 +84,14 @@ class Session:
                     case Set() | Prefer() | Look():
                         self._change(command)
                         self._go_on()
-                    case Judge():
-                        self._judge(command)
-                    case WhatIf():
-                        self._imagine(command)
                     case Begin():
                         self._link.send(LogLine("warning", "a second job was refused: this engine has one already"))
-                    case Peek() | Continue() | Estimate() | Recall():
-                        self._probe(command)
                     case Pause():
                         self._rest = None
                     case EndProbe():
                         pass
+                    case _:
+                        self._answer(command)
             except RunFileError as error:
                 self._link.send(Failed(str(error), traceback.format_exc()))
                 return 1
@@ -132,7 +110,7 @@ class Session:
             raise
         except Exception as error:
             self._steps.clear()
-            self._notice("error", _explain(error, *self._driver.status()[:2]), traceback.format_exc())
+            self._notice("error", _explain(error, self._driver.status()), traceback.format_exc())
         # Only now is the failed pass's memory no longer held by the exception.
         gc.collect()
         if (torch := sys.modules.get("torch")) is not None:
@@ -157,12 +135,8 @@ class Session:
                 return False
             if isinstance(command, Set | Look):
                 self._change(command)
-            elif isinstance(command, WhatIf):
-                self._imagine(command)
-            elif isinstance(command, Judge):
-                self._judge(command)
-            elif isinstance(command, AnyProbe):
-                self._probe(command)
+            elif isinstance(command, AnyQuestion):
+                self._answer(command)
             elif isinstance(command, Advance) and self._counted:
                 self._steps.append(command)
             elif not isinstance(command, EndProbe):
@@ -174,7 +148,7 @@ class Session:
         try:
             match command:
                 case Set():
-                    self._driver.set(command.name, command.value)
+                    self._driver.set(command.changes)
                 case Rewind():
                     self._driver.rewind(command.update)
                 case Prefer():
@@ -186,48 +160,36 @@ class Session:
         except ValueError as error:
             self._notice("warning", str(error))
 
-    def _imagine(self, command: WhatIf) -> None:
-        try:
-            self._link.send(self._driver.what_if(command.changes))
-        except Exception as error:
-            # A question must never cost the run, not even its memory.
-            self._link.send(Imagined(command.changes, refused=_first_line(error)))
-
-    def _judge(self, command: Judge) -> None:
-        try:
-            self._link.send(self._driver.judge(command.pair))
-        except Exception as error:
-            # A question must never cost the run, not even its memory.
-            self._link.send(Judged(command.pair, refused=_first_line(error)))
-
-    def _probe(self, question: AnyProbe) -> None:
+    def _answer(self, question: AnyQuestion) -> None:
         """Answer a question, unless the next command comes first: what was asked for last matters more."""
         waiting = self._link.commands.queue
         if isinstance(question, Peek) and waiting and isinstance(waiting[0], Peek):
             return  # a cursor that is moved on: only where it stops is worth a look
         try:
-            for answer in self._driver.probe(question, lambda: not self._link.commands.empty()):
+            for answer in self._driver.answers(question, lambda: not self._link.commands.empty()):
                 self._link.send(answer)
         except Exception as error:
             # A question must never cost the run, not even its memory.
-            self._link.send(_REFUSALS[type(question)](question.prefix, refused=_first_line(error)))
+            self._link.send(refusal(question, _first_line(error)))
 
     def _notice(self, level: str, text: str, detail: str = "") -> None:
         self._driver.note(level, text, detail)
 
     def _report(self, running: bool) -> None:
-        update, phase, settings, rewindable, finished = self._driver.status()
-        waits = not running and self._rest is not None
-        status = Status(running, update, cast(Any, phase), settings, rewindable, finished, self._driver.asks(), waits)
+        run, waits = self._driver.status(), not running and self._rest is not None
+        status = Status(
+            running, run.update, run.phase, asdict(run.settings), list(range(run.update + 1)), run.finished,
+            self._driver.asks(), waits,
+        )  # fmt: skip
         if status != self._told:
             self._link.send(status)
             self._told = status
         self._told_at = time.monotonic()
 
 
-def _explain(error: Exception, update: int, phase: str) -> str:
+def _explain(error: Exception, run: RunStatus) -> str:
     """One line: what went wrong, where, and what to do."""
-    what = _first_line(error)
+    what, update, phase = _first_line(error), run.update, run.phase
     if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate" in str(error):
         return (
             f"Out of memory in update {update + 1} ({phase}); the run is back at the end of update {update}. "

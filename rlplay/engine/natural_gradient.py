@@ -54,19 +54,20 @@ def conjugate_gradient(
     F must be positive semi-definite. Ends after `iterations`, or sooner if solved; at once if g is 0. Dot products are
     float64 whatever the vectors are: each step trusts that the ones before it are orthogonal to it.
     """
-    x, residual, towards = gradient * 0, gradient, gradient
+    x, residual, direction = gradient * 0, gradient, gradient
     start = square = _dot(gradient, gradient)
     for iteration in range(1, iterations + 1):
         if square <= start * TOLERANCE**2:
             return
-        pushed = product(towards) + damping * towards
-        bend = _dot(towards, pushed)
-        if not bend > 0:  # rounding is all that is left; or not a number, which the caller shows
+        image = product(direction) + damping * direction
+        damped_curvature = _dot(direction, image)
+        if not damped_curvature > 0:  # rounding is all that is left; or not a number, which the caller shows
             return
-        x = x + square / bend * towards
-        residual = residual - square / bend * pushed
+        alpha = square / damped_curvature
+        x = x + alpha * direction
+        residual = residual - alpha * image
         before, square = square, _dot(residual, residual)
-        towards = residual + square / before * towards
+        direction = residual + square / before * direction
         slope = _dot(x, gradient)
         curvature = slope - _dot(x, residual) - damping * _dot(x, x)
         yield Direction(iteration, x, (square / start) ** 0.5, curvature, slope)

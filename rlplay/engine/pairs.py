@@ -8,7 +8,7 @@ of it is a function of (seed, update) and, where the user labels, of the choices
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
+from rlplay.engine.optimize import Seen, optimize
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling, draw_prompts, sample
 from rlplay.engine.score import score
@@ -23,7 +24,7 @@ from rlplay.engine.state import Halt, Plan, State
 from rlplay.engine.teacher_forcing import observed, written
 from rlplay.tasks.task import Example
 from rlplay.trace.pairs import alike
-from rlplay.trace.records import Array, Sampled, Scored
+from rlplay.trace.records import Array, Notice, Sampled, Scored, Searched, Stepped
 
 _SECOND = {"a": 0.0, "b": 1.0, "skip": np.nan}
 """Whether a choice is for the second answer of a pair; NaN for neither."""
@@ -117,6 +118,19 @@ def label(batch: Batch, same: Array, state: State, plan: Plan) -> Generator[Unla
         second = simulated_labels(judged, state.settings.label_noise, plan.seed, update)
         ties = same | np.isnan(second)
     return _labelled(batch, np.where(ties, np.nan, second), ties, gold)
+
+
+def optimize_pairs(
+    batch: Batch, pairs: Pairs, gradients: Callable[[Tensor], Seen], state: State, seed: int
+) -> Iterator[Stepped | Searched | Notice]:
+    """Phase 4: `optimize` on the pairs. Where none has a label no step is taken, and a notice says so."""
+    if len(pairs.chosen):
+        return optimize(batch, len(pairs.chosen), gradients, state, seed)
+    text = (
+        f"No pair of update {batch.update} has a better answer: no step was taken. For answers that differ, "
+        "raise temperature; for more pairs, num_prompts."
+    )
+    return iter([Notice(update=batch.update, level="warning", text=text)])
 
 
 def label_metrics(scored: Scored) -> dict[str, float]:

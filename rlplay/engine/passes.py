@@ -12,9 +12,9 @@ There are three kinds, the fastest first; `agreement.py` finds out which of them
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -25,6 +25,8 @@ from rlplay.engine.state import Halt
 
 LOGITS_AT_ONCE = 250_000_000
 """Largest number of logits that one chunk may have: completions x positions x vocabulary."""
+
+Found = TypeVar("Found")
 
 _CHUNKS = 3
 _WORTH_CHUNKING = 16
@@ -163,6 +165,29 @@ def token_logprobs(
         here = tokens.ids[chunk.rows, : chunk.logits.shape[1]]
         parts.append((chunk.rows, logprobs_of(chunk.logits, here, temperature)))
     return laid_out(parts, tokens.ids.shape[1])
+
+
+def backpropagated(
+    rows: Tensor, size: int, outputs: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], tuple[Tensor, Found]]
+) -> tuple[Tensor, Tensor, Found]:
+    """Fill the gradients of a loss of some completions; returns their outputs, its derivative by them, what it found.
+
+    `outputs` [R, L] is a pass over the completions it is given, `size` the logits of one of them; `derivative` gives
+    the loss's by the outputs of all of them.
+
+    Where one graph would be too large, `outputs` is computed again piece by piece, now that the derivative is known;
+    the loss itself is never cut up.
+    """
+    pieces = torch.split(rows, max(1, LOGITS_AT_ONCE // size))
+    with torch.set_grad_enabled(len(pieces) == 1):
+        whole = torch.cat([outputs(piece) for piece in pieces])
+    gradient, found = derivative(whole.detach().clone().requires_grad_())
+    if len(pieces) == 1:
+        whole.backward(gradient)  # type: ignore[no-untyped-call]
+    else:
+        for piece, share in zip(pieces, torch.split(gradient, len(pieces[0])), strict=True):
+            outputs(piece).backward(share)  # type: ignore[no-untyped-call]
+    return whole.detach(), gradient, found
 
 
 @torch.no_grad()

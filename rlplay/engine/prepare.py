@@ -13,7 +13,6 @@ import torch
 from rlplay import __version__
 from rlplay.engine.agreement import settle
 from rlplay.engine.fit import check_fit
-from rlplay.engine.knobs import as_dict
 from rlplay.engine.model import choose_device, load_model, set_threads
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
@@ -54,7 +53,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         scenario=scenario.name,
         scenario_text=msgspec.yaml.encode(scenario).decode(),
         title=scenario.title,
-        settings=as_dict(settings),
+        settings=msgspec.structs.asdict(settings),
         seed=scenario.seed,
         model=scenario.model,
         parameters=sum(p.numel() for p in lm.policy.parameters()),

@@ -11,7 +11,7 @@ from torch.func import functional_call
 from rlplay.engine.probe import Beginning
 from rlplay.engine.snapshots import SnapshotStore
 from rlplay.engine.state import State
-from rlplay.link.messages import Recall, Recalled
+from rlplay.trace.questions import Recall, Recalled
 
 
 def recall(question: Recall, state: State, store: SnapshotStore, interrupted: Callable[[], bool]) -> Iterator[Recalled]:

@@ -18,7 +18,8 @@ from rlplay.engine.model import LanguageModel
 from rlplay.engine.sample import ESTIMATES, TAILS, sample
 from rlplay.engine.score import Completions, graded, totals, weighted, weights_of
 from rlplay.engine.state import State
-from rlplay.link.messages import (
+from rlplay.tasks.task import Example, chat, heading
+from rlplay.trace.questions import (
     AnyProbed,
     Continue,
     Continued,
@@ -30,7 +31,6 @@ from rlplay.link.messages import (
     Tail,
     Writer,
 )
-from rlplay.tasks.task import Example, chat, heading
 from rlplay.trace.records import Array
 
 AT_ONCE = 32

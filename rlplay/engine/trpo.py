@@ -71,13 +71,13 @@ def _moved(
 ) -> Generator[Searched, None, Trial]:
     """Try shorter and shorter steps from where the parameters are; they end on the accepted one, or where they were."""
     settings, old = state.settings, copy.deepcopy(state.lm.policy).requires_grad_(False)
-    changes = _split(step, list(parameters.values()))
+    steps = _split(step, list(parameters.values()))
 
     @torch.no_grad()
     def place(fraction: float) -> None:
-        for (name, parameter), change in zip(parameters.items(), changes, strict=True):
+        for (name, parameter), whole in zip(parameters.items(), steps, strict=True):
             start = old.get_parameter(name)
-            parameter.copy_(start + fraction * change if fraction else start)
+            parameter.copy_(start + fraction * whole if fraction else start)
 
     def measure(fraction: float) -> tuple[float, float]:
         place(fraction)
@@ -128,22 +128,22 @@ class _Pass:
             chunks = list(forward(lm, lm.policy, batch.tokens(rows)))
         self._logits = [chunk.logits for chunk in chunks]
         self._masks = [batch.mask[rows[chunk.rows], : chunk.logits.shape[1], None] for chunk in chunks]
-        self._anything = [torch.zeros_like(logits, requires_grad=True) for logits in self._logits]
-        self._pulled = _differentiated(self._logits, parameters, self._anything, create_graph=True)
+        self._cotangents = [torch.zeros_like(logits, requires_grad=True) for logits in self._logits]
+        self._vjps = _grad(self._logits, parameters, self._cotangents, create_graph=True)
 
     def product(self, vector: Sequence[Tensor]) -> Sequence[Tensor]:
         """Σ_t J_tᵀ M_t J_t v, in the shapes of the parameters."""
-        changes = _differentiated(self._pulled, self._anything, vector)
-        pushes = [self._bent(*each) for each in zip(self._logits, self._masks, changes, strict=True)]
-        return _differentiated(self._logits, self._parameters, pushes)
+        jvps = _grad(self._vjps, self._cotangents, vector)
+        products = [self._logit_fisher(*each) for each in zip(self._logits, self._masks, jvps, strict=True)]
+        return _grad(self._logits, self._parameters, products)
 
-    def _bent(self, logits: Tensor, mask: Tensor, change: Tensor) -> Tensor:
-        """M (change of the logits), 0 where there is no token: [R, l, V]."""
+    def _logit_fisher(self, logits: Tensor, mask: Tensor, jvp: Tensor) -> Tensor:
+        """M times a change `jvp` of the logits, 0 where there is no token: [R, l, V]."""
         p = (logits.detach() / self._temperature).softmax(-1)
-        return p * (change - (p * change).sum(-1, keepdim=True)) * mask / self._temperature**2
+        return p * (jvp - (p * jvp).sum(-1, keepdim=True)) * mask / self._temperature**2
 
 
-def _differentiated(
+def _grad(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], along: Sequence[Tensor], create_graph: bool = False
 ) -> tuple[Tensor, ...]:
     """`torch.autograd.grad`, with what cannot be differentiated twice explained."""

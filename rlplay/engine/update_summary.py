@@ -7,7 +7,7 @@ import torch
 
 from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
-from rlplay.engine.credit import drift
+from rlplay.engine.credit import reference_kl
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.state import State
 from rlplay.engine.tensors import Tensors, group_statistics
@@ -91,7 +91,7 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
     metrics["entropy"] = batch.entropy[mask].mean().item()
     if "kl" not in metrics:
-        metrics["kl"] = drift(batch, state.settings)[mask].mean().item()
+        metrics["kl"] = reference_kl(batch, state.settings)[mask].mean().item()
     if batch.vine_tokens:
         metrics["vine_tokens"] = float(batch.vine_tokens)
     if batch.values is not None and batch.returns is not None:
@@ -100,12 +100,12 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     return metrics
 
 
-def _adapt(batch: Batch, moved: float, state: State) -> None:
-    """Let the controller, if there is one, choose the next update's β. `moved` is the KL of old to new."""
+def _adapt(batch: Batch, kl_old: float, state: State) -> None:
+    """Let the controller, if there is one, choose the next update's β. `kl_old` is the KL of old to new."""
     settings, beta = state.settings, state.kl_coef
     if settings.kl_ctrl == "ziegler":
-        drifted = drift(batch, settings)[batch.mask].mean().item()
-        beta = divergences.ziegler(beta, drifted, settings.target_kl, len(batch.group), settings.kl_horizon)
+        kl = reference_kl(batch, settings)[batch.mask].mean().item()
+        beta = divergences.ziegler(beta, kl, settings.target_kl, len(batch.group), settings.kl_horizon)
     elif settings.kl_ctrl == "ppo":
-        beta = divergences.halve_or_double(beta, moved, settings.target_kl)
+        beta = divergences.halve_or_double(beta, kl_old, settings.target_kl)
     state.adapted = beta, settings.beta

@@ -20,10 +20,11 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.credit import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
-from rlplay.engine.optimize import kl_pull, left_out, minibatches, share_of
+from rlplay.engine.optimize import minibatches, stepped
+from rlplay.engine.policy_gradient import kl_gradient, seen_of, share_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
-from rlplay.link.messages import Imagined
+from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Stepped
 
 _FIXED = ("sampling", "update")
@@ -121,31 +122,14 @@ def _step(batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Set
             own, batch.old_logprobs[rows], batch.ref_logprobs[rows], batch.advantages[rows], entropy=entropy
         )
         terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus)
-        of_kl = kl_pull(terms, own)
-        (pull,) = torch.autograd.grad(terms.loss, own)
-    loss = terms.loss.item()
+        dkl_dlogp = kl_gradient(terms, own)
+        (gradient,) = torch.autograd.grad(terms.loss, own)
+    seen = seen_of(rows, own, terms, share, gradient, dkl_dlogp)
+    loss = seen.metrics["loss"]
     if batch.values is not None:
         assert batch.returns is not None
         assert passes.values is not None
         critic = passes.values[rows], batch.values[rows], batch.returns[rows]
         error = value_loss(*critic, share.weights > 0, settings.cliprange_value, share.tokens)
         loss += settings.vf_coef * error.item()
-    return Stepped(
-        update=batch.update,
-        step=number,
-        epoch=0,
-        epochs=1,
-        minibatch=0,
-        minibatches=1,
-        rows=rows.cpu().numpy().astype(np.int32),
-        logprobs=batch.flat(own, rows),
-        importance_ratio=batch.flat(terms.ratio, rows),
-        clip_state=batch.flat(terms.clip_state, rows),
-        dloss_dlogp=batch.flat(pull, rows),
-        dkl_dlogp=None if of_kl is None else batch.flat(of_kl, rows),
-        weights=batch.flat(share.weights, rows),
-        left_out=batch.flat(left_out(terms, share), rows),
-        kl=None if terms.kl is None else batch.flat(terms.kl, rows),
-        values=None,
-        metrics={"loss": loss, "kl_coef": beta},
-    )
+    return stepped(batch, seen, {"loss": loss, "kl_coef": beta}, step=number)

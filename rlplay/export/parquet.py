@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rlplay.trace.runfile_format import RunFileError
+from rlplay.export.draft import ExportError
 
 _COLUMNS = {
     "int32": ("schema_version", "step", "export_sequence_idx", "group_id", "sample_idx", "prompt_len"),
@@ -33,13 +33,13 @@ _COLUMNS = {
 def write_parquet(path: Path, updates: Iterable[Iterator[dict[str, Any]]]) -> None:
     """Write the rows of one update after the other, so that a long run needs no memory.
 
-    Raises RunFileError if pyarrow is not installed.
+    Raises ExportError if pyarrow is not installed.
     """
     try:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
     except ImportError:
-        raise RunFileError("writing Parquet needs pyarrow: pip install pyarrow") from None
+        raise ExportError("writing Parquet needs pyarrow: pip install pyarrow") from None
     types = {
         "int32": pa.int32(), "string": pa.string(), "bool": pa.bool_(), "float": pa.float32(),
         "scores": pa.map_(pa.string(), pa.float32()), "int32s": pa.list_(pa.int32()), "int8s": pa.list_(pa.int8()),

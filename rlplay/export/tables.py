@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
+from rlplay.export.draft import ExportError, drafted
 from rlplay.export.jsonl import lines
 from rlplay.export.npz import arrays, write_npz
 from rlplay.export.parquet import write_parquet
 from rlplay.export.rows import rows
 from rlplay.export.tensorboard import write_events
-from rlplay.trace.draft import drafted
-from rlplay.trace.runfile import RunFileError, RunReader
+from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 
 Format = Literal["npz", "jsonl", "parquet", "tensorboard"]
@@ -21,8 +21,8 @@ Format = Literal["npz", "jsonl", "parquet", "tensorboard"]
 def export(run: Path, kind: Format, out: Path, update: int | None = None) -> None:
     """Write one update of the run file `run`, or all whose tokens are still there, to `out`.
 
-    To TensorBoard go the numbers of all updates. Raises RunFileError if the run cannot be read, `out` not be written,
-    or a package is missing.
+    To TensorBoard go the numbers of all updates. Raises RunFileError if the run cannot be read, ExportError if
+    `out` cannot be written or a package is missing.
     """
     with RunReader(run) as reader:
         _WRITERS[kind](reader, out, update)
@@ -53,9 +53,9 @@ def export_parquet(reader: RunReader, out: Path, update: int | None = None) -> N
 
 
 def export_tensorboard(reader: RunReader, out: Path, update: int | None = None) -> None:
-    """A folder for `tensorboard --logdir`, with every number of every update. Raises RunFileError if given one."""
+    """A folder for `tensorboard --logdir`, with every number of every update. Raises ExportError if given one."""
     if update is not None:
-        raise RunFileError("--update does not go with tensorboard: its curves are over all updates; leave it out")
+        raise ExportError("--update does not go with tensorboard: its curves are over all updates; leave it out")
     with drafted(out) as draft:
         write_events(draft, reader)
 
@@ -72,5 +72,5 @@ def _updates(reader: RunReader, update: int | None) -> Iterator[Update]:
     for number in reader.detailed() if update is None else [update]:
         found = reader.load(number)
         if found.sampled is None:
-            raise RunFileError(f"{reader.path}: the tokens of update {number} were thinned out; choose another update")
+            raise ExportError(f"{reader.path}: the tokens of update {number} were thinned out; choose another update")
         yield found

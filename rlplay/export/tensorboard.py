@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rlplay.export.draft import ExportError
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.runfile_format import RunFileError
 
 
 def write_events(folder: Path, reader: RunReader) -> None:
     """Write a folder for `tensorboard --logdir`: one event for each update of the live branch, the update as its step.
 
     TensorBoard wants a wall time, and a run file has none for its updates: it is when the run began plus the seconds
-    that its updates took, pauses left out. Raises RunFileError if tensorboardX is not installed.
+    that its updates took, pauses left out. Raises ExportError if tensorboardX is not installed.
     """
     try:
         with _torch_left_alone():
@@ -23,7 +23,7 @@ def write_events(folder: Path, reader: RunReader) -> None:
             from tensorboardX.proto.event_pb2 import Event
             from tensorboardX.proto.summary_pb2 import Summary
     except ImportError:
-        raise RunFileError("writing for TensorBoard needs tensorboardX: pip install tensorboardX") from None
+        raise ExportError("writing for TensorBoard needs tensorboardX: pip install tensorboardX") from None
     folder.mkdir()
     writer = EventsWriter(str(folder / "events"))
     now = reader.began.timestamp()

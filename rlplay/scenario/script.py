@@ -41,6 +41,7 @@ from rlplay.trace.records import Choice
 from rlplay.verbs import PANELS, VERBS
 
 Pace = Literal["token", "phase", "step", "update"]
+Until = Pace | Literal["forever"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
 
 

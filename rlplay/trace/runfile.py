@@ -38,7 +38,7 @@ from rlplay.trace.runfile_format import (
     unpack,
     without_detail,
 )
-from rlplay.trace.settings import settings_at
+from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
@@ -257,9 +257,13 @@ class RunReader:
         found = self._records("kind = 'labelled' AND branch = 0 ORDER BY id")
         return [record for _, record in found if isinstance(record, Labelled)]
 
+    def timeline(self) -> Timeline:
+        """The settings along the live branch."""
+        return Timeline(self.started.settings, self.changes())
+
     def settings(self, number: int) -> dict[str, Any]:
         """The settings that held in the optimizer steps of update `number`."""
-        return settings_at(self.started.settings, self.changes(), number)
+        return self.timeline().at(number)
 
     def course(self) -> list[tuple[str, int, AnyRecord | None]]:
         """Everything that happened in its order, what was rewound away too: the kind of each record and its update.

@@ -1,4 +1,4 @@
-"""Which settings held when, from those a run began with and the changes since."""
+"""Which settings hold when along a run: those it began with and every change since, by the phase it holds from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 from rlplay.trace.records import Changed, Turn
 from rlplay.trace.update import PHASES, Phase
+
+Point = tuple[int, Phase]
+"""The beginning of a phase of an update."""
 
 _READ_LAST: dict[str, Phase] = {
     **dict.fromkeys(
@@ -26,15 +29,44 @@ _READ_LAST: dict[str, Phase] = {
 """The phase after which a setting is of no more use to an update; of all others it is the optimizer's."""
 
 
-def settings_at(
-    begun: Mapping[str, Any], changes: Iterable[Turn], update: int, phase: Phase = "update"
-) -> dict[str, Any]:
-    """The settings that held in `phase` of update `update`; `changes` in the order they were made."""
-    settings = dict(begun)
-    for change in changes:
-        if _order(change.update, change.phase) <= _order(update, phase):
+class Timeline:
+    """The settings that a run has begun with and their `changes`, in the order they were made.
+
+    With the seed it is all that a run needs to be done again.
+    """
+
+    def __init__(self, begun: Mapping[str, Any], changes: Iterable[Turn] = ()) -> None:
+        self.begun = dict(begun)
+        self.changes = list(changes)
+
+    def at(self, update: int, phase: Phase = "update") -> dict[str, Any]:
+        """The settings that hold in a phase of an update."""
+        return self._with(change for change in self.changes if not _later(change, (update, phase)))
+
+    def latest(self) -> dict[str, Any]:
+        """The settings with every change, those that wait for their phase included."""
+        return self._with(self.changes)
+
+    def after(self, update: int) -> list[Turn]:
+        """The changes that are undone when the run goes back to the end of `update`."""
+        return [change for change in self.changes if _later(change, (update + 1, "sample"))]
+
+    def go_back(self, update: int) -> None:
+        """The run is back at the end of `update`."""
+        self.changes = [change for change in self.changes if not _later(change, (update + 1, "sample"))]
+
+    def _with(self, changes: Iterable[Turn]) -> dict[str, Any]:
+        settings = dict(self.begun)
+        for change in changes:
             settings |= {**change.also, change.name: change.value} if isinstance(change, Changed) else change.settings
-    return settings
+        return settings
+
+
+def next_point(point: Point) -> Point:
+    """The phase that follows: after "after" comes the next update's "sample"."""
+    update, phase = point
+    index = PHASES.index(phase) + 1
+    return (update, PHASES[index]) if index < len(PHASES) else (update + 1, "sample")
 
 
 def takes_hold(change: Changed) -> int:
@@ -44,10 +76,5 @@ def takes_hold(change: Changed) -> int:
     return change.update if used else change.update + 1
 
 
-def changes_until(changes: Iterable[Turn], update: int) -> list[Turn]:
-    """The changes that are left when the run goes back to the end of `update`."""
-    return [change for change in changes if _order(change.update, change.phase) <= _order(update + 1, "sample")]
-
-
-def _order(update: int, phase: str) -> tuple[int, int]:
-    return update, PHASES.index(phase)
+def _later(change: Turn, point: Point) -> bool:
+    return (change.update, PHASES.index(change.phase)) > (point[0], PHASES.index(point[1]))

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from fnmatch import fnmatchcase
 from typing import Any, get_args
 
-from rlplay.algorithms.apply import in_order, resolve
-from rlplay.link.messages import Advance, Pause, Prefer, Rewind, Set, Until
+from rlplay.link.messages import Advance, Pause, Prefer, Rewind, Set
+from rlplay.scenario.script import Until
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
@@ -82,16 +82,10 @@ async def _prefer(app: Playground, argument: Any) -> None:
 
 
 async def _set(app: Playground, argument: Any) -> None:
-    if not isinstance(argument, dict):
+    if isinstance(argument, dict):
+        await send(app, Set(argument))
+    else:
         await _knobs(app, None)
-        return
-    try:
-        steps = in_order(resolve(app.session.settings), argument)
-    except ValueError as error:
-        app.notify(str(error), severity="warning", markup=False)
-        return
-    for name, value in steps:
-        await send(app, Set(name, value))
 
 
 async def _resume(app: Playground, _argument: Any) -> None:

@@ -19,9 +19,10 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from rlplay import preferences
-from rlplay.link.messages import Imagined, Status
+from rlplay.link.messages import Status
 from rlplay.scenario.recipe import bundled_name, scenario_of
 from rlplay.scenario.script import parse
+from rlplay.trace.questions import Imagined
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
@@ -295,14 +296,13 @@ class RlplayApp(Playground):
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 
-    async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
+    async def _turned(self, changes: dict[str, Any] | None) -> None:
         self.knobs = None
         self.main.remove_class("-knobs")
         self.preview.clear()
         self.call_after_refresh(self._show_preview)  # not before there is room again
-        # One at a time: the order matters, and a setting may come twice on the way.
-        for name, value in changes or ():
-            await self.perform("set", {name: value})
+        if changes:
+            await self.perform("set", changes)
 
     def tour(self) -> None:
         """Play the lesson to the next thing it says; where that waits for labels, ask for them."""

@@ -82,7 +82,7 @@ def branch(app: Playground, number: int | None) -> None:
 
     at = app.session.branches_at if number is None else number
 
-    def begin(changes: list[tuple[str, Any]] | None) -> None:
+    def begin(changes: dict[str, Any] | None) -> None:
         if changes is not None:
             app.run_worker(app.other_runs.branch_off(at, changes), group="branch", exclusive=True)
 

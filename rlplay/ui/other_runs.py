@@ -11,18 +11,17 @@ import msgspec
 from textual.app import App
 
 from rlplay import paths
-from rlplay.link.messages import Advance, Imagined, Set, Status
+from rlplay.link.messages import Advance, Set, Status
 from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.schema import Job
 from rlplay.trace.branch import Stopped, branch
+from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.session import Session, Source
 from rlplay.ui.session.sources import LiveSource
-
-Changes = Sequence[tuple[str, Any]]
 
 
 class OtherRuns:
@@ -38,7 +37,7 @@ class OtherRuns:
         for session in self.sessions:
             self._follow(session)
 
-    def _follow(self, session: Session, changes: Changes | None = None) -> None:
+    def _follow(self, session: Session, changes: dict[str, Any] | None = None) -> None:
         """Take its events. A branch first has its `changes` set and then plays one update."""
         waiting = changes
 
@@ -46,13 +45,13 @@ class OtherRuns:
             nonlocal waiting
             told, waiting = waiting, None
             if told is not None:
-                for name, value in told:
-                    await session.source.send(Set(name, value))
+                if told:
+                    await session.source.send(Set(told))
                 await session.source.send(Advance("update"))
 
         self._app.run_worker(follow(session, heard), group="beside", exit_on_error=False)
 
-    async def branch_off(self, number: int, changes: Changes) -> None:
+    async def branch_off(self, number: int, changes: dict[str, Any]) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
 
         It takes the place of what was there; the engine of an earlier branch ends, and its run file stays.

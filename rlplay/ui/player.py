@@ -15,6 +15,7 @@ from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
 from rlplay.preferences import Played
 from rlplay.scenario.expect import Expect, Outcome
+from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
 from rlplay.trace.records import Choice
 from rlplay.trace.update import PHASES, Phase
@@ -63,10 +64,9 @@ class Player:
         self.hands_free = False
         self._pace = pace or _reading_time
         self._said = ""
-        self._steps = tuple(steps)
+        self._script = Interpreter(steps)
         self._stage = stage
-        self._at = 0
-        self._asked: tuple[Ask, int | None] | None = None
+        self._choice: int | None = None  # what was predicted to the question that is open
         self._predictions: list[bool] = []
         self._target: int | None = None
         self._status: Status | None = None
@@ -83,13 +83,13 @@ class Player:
     @property
     def finished(self) -> bool:
         """Whether every step has been played."""
-        return self._at >= len(self._steps)
+        return self._script.finished
 
     @property
     def played(self) -> Played:
         """How far it was played, and how the predictions fared."""
         right, predicted = sum(self._predictions), len(self._predictions)
-        return Played(self._at, len(self._steps), right, predicted)
+        return Played(self._script.at, len(self._script.steps), right, predicted)
 
     @property
     def playing(self) -> bool:
@@ -99,7 +99,7 @@ class Player:
     @property
     def begun(self) -> bool:
         """Whether anything has been played."""
-        return self._at > 0 or self._playing
+        return self._script.at > 0 or self._playing
 
     @property
     def waits_for(self) -> str:
@@ -146,23 +146,17 @@ class Player:
             if self._wandered and not await self._find_back():
                 return
             self._offered = False
-            while not self.finished:
-                step = self._steps[self._at]
-                if isinstance(step, Expect):
-                    self._reveal(self._claims())
-                    return
-                if self._asked is not None and isinstance(step, Say | Ask):
-                    self._reveal([])
+            while (turn := self._script.turn) is not None:
+                if isinstance(turn, Reveal):
+                    self._reveal(turn)
                     return
                 before = self._update
-                if not await self._carry_out(step):
+                if not await self._carry_out(turn):
                     return
-                self._note(step, before)
-                self._at += 1
-                if isinstance(step, Say):
+                self._note(turn, before)
+                self._script.done()
+                if isinstance(turn, Say):
                     return
-            if self._asked is not None:
-                self._reveal([])
         finally:
             self._playing = False
             if not self._offered:
@@ -199,21 +193,22 @@ class Player:
         if not self._offered:
             self._offered = True
             on = "`t` start the lesson again" if undone else "`t` back to the lesson"
-            begun = f"The lesson stopped {_where(self._left)}" if self._at else "The lesson begins at the start"
+            begun = f"The lesson stopped {_where(self._left)}" if self._script.at else "The lesson begins at the start"
             lost = ", which is undone" if undone else ""
             self._stage.say(f"{begun}{lost}. This is {_where(self._place)}.", [], on)
             return False
         self._offered = False
         if undone:
-            self._at, self._asked, self._predictions, self._left, self._way = 0, None, [], (0, "sample"), []
+            self._script, self._predictions = Interpreter(self._script.steps), []
+            self._left, self._way = (0, "sample"), []
         await self._rewind(self._left[0])
         for step in self._way:
             await self._carry_out(step)
-        if self._at:
+        if self._script.at:
             if self._colour is not None:
                 self._stage.look("lens", self._colour)
             self._stage.say(*self._words)
-        return not self._at
+        return not self._script.at
 
     def _let_go_of_colour(self) -> None:
         """After its last word, a lesson's colour gives way to the one that fits the phase."""
@@ -224,19 +219,19 @@ class Player:
     async def _carry_out(self, step: Step) -> bool:
         match step:
             case Say():
-                self._say(step.text, [], more=self._at + 1 < len(self._steps))
+                self._say(step.text, [], more=self._script.at + 1 < len(self._script.steps))
             case Ask():
                 return await self._ask(step)
             case Go():
                 return await self._go(step)
             case Change():
-                for name, value in step.settings.items():
-                    await self._set(name, value)
+                await self._set(step.settings)
             case Prefer():
                 for choice in step.choices:
                     await self._prefer(choice)
             case Rewind():
-                await self._rewind(max(0, self._update - 1) if step.update is None else step.update)
+                under_way = any(isinstance(each, Go) for each in self._way)
+                await self._rewind(max(0, goes_back_to(step, self._update, under_way)))
             case Look():
                 self._colour = step.argument if step.verb == "lens" else self._colour
                 self._stage.look(step.verb, step.argument)
@@ -250,7 +245,7 @@ class Player:
         try:
             choice = await asyncio.wait_for(self._answer, seconds)
         except TimeoutError:
-            self._asked = step, None
+            self._choice = None
             self._stage.say(step.question, [], f"watch · {TAKE_OVER}")
             return True
         finally:
@@ -258,7 +253,7 @@ class Player:
         if choice is None:
             self._stage.over()
             return False
-        self._asked = step, choice
+        self._choice = choice
         return True
 
     async def _go(self, step: Go) -> bool:
@@ -297,9 +292,11 @@ class Player:
         else:
             await self._done(RewindCommand(target), there)
 
-    async def _set(self, name: str, value: Any) -> None:
-        if self._status is None or self._status.settings.get(name) != value:
-            await self._done(Set(name, value), lambda status: status.settings.get(name) == value, REFUSED_AFTER)
+    async def _set(self, settings: dict[str, Any]) -> None:
+        held = {} if self._status is None else self._status.settings
+        changes = {name: value for name, value in settings.items() if name not in held or held[name] != value}
+        if changes:
+            await self._done(Set(changes), lambda status: changes.items() <= status.settings.items(), REFUSED_AFTER)
 
     async def _prefer(self, choice: Choice) -> None:
         if self._status is not None and (waiting := self._status.asks):
@@ -314,18 +311,14 @@ class Player:
         except TimeoutError:
             self._heard = [entry for entry in self._heard if entry[1] is not future]
 
-    def _claims(self) -> list[Outcome]:
-        outcomes = []
-        while not self.finished and isinstance(step := self._steps[self._at], Expect):
-            outcomes.append(self._stage.check(step))
-            self._at += 1
-        return outcomes
-
-    def _reveal(self, outcomes: list[Outcome]) -> None:
-        asked, self._asked = self._asked, None
-        if asked is not None and asked[1] is not None:
-            self._predictions.append(asked[1] == asked[0].answer)
-        self._say(_verdict(*asked) if asked is not None else "", outcomes, more=not self.finished)
+    def _reveal(self, turn: Reveal) -> None:
+        outcomes, verdict = [self._stage.check(claim) for claim in turn.claims], ""
+        if turn.asked is not None:
+            verdict = _verdict(turn.asked, self._choice)
+            if self._choice is not None:
+                self._predictions.append(self._choice == turn.asked.answer)
+        self._script.done()
+        self._say(verdict, outcomes, more=not self.finished)
 
     def _say(self, text: str, outcomes: list[Outcome], more: bool) -> None:
         self._said = " ".join([text, *(outcome.finding for outcome in outcomes)])

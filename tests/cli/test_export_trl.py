@@ -21,6 +21,7 @@ from rlplay.algorithms.elsewhere import EXPERIMENTAL, trainer_of
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.cli import main as cli
+from rlplay.export.draft import ExportError
 from rlplay.export.trl.answers import answer_fields
 from rlplay.export.trl.limits import hindrance
 from rlplay.export.trl.page import export_trl
@@ -29,7 +30,7 @@ from rlplay.export.trl.section import Origin, section_lines
 from rlplay.export.trl.stages import Played
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.trace.records import Changed, Evaluated, Sampled, Scored, Staged
-from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
+from rlplay.trace.runfile import RunReader, RunWriter
 from tests.parity.ours import SIZES
 from tests.parity.policy_cases import ROWS as POLICY_ROWS
 from tests.parity.preference_cases import ROWS as PREFERENCE_ROWS
@@ -195,7 +196,7 @@ REFUSED: list[tuple[Given, str]] = [
 @pytest.mark.parametrize(("settings", "named"), REFUSED)
 def test_what_trl_cannot_do_is_refused_by_the_setting(tmp_path: Path, settings: Given, named: str) -> None:
     writer = run_of(tmp_path, settings)
-    with pytest.raises(RunFileError, match=r"run\.rlplay") as refused:
+    with pytest.raises(ExportError, match=r"run\.rlplay") as refused:
         script_of(writer)
     assert named in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -373,7 +374,7 @@ def test_stages_hand_the_model_on_and_the_script_ends_where_the_run_did(tmp_path
 
 
 def test_an_update_without_pairs_has_nothing_to_learn_from(tmp_path: Path) -> None:
-    with pytest.raises(RunFileError, match="no pairs"):
+    with pytest.raises(ExportError, match="no pairs"):
         script_of(run_of(tmp_path, {"algorithm": "dpo"}))
 
 

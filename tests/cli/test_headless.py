@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine import headless
 from rlplay.engine.report import JsonLines, Lines, Report
+from rlplay.engine.run_status import RunStatus
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
@@ -66,8 +68,8 @@ class FakeEngine:
             Evaluated(update=self.update, metrics=metrics, prompts=[], completions=[], rewards=rewards, seconds=0.25)
         )
 
-    def set(self, name: str, value: Any) -> None:
-        self.calls.append((name, value))
+    def set(self, changes: dict[str, Any]) -> None:
+        self.calls.append(changes)
 
     def rewind(self, update: int) -> None:
         self.calls.append(("rewind", update))
@@ -81,8 +83,8 @@ class FakeEngine:
         self.calls.append((pair, choice))
         self.waiting = self.waiting[1:]
 
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
-        return self.update, "sample", {}, [], False
+    def status(self) -> RunStatus:
+        return RunStatus(self.update, "sample", Settings(), False)
 
     def close(self) -> None:
         self.closed = True
@@ -183,7 +185,7 @@ def test_every_engine_verb_reaches_the_engine_and_looks_are_passed_over() -> Non
     script = [{"token": 2}, {"lens": "credit"}, {"update": 2}, {"set": {"beta": 0.1}}, {"undo": None}, {"rewind": 0}]
     played = Played(script)
     assert played.engines[0].calls == [
-        ("token", 1), ("token", 1), ("update", 2), ("beta", 0.1), ("rewind", 1), ("rewind", 0),
+        ("token", 1), ("token", 1), ("update", 2), {"beta": 0.1}, ("rewind", 1), ("rewind", 0),
     ]  # fmt: skip
 
 
@@ -194,9 +196,11 @@ def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one()
     assert "start of the run" in played.err.getvalue()
 
 
-def test_settings_that_need_each_other_arrive_in_an_order_that_works() -> None:
-    played = Played([{"set": {"returns": "gae", "baseline": "value"}}])
-    assert played.engines[0].calls == [("returns", "to_go"), ("baseline", "value"), ("returns", "gae")]
+def test_a_question_is_answered_by_the_claims_that_follow_it() -> None:
+    ask = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "It grows."}
+    played = Played([{"ask": ask}, {"run": 2}, GROWS, {"run": 1}, {"say": "Bye"}], report=Lines)
+    claim, answer, later = (played.text.index(words) for words in ("Grows:", "It grows.", "update   3"))
+    assert claim < answer < later
 
 
 def test_an_empty_script_runs_all_updates() -> None:
@@ -259,7 +263,7 @@ def test_ctrl_c_while_it_loads_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
 
-    def refuse(_engine: FakeEngine, _name: str, _value: Any) -> None:
+    def refuse(_engine: FakeEngine, _changes: dict[str, Any]) -> None:
         raise ValueError("not now")
 
     def close(engine: FakeEngine) -> None:

@@ -38,12 +38,12 @@ def _policy(driver: Driver) -> list[bytes]:
 def test_a_branch_without_a_change_repeats_the_run_bit_for_bit(start: Start, tmp_path: Path) -> None:
     driver, _ = start(eval_every=2)
     driver.advance("update", 2, never)
-    driver.set("beta", 0.02)  # at the end of the update that is branched from
+    driver.set({"beta": 0.02})  # at the end of the update that is branched from
     driver.advance("update", 2, never)
     branch(tmp_path / "run.rlplay", 2, tmp_path / "other.rlplay")
     other, _ = start("other.rlplay", resume=True, eval_every=2)
-    assert other.status()[0] == 2
-    assert other.status()[2]["beta"] == 0.02
+    assert other.status().update == 2
+    assert other.status().settings.beta == 0.02
     other.advance("update", 2, never)
     for update in (1, 2, 3, 4):
         assert _numbers(tmp_path / "run.rlplay", update) == _numbers(tmp_path / "other.rlplay", update)
@@ -55,7 +55,7 @@ def test_a_branch_with_a_change_differs_from_its_first_update_on(start: Start, t
     driver.advance("update", 3, never)
     branch(tmp_path / "run.rlplay", 1, tmp_path / "other.rlplay")
     other, _ = start("other.rlplay", resume=True)
-    other.set("beta", 0.5)
+    other.set({"beta": 0.5})
     other.advance("update", 2, never)
     paths = tmp_path / "run.rlplay", tmp_path / "other.rlplay"
     first, second = (_numbers(path, 2) for path in paths)
@@ -70,14 +70,14 @@ def test_a_branch_with_a_change_differs_from_its_first_update_on(start: Start, t
 def test_without_its_snapshot_a_branch_repeats_what_led_there(start: Start, tmp_path: Path, at: int) -> None:
     driver, _ = start()
     driver.advance("update", 1, never)
-    driver.set("learning_rate", 3e-3)
+    driver.set({"learning_rate": 3e-3})
     driver.advance("update", 2, never)
     shutil.rmtree(snapshots_folder(tmp_path / "run.rlplay"))
     branch(tmp_path / "run.rlplay", at, tmp_path / "other.rlplay")
     other, records = start("other.rlplay", resume=True)
-    assert other.status()[0] == at
+    assert other.status().update == at
     assert not any(isinstance(r, Sampled) for r in records), "what it was copied with is not recorded again"
-    assert other.status()[2]["learning_rate"] == (3e-3 if at else 1e-3)
+    assert other.status().settings.learning_rate == (3e-3 if at else 1e-3)
     other.advance("update", 3 - at, never)
     if at:
         assert _policy(other) == _policy(driver)
@@ -105,7 +105,7 @@ def test_a_branch_is_a_whole_run_that_outlives_its_parent(start: Start, tmp_path
     other.advance("update", 1, never)
     other.close()
     again, records = start("other.rlplay", resume=True)
-    assert again.status()[0] == 3
+    assert again.status().update == 3
     assert not any(isinstance(r, Changed) for r in records)
 
 

@@ -50,7 +50,7 @@ def test_each_way_of_stepping_stops_where_it_says(start: Start) -> None:
     driver.advance("phase", 1, never)
     assert isinstance(records[-1], Sampled)
     assert records[-1].done
-    assert driver.status()[:2] == (0, "score")
+    assert (driver.status().update, driver.status().phase) == (0, "score")
     driver.advance("phase", 2, never)
     assert isinstance(records[-1], Credited)
     driver.advance("step", 1, never)
@@ -59,8 +59,8 @@ def test_each_way_of_stepping_stops_where_it_says(start: Start) -> None:
     assert isinstance(records[-1], Finished)
     assert set(records[-1].timings) >= {"sample", "score", "credit", "update", "after", "record"}
     driver.advance("forever", 1, never)
-    assert driver.status()[0] == 4
-    assert driver.status()[4]
+    assert driver.status().update == 4
+    assert driver.status().finished
 
 
 def test_a_run_can_be_stopped_at_any_token_and_goes_on_as_if_it_had_not(start: Start) -> None:
@@ -69,7 +69,7 @@ def test_a_run_can_be_stopped_at_any_token_and_goes_on_as_if_it_had_not(start: S
     other, interrupted = start("other.rlplay")
     for _ in range(100):
         other.advance("forever", 1, lambda: True)
-        if other.status()[0]:
+        if other.status().update:
             break
     assert _numbers(records, 1) == _numbers(interrupted, 1)
 
@@ -95,7 +95,7 @@ def test_rewinding_repeats_the_same_updates_bit_for_bit(start: Start, algorithm:
 def test_a_change_takes_hold_in_the_update_that_it_is_said_to(start: Start, phases: int, since: int) -> None:
     driver, records = start()
     driver.advance("phase", phases, never)
-    driver.set("num_iterations", 3)
+    driver.set({"num_iterations": 3})
     driver.advance("update", 2, never)
     change = next(r for r in records if isinstance(r, Changed))
     steps = [sum(isinstance(r, Stepped) and r.update == update for r in records) for update in (1, 2)]
@@ -123,9 +123,9 @@ def test_a_rewind_without_its_snapshot_replays_knob_changes_where_they_were_made
     driver, records = start()
     driver.advance("update", 1, never)
     driver.advance("phase", 1, never)
-    driver.set("scale_rewards", "none")  # after sampling, before credit
+    driver.set({"scale_rewards": "none"})  # after sampling, before credit
     driver.advance("update", 1, never)
-    driver.set("learning_rate", 5e-3)
+    driver.set({"learning_rate": 5e-3})
     driver.advance("update", 1, never)
     changes = [r for r in records if isinstance(r, Changed)]
     assert [(c.update, c.phase, c.name) for c in changes] == [
@@ -134,39 +134,51 @@ def test_a_rewind_without_its_snapshot_replays_knob_changes_where_they_were_made
     third = _numbers(records, 3)
     monkeypatch.setattr(driver._store, "nearest", lambda update: 0)
     driver.rewind(2)
-    assert driver.status()[2]["learning_rate"] == 5e-3
+    assert driver.status().settings.learning_rate == 5e-3
     records.clear()
     driver.advance("update", 1, never)
     assert _numbers(records, 3) == third
     driver.rewind(1)
-    assert driver.status()[2]["scale_rewards"] == "group"
+    assert driver.status().settings.scale_rewards == "group"
+
+
+def test_settings_that_need_each_other_are_changed_together_or_not_at_all(start: Start) -> None:
+    driver, records = start()
+    with pytest.raises(ValueError, match="returns=gae needs baseline=value"):
+        driver.set({"beta": 0.1, "returns": "gae"})
+    assert not [r for r in records if isinstance(r, Changed)]
+    driver.set({"returns": "gae", "baseline": "value"})
+    made = [(r.name, r.value) for r in records if isinstance(r, Changed)]
+    assert made == [("returns", "to_go"), ("baseline", "value"), ("returns", "gae")]
+    settings = driver.status().settings
+    assert (settings.beta, settings.returns, settings.baseline) == (0.0, "gae", "value")
 
 
 def test_a_change_inside_a_phase_waits_for_the_next(start: Start) -> None:
     driver, records = start(num_iterations=2)
     driver.advance("step", 1, never)
-    driver.set("num_iterations", 1)
+    driver.set({"num_iterations": 1})
     driver.advance("update", 1, never)
     assert sum(isinstance(r, Stepped) for r in records) == 2
     with pytest.raises(ValueError, match="got -1"):
-        driver.set("epsilon", -1)
+        driver.set({"epsilon": -1})
     with pytest.raises(ValueError, match="evenn"):
-        driver.set("reward_weights", {"evenn": 1})
+        driver.set({"reward_weights": {"evenn": 1}})
 
 
 def test_a_resumed_run_goes_on_as_if_it_had_never_stopped(start: Start) -> None:
     driver, _ = start()
     driver.advance("update", 1, never)
-    driver.set("beta", 0.1)
+    driver.set({"beta": 0.1})
     driver.advance("update", 1, never)
     driver.close()
     resumed, later = start(resume=True)
-    assert resumed.status()[0] == 2
-    assert resumed.status()[2]["beta"] == 0.1
+    assert resumed.status().update == 2
+    assert resumed.status().settings.beta == 0.1
     resumed.advance("update", 1, never)
     other, undisturbed = start("other.rlplay")
     other.advance("update", 1, never)
-    other.set("beta", 0.1)
+    other.set({"beta": 0.1})
     other.advance("update", 2, never)
     assert _numbers(later, 3) == _numbers(undisturbed, 3)
 
@@ -220,7 +232,7 @@ def test_an_evaluation_belongs_to_its_update_also_when_it_is_repeated(
     driver.rewind(2)
     records.clear()
     driver.advance("update", 1, never)
-    assert driver.status()[0] == 3
+    assert driver.status().update == 3
     assert _numbers(records, 3) == third
 
 
@@ -228,10 +240,10 @@ def test_a_resumed_run_forgets_the_changes_that_were_made_after_its_snapshot(sta
     driver, _ = start()
     driver.advance("update", 1, never)
     driver.advance("phase", 1, never)
-    driver.set("scale_rewards", "none")
+    driver.set({"scale_rewards": "none"})
     driver.close()
     resumed, _ = start(resume=True)
-    assert resumed.status()[2]["scale_rewards"] == "group"
+    assert resumed.status().settings.scale_rewards == "group"
 
 
 def test_closing_between_optimizer_steps_keeps_no_half_changed_weights(
@@ -243,7 +255,7 @@ def test_closing_between_optimizer_steps_keeps_no_half_changed_weights(
     driver.advance("step", 1, never)
     driver.close()
     resumed, _ = start(resume=True)
-    assert resumed.status()[0] < 2
+    assert resumed.status().update < 2
 
 
 def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
@@ -255,7 +267,7 @@ def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
     driver, records = start()
     monkeypatch.setattr(snapshots, "save", full)
     driver.advance("update", 2, never)
-    assert driver.status()[:2] == (2, "sample")
+    assert (driver.status().update, driver.status().phase) == (2, "sample")
     notices = [r for r in records if isinstance(r, Notice)]
     assert len(notices) == 2
     assert "no space left" in notices[0].text

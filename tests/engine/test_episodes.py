@@ -63,7 +63,9 @@ def test_an_episode_is_what_the_chat_template_makes_of_its_messages() -> None:
 def test_the_log_probabilities_of_an_episode_are_those_of_a_pass_over_it() -> None:
     lm, batch = played(load_task("guess").train[:4], answer)
     logprobs, _ = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, 1.0)
-    torch.testing.assert_close(logprobs[batch.inside], batch.old_logprobs[batch.inside], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        logprobs[batch.completion_mask], batch.old_logprobs[batch.completion_mask], atol=1e-4, rtol=1e-4
+    )
 
 
 def test_only_the_models_own_words_are_learned_from(tmp_path: Path) -> None:

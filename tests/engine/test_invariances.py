@@ -13,9 +13,9 @@ from torch import Tensor
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.engine import optimize
 from rlplay.engine.credit import assigned
 from rlplay.engine.objective import Inputs, objective
+from rlplay.engine.policy_gradient import share_of
 from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours
 from tests.parity.case import precision
@@ -128,7 +128,7 @@ def test_a_batch_in_parts_gives_the_same_loss_and_gradient(algorithm: str, seed:
     with precision(torch.float64):
         batch, rows = ours.as_batch(fixture), torch.arange(len(fixture.group))
         advantages = assigned(batch, knobs, knobs.beta).advantages
-        whole = optimize.share_of(batch, rows, knobs)
+        whole = share_of(batch, rows, knobs)
         found = []
         for rows_at_once in (len(rows), size):
             now, loss = fixture.logprobs.clone().requires_grad_(), torch.zeros(())

@@ -15,22 +15,11 @@ from rlplay.engine.headless import Player
 from rlplay.engine.main import Session
 from rlplay.engine.report import Lines
 from rlplay.engine.state import Halt
-from rlplay.link.messages import (
-    COMMANDS,
-    EVENTS,
-    Advance,
-    Judge,
-    Judged,
-    Pause,
-    Prefer,
-    Rewind,
-    Set,
-    Status,
-    Stop,
-)
+from rlplay.link.messages import COMMANDS, EVENTS, Advance, Pause, Prefer, Rewind, Set, Status, Stop
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.script import parse
 from rlplay.trace.codec import RECORDS
+from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import AnyRecord, Credited, Labelled, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp
@@ -61,7 +50,7 @@ def test_an_update_waits_until_every_pair_has_a_label(start: Start) -> None:
     with pytest.raises(ValueError, match="pair 0 isn't awaiting a label"):
         driver.prefer(0, "a")
     driver.advance("update", 1, never)
-    assert driver.status()[:2] == (0, "score")
+    assert (driver.status().update, driver.status().phase) == (0, "score")
     assert driver.asks() == [0, 1, 2]
     assert isinstance(records[-1], Sampled)
     driver.advance("forever", 1, never)
@@ -77,7 +66,7 @@ def test_an_update_waits_until_every_pair_has_a_label(start: Start) -> None:
         (1, "b"), (0, "a"), (1, "a"), (2, "skip"),
     ]  # fmt: skip
     driver.advance("update", 1, never)
-    assert driver.status()[0] == 1
+    assert driver.status().update == 1
     (scored,) = [r for r in records if isinstance(r, Scored)]
     assert scored.roles == ["chosen", "rejected", "chosen", "rejected", "", ""]
     (step,) = [r for r in records if isinstance(r, Stepped)]
@@ -109,7 +98,7 @@ def test_labels_are_kept_for_going_back_and_resuming_and_forgotten_when_undone(s
     resumed, _ = start(resume=True, **GIVEN)
     resumed._store.forget_after(1)
     resumed.rewind(2)
-    assert resumed.status()[0] == 2
+    assert resumed.status().update == 2
     resumed.close()
 
 
@@ -121,9 +110,9 @@ def test_an_update_in_which_every_pair_is_left_out_is_asked_again(start: Start) 
         driver.advance("update", 1, never)
     driver.advance("update", 1, never)
     assert driver.asks() == [0, 1, 2]
-    driver.set("labeller", "gold")  # or let the gold score decide after all
+    driver.set({"labeller": "gold"})  # or let the gold score decide after all
     driver.advance("update", 1, never)
-    assert driver.status()[0] == 1
+    assert driver.status().update == 1
     driver.close()
     assert [r for r in records if isinstance(r, Scored)][-1].roles.count("chosen") == 3
 
@@ -228,9 +217,9 @@ def test_what_waits_can_be_called_off(start: Start, other: Any) -> None:
 
 def test_a_labeller_who_gives_up_lets_the_gold_score_go_on(start: Start) -> None:
     driver, _ = start(**GIVEN)
-    wire = Wire(Advance("update"), Prefer(0, "a"), Set("labeller", "gold"), Stop())
+    wire = Wire(Advance("update"), Prefer(0, "a"), Set({"labeller": "gold"}), Stop())
     Session(wire, driver).serve()  # type: ignore[arg-type]
-    assert driver.status()[0] == 1
+    assert driver.status().update == 1
 
 
 async def _until(pilot: Any, condition: Callable[[], bool]) -> None:
@@ -269,7 +258,7 @@ def test_a_script_labels_pairs_and_is_told_when_it_forgets_to(start: Start) -> N
     driver, records = start(**GIVEN)
     player = Player(Lines(io.StringIO(), io.StringIO()), None)
     player.play(parse([{"phase": 1}, {"prefer": ["b", "a"]}, {"prefer": "b"}, {"update": 1}]), driver)
-    assert driver.status()[0] == 1
+    assert driver.status().update == 1
     assert [r.choice for r in records if isinstance(r, Labelled)] == ["b", "a", "b"]
     with pytest.raises(ValueError, match="3 pairs of update 2 wait for labels"):
         player.play(parse([{"update": 2}]), driver)

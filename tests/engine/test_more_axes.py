@@ -107,7 +107,7 @@ def test_an_adapted_beta_is_recorded_survives_a_rewind_and_yields_to_the_knob(st
     driver.rewind(1)
     driver.advance("update", 1, lambda: False)
     assert records_of(Finished, records)[-1].metrics["kl_coef"] == 2.0
-    driver.set("beta", 0.5)
+    driver.set({"beta": 0.5})
     driver.advance("update", 1, lambda: False)
     assert records_of(Finished, records)[-1].metrics["kl_coef"] == 0.5
     driver.close()

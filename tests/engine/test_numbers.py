@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 from transformers import AutoTokenizer
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine.knobs import as_dict
 from rlplay.engine.reasoning import step_ends
 from rlplay.paths import POCKET_PATH
 from rlplay.trace.update import Update
@@ -98,7 +98,7 @@ def _kept(update: Update, rows: Any, settings: dict[str, Any]) -> tuple[referenc
 @pytest.mark.parametrize("given", CASES, ids=lambda g: " ".join(f"{k}={v}" for k, v in g.items()))
 def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any], given: dict[str, Any]) -> None:
     update = _update(start, given)
-    settings = as_dict(resolve(SMALL | {name: value for name, value in given.items() if name != "reward"}))
+    settings = asdict(resolve(SMALL | {name: value for name, value in given.items() if name != "reward"}))
     sampled, scored, credited = update.sampled, update.scored, update.credited
     assert sampled is not None
     assert scored is not None

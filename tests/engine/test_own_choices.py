@@ -19,7 +19,7 @@ from rlplay.engine.state import Halt
 from rlplay.scenario.loader import load
 from rlplay.scenario.recipe import Recipe
 from rlplay.scenario.share import Shared, ShareError, shared_in
-from rlplay.trace.records import AnyRecord, spans
+from rlplay.trace.records import AnyRecord, Stepped, spans
 from rlplay.trace.update import Update
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
@@ -83,6 +83,21 @@ def test_an_own_surrogate_is_trained_by_its_formula_and_shown_by_it(start: Start
     lines = ["".join(text for text, _ in line) for line in objective(s, facts.numbers(0))]
     assert "S = −0.2·tanh((w − 1)/0.2)·A" in lines
     assert row(s, "surrogate").about == "A clip without a corner."
+
+
+def test_an_own_surrogate_that_was_chosen_on_the_way_is_trained_on_when_the_run_is_resumed(
+    start: Start, file: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, _ = start()
+    driver.set({"surrogate": file(SOFT) + "soft_clip"})
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    monkeypatch.setattr(own, "_named", {})  # as in another process
+    resumed, records = start(resume=True)
+    resumed.advance("update", 1, lambda: False)
+    resumed.close()
+    step = [record for record in records if isinstance(record, Stepped)][-1]
+    assert (step.update, bool(step.dloss_dlogp.any())) == (2, True)
 
 
 def test_where_an_own_surrogate_is_flat_the_token_counts_as_clipped(start: Start, file: Callable[[str], str]) -> None:

@@ -146,7 +146,7 @@ def test_a_batch_too_large_for_one_graph_has_the_same_gradient(
     given = {"algorithm": "kto", "num_prompts": 4, "learning_rate": 5e-3, **split}
     driver, whole = start(**given)
     driver.advance("update", 2, never)
-    monkeypatch.setattr("rlplay.engine.descend.LOGITS_AT_ONCE", 3 * 1024 * 10)
+    monkeypatch.setattr("rlplay.engine.passes.LOGITS_AT_ONCE", 3 * 1024 * 10)
     other, pieces = start("other.rlplay", **given)
     other.advance("update", 2, never)
     for a, b in zip(*([r for r in rs if isinstance(r, Stepped)] for rs in (whole, pieces)), strict=True):
@@ -174,18 +174,18 @@ def test_going_back_brings_the_same_pairs_labels_and_steps(start: Start) -> None
 def test_a_loss_is_exchanged_between_updates_and_never_within_one(start: Start) -> None:
     driver, records = start(algorithm="grpo")
     driver.advance("phase", 2, never)
-    driver.set("algorithm", "dpo")
-    assert driver.status()[2]["loss_type"] == "sigmoid"
+    driver.set({"algorithm": "dpo"})
+    assert driver.status().settings.loss_type == "sigmoid"
     driver.advance("update", 1, never)
     driver.advance("phase", 2, never)
-    driver.set("algorithm", "grpo")
+    driver.set({"algorithm": "grpo"})
     driver.advance("update", 2, never)
     driver.close()
     other, undisturbed = start("other.rlplay", algorithm="grpo")
     other.advance("update", 1, never)
-    other.set("algorithm", "dpo")
+    other.set({"algorithm": "dpo"})
     other.advance("update", 1, never)
-    other.set("algorithm", "grpo")
+    other.set({"algorithm": "grpo"})
     other.advance("update", 1, never)
     steps = ([RECORDS.encode(r) for r in rs if isinstance(r, Stepped)] for rs in (records, undisturbed))
     assert next(steps) == next(steps)

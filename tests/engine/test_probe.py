@@ -16,8 +16,9 @@ from rlplay.engine.driver import Driver
 from rlplay.engine.interval import confidence, student, wilson
 from rlplay.engine.probe import AT_ONCE
 from rlplay.engine.state import Halt
-from rlplay.link.messages import EVENTS, Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix
+from rlplay.link.messages import EVENTS
 from rlplay.trace.codec import RECORDS
+from rlplay.trace.questions import Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix
 from rlplay.trace.records import AnyRecord
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]

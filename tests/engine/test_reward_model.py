@@ -87,10 +87,10 @@ def test_scores_of_beginnings_are_those_of_one_sequence_at_a_time(start: Start) 
 def test_a_trained_model_is_a_reward_and_is_forgotten_before_its_training(start: Start) -> None:
     driver, records = start(**GIVEN)
     with pytest.raises(ValueError, match="the rewards here are uneven"):
-        driver.set("reward_weights", {"reward_model": 1})
+        driver.set({"reward_weights": {"reward_model": 1}})
     driver.advance("update", 2, never)
-    driver.set("algorithm", "rlhf-ppo")
-    driver.set("reward_weights", {"reward_model": 1})
+    driver.set({"algorithm": "rlhf-ppo"})
+    driver.set({"reward_weights": {"reward_model": 1}})
     driver.advance("update", 2, never)
     scored, step = _of(records, Scored, 3), _of(records, Finished, 4)
     assert list(scored.parts) == ["reward_model"]

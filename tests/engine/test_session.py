@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.main import Session
+from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind, Stop
 
 
@@ -45,8 +47,8 @@ class Engine:
         if len(self.done) == self.last:
             self.wire.commands.put(Stop())
 
-    def status(self) -> tuple[Any, ...]:
-        return len(self.done), "sample", {}, [], False
+    def status(self) -> RunStatus:
+        return RunStatus(len(self.done), "sample", Settings(), False)
 
     def asks(self) -> list[Any]:
         return []

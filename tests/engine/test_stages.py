@@ -76,7 +76,7 @@ def test_each_stage_begins_with_the_policy_of_the_one_before_as_its_reference(be
     driver.advance("update", 1, never)
     tuned = _weights(state.lm.policy)
     assert _same(tuned, _weights(state.lm.reference))
-    assert driver.status()[2]["algorithm"] == "reward-model"
+    assert driver.status().settings.algorithm == "reward-model"
     driver.advance("update", 2, never)
     assert _same(tuned, _weights(state.lm.policy))
     assert isinstance(state.reward_model, RewardModel)
@@ -85,7 +85,7 @@ def test_each_stage_begins_with_the_policy_of_the_one_before_as_its_reference(be
     assert not _same(tuned, _weights(state.lm.policy))
     assert _same(tuned, _weights(state.lm.reference))
     assert _same(judge, _weights(state.reward_model))
-    assert driver.status()[4]
+    assert driver.status().finished
     driver.close()
     begun = [(r.update, r.index, r.stages, r.name) for r in records if isinstance(r, Staged)]
     assert begun == [(1, 0, 3, "imitate"), (3, 1, 3, "judge"), (5, 2, 3, "maximise")]
@@ -119,7 +119,7 @@ def test_a_run_resumed_after_a_crash_goes_on_as_if_nothing_had_happened(begin: B
     driver.advance("phase", 1, never)
     driver._writer.close()  # as after kill -9: nothing else is done
     resumed, later = begin(resume=True)
-    assert resumed.status()[0] == reached
+    assert resumed.status().update == reached
     resumed.advance("update", 7 - reached, never)
     resumed.close()
     other, undisturbed = begin("other.rlplay")
@@ -128,7 +128,7 @@ def test_a_run_resumed_after_a_crash_goes_on_as_if_nothing_had_happened(begin: B
     for update in range(reached + 1, 8):
         assert _numbers(later, update) == _numbers(undisturbed, update)
     assert _same(_weights(resumed._state.lm.policy), _weights(other._state.lm.policy))
-    assert resumed.status()[2] == other.status()[2]
+    assert resumed.status().settings == other.status().settings
 
 
 def test_the_starts_of_stages_outlive_every_thinning(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,18 +159,18 @@ def test_a_stage_whose_start_could_not_be_kept_is_reached_from_before(
 def test_settings_belong_to_their_stage_and_a_knob_to_the_stage_it_was_turned_in(begin: Begin, tmp_path: Path) -> None:
     driver, records = begin()
     driver.advance("update", 1, never)
-    driver.set("learning_rate", 1e-4)
+    driver.set({"learning_rate": 1e-4})
     driver.advance("update", 2, never)
-    assert driver.status()[2]["learning_rate"] == 5e-3
+    assert driver.status().settings.learning_rate == 5e-3
     driver.advance("update", 1, never)
-    driver.set("beta", 0.4)  # between two stages: it holds for the one that has begun
+    driver.set({"beta": 0.4})  # between two stages: it holds for the one that has begun
     driver.advance("update", 1, never)
-    assert driver.status()[2]["beta"] == 0.4
+    assert driver.status().settings.beta == 0.4
     driver.rewind(4)
-    assert driver.status()[2]["beta"] == 0.4
+    assert driver.status().settings.beta == 0.4
     driver.rewind(3)
     driver.advance("update", 1, never)
-    assert driver.status()[2]["beta"] == 0.2
+    assert driver.status().settings.beta == 0.2
     driver.close()
     with RunReader(tmp_path / "run.rlplay") as reader:
         held = [reader.settings(update) for update in (1, 2, 3, 4)]

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine import preference
+from rlplay.engine import learn_from_answers
 from rlplay.engine.pairs import label_metrics, simulated_labels
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Credited, Finished, Notice, Sampled, Scored, Stepped
@@ -94,13 +94,13 @@ def _weights(driver: Any) -> list[bytes]:
 def test_an_update_of_ties_alone_takes_no_step_and_says_so(start: Start, algorithm: str) -> None:
     driver, records = start(algorithm=algorithm, num_prompts=4)  # whose answers all have a gold score of 0
     before = _weights(driver)
-    seen = [driver.status()[1]]
+    seen = [driver.status().phase]
     for _ in range(4):
         driver.advance("phase", 1, never)
-        seen.append(driver.status()[1])
+        seen.append(driver.status().phase)
     assert seen == [*PHASES[:4], "sample"], "without a step, the update ends with its fourth phase"
     driver.advance("update", 1, never)
-    assert driver.status()[:2] == (2, "sample")
+    assert (driver.status().update, driver.status().phase) == (2, "sample")
     assert _weights(driver) == before
     assert not [r for r in records if isinstance(r, Stepped)]
     metrics = _of(records, Finished, 2).metrics
@@ -112,10 +112,10 @@ def test_an_update_of_ties_alone_takes_no_step_and_says_so(start: Start, algorit
     assert "No pair of update 2 has a better answer" in second.text
     driver.rewind(1)
     driver.advance("update", 1, never)
-    assert driver.status()[:2] == (2, "sample")
+    assert (driver.status().update, driver.status().phase) == (2, "sample")
     driver.close()
     resumed, _ = start(resume=True, algorithm=algorithm, num_prompts=4)
-    assert resumed.status()[:2] == (2, "sample")
+    assert (resumed.status().update, resumed.status().phase) == (2, "sample")
     resumed.close()
 
 
@@ -123,7 +123,8 @@ def test_ktos_baseline_reads_an_answer_after_another_prompt_also_where_one_pair_
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr(preference, "kto_baseline", lambda gaps: seen.append(gaps.tolist()) or gaps.mean().clamp(min=0))
+    baseline = lambda gaps: seen.append(gaps.tolist()) or gaps.mean().clamp(min=0)  # noqa: E731
+    monkeypatch.setattr(learn_from_answers, "kto_baseline", baseline)
     driver, records = start(algorithm="kto", labeller="user", num_prompts=2, learning_rate=1e-2)
     for update in (1, 2):
         driver.advance("phase", 1, never)
@@ -206,7 +207,7 @@ def test_the_user_is_not_asked_about_the_same_text_twice(start: Start) -> None:
     with pytest.raises(ValueError, match=f"pair {same[0]} isn't awaiting a label"):
         driver.prefer(same[0], "a")
     driver.advance("update", 1, never)
-    assert driver.status()[0] == 0
+    assert driver.status().update == 0
     driver.prefer(asked[0], "skip")
     for pair in asked[1:]:
         driver.prefer(pair, "a")
@@ -223,7 +224,7 @@ def test_where_all_answers_are_alike_nobody_is_waited_for(start: Start, monkeypa
         monkeypatch.setattr(f"rlplay.engine.{module}.alike", lambda sampled: np.ones(len(sampled.prompts), dtype=bool))
     driver, records = start(**COARSE | {"labeller": "user"})
     driver.advance("update", 1, never)
-    assert driver.status()[0] == 1
+    assert driver.status().update == 1
     assert set(_of(records, Scored, 1).roles) == {"tie"}
     assert not [r for r in records if isinstance(r, Stepped)]
     driver.close()

@@ -109,7 +109,7 @@ def test_the_critics_error_moves_the_value_head_and_never_the_policy(start: Star
     for vf_coef in (0.0, 5.0):
         driver, _ = start(f"{vf_coef}.rlplay", algorithm="trpo", learning_rate=1e-2)
         driver.advance("update", 1, never)  # before, the head is 0 and would pull on nothing
-        driver.set("vf_coef", vf_coef)
+        driver.set({"vf_coef": vf_coef})
         driver.advance("update", 1, never)
         driver.close()
         state = driver._state
@@ -203,10 +203,10 @@ def test_the_search_is_stepped_through_recorded_and_found_again(start: Start, tm
     driver.advance("phase", 3, never)
     driver.advance("token", 2, never)
     assert [(r.kind, r.iteration) for r in _of(Searched, records)] == [("cg", 1), ("cg", 2)]
-    assert driver.status()[1] == "update"
+    assert driver.status().phase == "update"
     driver.advance("step", 1, never)
     assert isinstance(records[-1], Stepped)
-    assert driver.status()[1] == "after"
+    assert driver.status().phase == "after"
     step = records[-1]
     assert (step.epochs, step.minibatches) == (1, 1)
     assert np.abs(step.importance_ratio - 1).max() < 1e-4

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import asdict
 
-from rlplay.algorithms.apply import in_order, resolve
 from rlplay.engine.driver import Driver
-from rlplay.link.messages import EVENTS, Imagined
+from rlplay.link.messages import EVENTS
+from rlplay.trace.questions import Imagined
 from rlplay.trace.records import AnyRecord, Credited, Stepped
 from rlplay.trace.update import Update
 
@@ -73,11 +74,6 @@ def test_unchanged_settings_give_what_the_last_steps_recorded(start: Start, give
     driver.close()
 
 
-def put(driver: Driver, changes: dict[str, Any]) -> None:
-    for name, value in in_order(resolve(driver.status()[2]), changes):
-        driver.set(name, value)
-
-
 CHANGES: list[dict[str, Any]] = [
     {"algorithm": "dr-grpo"},
     {"algorithm": "cispo", "num_minibatches": 1},
@@ -91,13 +87,13 @@ CHANGES: list[dict[str, Any]] = [
 def test_it_is_what_the_same_answers_give_under_those_settings_from_the_start(start: Start) -> None:
     """Before the first step both are at the log-probabilities of sampling, so the numbers have to be the same."""
     driver, records = start(**SLOW)
-    begun = driver.status()[2]
+    begun = asdict(driver.status().settings)
     for changes in CHANGES:
-        put(driver, begun)
+        driver.set(begun)
         driver.advance("phase", 3, lambda: False)
         imagined = driver.what_if(changes)
         driver.rewind(0)
-        put(driver, changes)
+        driver.set(changes)
         driver.advance("update", 1, lambda: False)
         update = update_of(records)
         driver.rewind(0)

@@ -10,10 +10,24 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rlplay.algorithms.apply import apply_all
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.main import main
+from rlplay.engine.run_status import RunStatus
 from rlplay.link import framing
-from rlplay.link.messages import AnyProbe, AnyProbed, Estimate, Estimated, Imagined, Peeked
 from rlplay.scenario.schema import Job
+from rlplay.trace.questions import (
+    AnyAnswer,
+    AnyProbe,
+    AnyProbed,
+    AnyQuestion,
+    Estimate,
+    Estimated,
+    Imagined,
+    Judge,
+    Peeked,
+    WhatIf,
+)
 from rlplay.trace.records import AnyRecord, Changed, Finished, Looked, Notice, Rewound
 from rlplay.trace.runfile import RunFileError
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
@@ -28,7 +42,7 @@ class FakeDriver:
     def __init__(self, job: Job, sink: Callable[[AnyRecord], None]) -> None:
         self.manner = job.scenario.name
         self.sink = sink
-        self.settings = {"epsilon": 0.2}
+        self.settings = Settings(epsilon=0.2)
         self.done = 0
 
     def load(self, progress: Callable[[str, float], None]) -> None:
@@ -59,14 +73,20 @@ class FakeDriver:
                 if interrupted():
                     return
 
-    def set(self, name: str, value: Any) -> None:
-        if name not in self.settings:
-            raise ValueError(f"unknown setting {name!r}; known: epsilon")
-        previous, self.settings[name] = self.settings[name], value
-        self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=previous))
+    def set(self, changes: dict[str, Any]) -> None:
+        before, self.settings = self.settings, apply_all(self.settings, changes)
+        for name, value in changes.items():
+            was = getattr(before, name)
+            self.sink(Changed(update=self.done + 1, phase="sample", name=name, value=value, previous=was))
 
     def look(self, lens: str, completion: int, token: int) -> None:
         self.sink(Looked(update=self.done + 1, phase="sample", lens=lens, completion=completion, token=token))
+
+    def answers(self, question: AnyQuestion, interrupted: Callable[[], bool]) -> Iterator[AnyAnswer]:
+        if isinstance(question, WhatIf):
+            yield self.what_if(question.changes)
+        elif not isinstance(question, Judge):
+            yield from self.probe(question, interrupted)
 
     def what_if(self, changes: dict[str, Any]) -> Imagined:
         if self.done == 0:
@@ -99,8 +119,8 @@ class FakeDriver:
     def note(self, level: str, text: str, detail: str = "") -> None:
         self.sink(Notice(update=self.done, level=level, text=text, detail=detail))
 
-    def status(self) -> tuple[int, str, dict[str, Any], list[int], bool]:
-        return self.done, "sample", dict(self.settings), list(range(self.done + 1)), False
+    def status(self) -> RunStatus:
+        return RunStatus(self.done, "sample", self.settings, False)
 
     def close(self) -> None:
         print("closed", flush=True)

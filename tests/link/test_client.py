@@ -19,22 +19,18 @@ from rlplay.link.messages import (
     Advance,
     AnyEvent,
     EndProbe,
-    Estimate,
-    Estimated,
     Failed,
     Loading,
     LogLine,
     Look,
     Pause,
-    Peek,
-    Peeked,
-    Prefix,
     Recorded,
     Rewind,
     Set,
     Status,
 )
 from rlplay.scenario.schema import Job, Scenario
+from rlplay.trace.questions import Estimate, Estimated, Peek, Peeked, Prefix
 from rlplay.trace.records import Changed, Finished, Looked, Notice, Rewound, Sampled
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +122,7 @@ async def test_pause_stops_a_free_run_and_a_rewind_goes_back(screen: Screen) -> 
 
 async def test_a_setting_changes_while_running(screen: Screen) -> None:
     await screen.engine.send(Advance("forever"))
-    await screen.engine.send(Set("epsilon", 0.1))
+    await screen.engine.send(Set({"epsilon": 0.1}))
     status = await screen.until(lambda event: running(event) and event.settings["epsilon"] == 0.1)
     assert status.running
     assert screen.records(Changed)[0].previous == 0.2
@@ -146,7 +142,7 @@ async def test_a_look_is_noted_and_stops_nothing(screen: Screen) -> None:
 
 
 async def test_what_is_refused_is_a_notice(screen: Screen) -> None:
-    await screen.engine.send(Set("colour", "red"))
+    await screen.engine.send(Set({"colour": "red"}))
     refused = await screen.until(notice)
     assert refused.record.level == "warning"
     assert "unknown setting 'colour'" in refused.record.text

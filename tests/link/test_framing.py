@@ -106,7 +106,7 @@ async def test_a_line_without_end_is_cut_once() -> None:
 @given(st.text(), VALUES)
 def test_commands_come_back(name: str, value: Any) -> None:
     job = Job(scenario=Scenario(name=name, title="t", question="q", settings={"x": value}), run="r")
-    sent: list[AnyCommand] = [Begin(job), Set(name, value), Advance("phase", 3), Pause(), Rewind(2), Stop()]
+    sent: list[AnyCommand] = [Begin(job), Set({name: value}), Advance("phase", 3), Pause(), Rewind(2), Stop()]
     assert [COMMANDS.decode(COMMANDS.encode(command)) for command in sent] == sent
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms.apply import resolve
-from rlplay.engine import optimize
+from rlplay.engine import policy_gradient
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.credit import assigned
 from rlplay.engine.objective import Inputs, objective
@@ -21,17 +21,13 @@ def run(given: Fixed, **settings: Any) -> dict[str, Tensor]:
     """What the settings make of the batch; the names are those of `trl_policy.run`, advantages [N, L]."""
     knobs, batch, rows = resolve(SIZES | settings), as_batch(given), torch.arange(len(given.group))
     batch.advantages = assigned(batch, knobs, knobs.beta).advantages
-    share = optimize.share_of(batch, rows, knobs)
+    share = policy_gradient.share_of(batch, rows, knobs)
     now = given.logprobs.clone().requires_grad_()
     inputs = Inputs(now, given.old, given.ref, batch.advantages, entropy=given.entropy if knobs.entropy_coef else None)
     terms = objective(inputs, share.weights, knobs, knobs.beta, share.keep, share.bonus)
     (gradient,) = torch.autograd.grad(terms.loss, now)
-    seen = optimize._Seen(
-        now.detach(), terms.ratio.detach(), terms.clip_state, gradient, None, share.weights,
-        optimize.left_out(terms, share), None if terms.kl is None else terms.kl.detach(), None, terms.loss.item(),
-        terms.policy_loss.item(),
-    )  # fmt: skip
-    metrics = optimize._metrics(batch, rows, seen, knobs)
+    seen = policy_gradient.seen_of(rows, now, terms, share, gradient, None)
+    metrics = policy_gradient.step_metrics(batch, seen, knobs)
     return (
         {"advantages": batch.advantages, "loss": terms.loss.detach(), "dloss_dlogp": gradient}
         | {

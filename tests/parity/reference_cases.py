@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from msgspec.structs import asdict
 from torch import Tensor
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.engine.knobs import as_dict
 from tests.engine import reference
 from tests.engine.conftest import FROM_REWARDS
 from tests.parity import ours
@@ -22,7 +22,7 @@ from tests.parity.fixed import GENERATIONS, fixed
 def compare(mine: dict[str, Any], dtype: torch.dtype, seed: int) -> Pairs:
     """Advantages, loss, its derivative by each log-probability, and where a clip has taken the gradient away."""
     batch = fixed(dtype, seed)
-    own, s = ours.run(batch, **mine), as_dict(resolve(ours.SIZES | mine))
+    own, s = ours.run(batch, **mine), asdict(resolve(ours.SIZES | mine))
     lengths, group = batch.lengths.tolist(), batch.group.numpy()
 
     def rows(values: Tensor) -> reference.Rows:

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.export.draft import ExportError
 from rlplay.export.tables import export
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited, Finished, Sampled, Stepped
@@ -172,15 +173,15 @@ def test_an_export_that_cannot_be_done_says_why_and_leaves_nothing(run: Path, tm
         export(run, "npz", tmp_path / "out.npz", 9)
     assert not list(tmp_path.glob("out*")), "nor half of it"
     before = run.read_bytes()
-    with pytest.raises(RunFileError, match="exists already"):
+    with pytest.raises(ExportError, match="exists already"):
         export(run, "jsonl", run)
     assert run.read_bytes() == before
-    with pytest.raises(RunFileError, match="cannot be written"):
+    with pytest.raises(ExportError, match="cannot be written"):
         export(run, "jsonl", tmp_path / "nowhere" / "out.jsonl")
 
 
 def test_an_update_without_tokens_is_refused(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
     writer.append(msgspec.structs.replace(synthetic_update(1)[-1], update=1))
-    with pytest.raises(RunFileError, match="thinned out"):
+    with pytest.raises(ExportError, match="thinned out"):
         export(writer.path, "jsonl", tmp_path / "out.jsonl", 1)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlplay.export.draft import ExportError
 from rlplay.export.tables import export
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Evaluated
-from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
+from rlplay.trace.runfile import RunReader, RunWriter
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 
 UPDATE = 2
@@ -121,16 +122,16 @@ def test_a_missing_package_is_named_and_nothing_is_left(
     for module in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(RunFileError, match=f"pip install {package}"):
+    with pytest.raises(ExportError, match=f"pip install {package}"):
         export(run, kind, run.with_name("out"))
     assert not list(run.parent.glob("out*"))
 
 
 def test_curves_are_of_the_whole_run_and_replace_nothing(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunFileError, match="--update"):
+    with pytest.raises(ExportError, match="--update"):
         export(run, "tensorboard", tmp_path / "out", UPDATE)
     (tmp_path / "curves").mkdir()
-    with pytest.raises(RunFileError, match="exists already"):
+    with pytest.raises(ExportError, match="exists already"):
         export(run, "tensorboard", tmp_path / "curves")
     assert not list((tmp_path / "curves").iterdir())
     assert not list(tmp_path.glob("*.partial"))

@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.link.messages import Advance, Loading, Pause, Recorded, Rewind, Set, WhatIf
+from rlplay.link.messages import Advance, Loading, Pause, Recorded, Rewind, Set
+from rlplay.trace.questions import WhatIf
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
@@ -281,7 +282,20 @@ async def test_knobs_send_what_was_turned():
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
         await app.perform("set", {"beta": 0.1, "epsilon": 0.3})
-        assert source.commands == [Set("beta", 0.1), Set("epsilon", 0.3)]
+        assert source.commands == [Set({"beta": 0.1, "epsilon": 0.3})]
+
+
+async def test_settings_that_need_each_other_are_applied_by_one_press():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        await pilot.press("k")
+        await settled(pilot)
+        for name, value in {"returns": "gae", "baseline": "value"}.items():
+            app.screen.draft.put(name, value)
+        await pilot.press("a")
+        await settled(pilot)
+        assert source.commands == [Set({"returns": "gae", "baseline": "value"})]
 
 
 @pytest.mark.parametrize("key", ["k", "f12", "question_mark"])

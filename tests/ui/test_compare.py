@@ -13,6 +13,7 @@ from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Update
 from rlplay.ui import other_runs as beside
 from rlplay.ui.app import RlplayApp
@@ -344,7 +345,7 @@ def test_differences_are_those_of_the_update_compared():
     one, other = a_session(4), a_session(4)
     for session in (one, other):
         session.apply(Recorded(synthetic_started()))
-    other._changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
+    other.timeline.changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
     pair = Pair(one, other)
     assert pair.differences() == ["beta 0.05 → 0.1"]
     pair.picked = 2
@@ -422,7 +423,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
         for record in synthetic_update(number):
             second.kept[number].add(record)
             history.add(record)
-    second.put(Restored(history, [], synthetic_started().settings))
+    second.put(Restored(history, Timeline(synthetic_started().settings)))
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         assert "B is starting…" in head(screen)
@@ -484,7 +485,7 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
         with RunReader(job.run) as reader:
             assert reader.updates() == [1, 2, 3]
         assert (job.resume, job.device, job.threads) == (True, "cpu", 1)
-        assert second.commands == [Set("beta", 0.2), Advance("update")]
+        assert second.commands == [Set({"beta": 0.2}), Advance("update")]
         assert source.commands == [], "the run on the screen stays as it is"
         assert isinstance(app.screen, CompareScreen)
         second.status(4)
@@ -680,7 +681,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         app.lens_choice = "advantages"
-        screen.pair.both[1]._begun = {**SETTINGS, "loss_type": "sigmoid"}
+        screen.pair.both[1].timeline.begun = {**SETTINGS, "loss_type": "sigmoid"}
         screen._drawn = None
         screen.follow()
         titles = [tokens._border_title.plain for tokens in screen.tokens]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rlplay.link.messages import EndProbe, Prefix, Recall, Recalled
+from rlplay.link.messages import EndProbe
+from rlplay.trace.questions import Prefix, Recall, Recalled
 from rlplay.ui.plot.probability_lines import course
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import Palette, palette

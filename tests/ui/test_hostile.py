@@ -14,9 +14,10 @@ from msgspec import inspect
 from textual.screen import Screen
 from textual.widgets import Input
 
-from rlplay.link.messages import AnyEvent, Failed, Loading, LogLine, Tail
+from rlplay.link.messages import AnyEvent, Failed, Loading, LogLine
 from rlplay.scenario.schema import Job, Scenario, Stage
 from rlplay.scenario.share import Shared
+from rlplay.trace.questions import Tail
 from rlplay.trace.records import AnyRecord, Changed
 from rlplay.ui import screens
 from rlplay.ui.app import RlplayApp

@@ -5,7 +5,7 @@ import pytest
 from textual.app import App
 from textual.widgets import Input, OptionList, Static
 
-from rlplay.algorithms.apply import apply, resolve, validated
+from rlplay.algorithms.apply import apply, in_order, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS, matching
 from rlplay.algorithms.settings import Settings, choices, written
@@ -92,7 +92,7 @@ def test_changes_can_be_set_one_after_the_other(first):
         for name, value in second.axes.items():
             changed.put(name, value)
         now = start
-        for name, value in changed.changes():
+        for name, value in in_order(start, changed.changes()):
             now = validated(apply(now, name, value))
         assert all(getattr(now, name) == value for name, value in second.axes.items()), second.name
 
@@ -100,12 +100,12 @@ def test_changes_can_be_set_one_after_the_other(first):
 def test_choosing_an_algorithm_is_one_change_and_what_differs_from_it_follows():
     changed = draft()
     changed.put("algorithm", "ppo")
-    assert changed.changes() == [("algorithm", "ppo")]
+    assert changed.changes() == {"algorithm": "ppo"}
     changed.put("num_iterations", 2)
-    assert changed.changes() == [("algorithm", "ppo"), ("num_iterations", 2)]
+    assert changed.changes() == {"algorithm": "ppo", "num_iterations": 2}
     changed.reset("algorithm")
     changed.reset("num_iterations")
-    assert changed.changes() == []
+    assert changed.changes() == {}
 
 
 def test_what_is_written_can_be_read_back():
@@ -183,7 +183,7 @@ async def test_stepping_and_applying_hands_over_the_changes():
     async with app.run_test(size=(80, 24)) as pilot:
         go_to(app.screen, "temperature")
         await pilot.press("right", "right", "a")
-        assert app.outcome == [("temperature", 1.2)]
+        assert app.outcome == {"temperature": 1.2}
 
 
 async def test_an_algorithm_says_what_it_changes():
@@ -211,7 +211,7 @@ async def test_typing_a_value_and_a_wrong_one():
         assert "a apply" in frame(screen)[0]
         assert "← → change" in frame(screen)[1]
         await pilot.press("a")
-        assert app.outcome == [("learning_rate", 1e-3)]
+        assert app.outcome == {"learning_rate": 1e-3}
 
 
 async def test_what_does_not_fit_is_not_applied():
@@ -314,7 +314,7 @@ async def test_what_was_found_is_changed_and_applied_and_escape_shows_all_again(
         assert len([name for name in listed if name]) > 20
         assert here in listed
         await pilot.press("a")
-        assert app.outcome == [("beta", 0.05)]
+        assert app.outcome == {"beta": 0.05}
 
 
 async def test_enter_after_finding_types_a_value():
@@ -334,7 +334,7 @@ async def test_the_letters_of_verbs_find_as_long_as_there_is_nothing_to_do():
         await pilot.press("right")
         assert "`a` apply" in app.screen.title_line
         await pilot.press("a")
-        assert app.outcome == [("learning_rate", 6e-4)]
+        assert app.outcome == {"learning_rate": 6e-4}
 
 
 async def test_settings_of_other_algorithms_are_found_too():

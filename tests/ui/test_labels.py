@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from textual.widgets import Static
 
-from rlplay.link.messages import Judge, Judged, Prefer
+from rlplay.link.messages import Prefer
+from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Labelled, Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.screens.labels import LabelScreen, progress, told

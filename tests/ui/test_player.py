@@ -51,8 +51,8 @@ class FakeStage:
                 elif command.until == "phase":
                     update, phase = update + (phase + command.count) // 5, (phase + command.count) % 5
                 self.tell(running=False, update=update, phase=PHASES[phase])
-            case Set(name, value):
-                self.tell(settings={**self.status.settings, name: value})
+            case Set(changes):
+                self.tell(settings={**self.status.settings, **changes})
             case Rewind(update):
                 self.tell(update=update, phase="sample", settings=BEGUN)
 
@@ -145,8 +145,14 @@ async def test_a_question_without_claims_is_resolved_at_once():
 async def test_settings_and_rewinds_are_awaited_and_known_settings_are_not_sent():
     player, stage = playing([{"set": {"beta": 0.0, "epsilon": 0.3}}, {"run": 2}, {"undo": None}, {"say": "Done."}])
     await player.play()
-    assert stage.sent == [Set("epsilon", 0.3), Advance("update", 2), Rewind(1)]
+    assert stage.sent == [Set({"epsilon": 0.3}), Advance("update", 2), Rewind(1)]
     assert stage.said[-1][0] == "Done."
+
+
+async def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one():
+    player, stage = playing([{"update": 2}, {"phase": 1}, {"undo": None}, {"undo": None}, {"say": "Done."}])
+    await player.play()
+    assert stage.sent == [Advance("update", 2), Advance("phase", 1), Rewind(2), Rewind(1)]
 
 
 async def test_going_back_to_where_it_stands_waits_for_nothing():
@@ -287,7 +293,7 @@ async def test_what_somebody_did_meanwhile_is_said_and_undone_before_a_caption_s
     assert len(stage.sent) == before, "nothing is undone before it is agreed to"
     await stage.send(Advance("update", 1))
     await player.play()
-    assert stage.sent[before + 1 :] == [Rewind(2), Set("beta", 0.1), Advance("phase", 2)], "by the way it came"
+    assert stage.sent[before + 1 :] == [Rewind(2), Set({"beta": 0.1}), Advance("phase", 2)], "by the way it came"
     assert stage.looks == [("lens", "credit")] * 2
     assert stage.said[-1][0] == "Scored."
     await player.play()
@@ -307,7 +313,7 @@ async def test_a_lesson_whose_updates_were_undone_starts_again():
     assert hint == "`t` start the lesson again"
     before = len(stage.sent)
     await player.play()
-    assert stage.sent[before:] == [Rewind(0), Advance("update", 2), Set("beta", 0.1), Advance("phase", 2)]
+    assert stage.sent[before:] == [Rewind(0), Advance("update", 2), Set({"beta": 0.1}), Advance("phase", 2)]
     assert stage.said[-1][0] == "Scored."
 
 

@@ -4,8 +4,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.link.messages import Advance, Imagined, WhatIf
+from rlplay.link.messages import Advance
 from rlplay.scenario.loader import load
+from rlplay.trace.questions import Imagined, WhatIf
 from rlplay.trace.records import Credited, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp

@@ -7,19 +7,8 @@ from typing import Any
 import pytest
 from textual.widgets import Input, Static
 
-from rlplay.link.messages import (
-    AnyProbed,
-    Continue,
-    Continued,
-    EndProbe,
-    Estimate,
-    Estimated,
-    Failed,
-    Peek,
-    Peeked,
-    Prefix,
-    Tail,
-)
+from rlplay.link.messages import EndProbe, Failed
+from rlplay.trace.questions import AnyProbed, Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix, Tail
 from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
 from rlplay.ui.session.probing import SAMPLES, TAILS, Probing
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described, horizontal

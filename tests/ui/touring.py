@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from textual.drivers import headless_driver
 from textual.pilot import Pilot
 
-from rlplay.link.messages import (
-    AnyEvent,
+from rlplay.link.messages import AnyEvent
+from rlplay.trace.questions import (
     Continue,
     Continued,
     Estimate,

@@ -7,15 +7,14 @@ from pathlib import Path
 
 from rlplay import __version__
 from rlplay.algorithms.elsewhere import EXPERIMENTAL, trainer_of
+from rlplay.export.draft import ExportError, drafted
 from rlplay.export.trl.fields import literal, note, plain
 from rlplay.export.trl.limits import hindrance, unplayable
 from rlplay.export.trl.section import Origin, section_lines
 from rlplay.export.trl.stages import Played, stages_of
 from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.schema import Scenario
-from rlplay.trace.draft import drafted
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.runfile_format import RunFileError
 
 TRL = "1.16"
 """The version whose names the script uses."""
@@ -39,9 +38,9 @@ def script(reader: RunReader) -> str:
     for stage in stages:
         where = f"{reader.path.name}: stage {stage.name}: " if stage.name else f"{reader.path.name}: "
         if reason := unplayable(scenario) or hindrance(stage.settings):
-            raise RunFileError(f"{where}{reason}; change that, or export the run's tokens or curves")
+            raise ExportError(f"{where}{reason}; change that, or export the run's tokens or curves")
         if stage.recorded == 0:
-            raise RunFileError(f"{where}it has no pairs to learn from yet; let the run go on")
+            raise ExportError(f"{where}it has no pairs to learn from yet; let the run go on")
     lines = [*_head(reader), "", *_imports(scenario, stages), "", *_constants(reader, scenario, stages)]
     model, origin = "MODEL", _origin(reader, scenario)
     for number, stage in enumerate(stages, start=1):

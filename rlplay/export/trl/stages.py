@@ -8,13 +8,13 @@ from itertools import accumulate
 import msgspec
 
 from rlplay.algorithms.settings import Settings, written
+from rlplay.export.draft import ExportError
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.tasks import load_task
 from rlplay.tasks.own import brings_answers, load_own
 from rlplay.trace.pairs import pairs
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader
-from rlplay.trace.runfile_format import RunFileError
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def stages_of(scenario: Scenario, reader: RunReader) -> tuple[list[Played], list
     """
     reached = max(reader.updates(), default=0)
     if not reached:
-        raise RunFileError(f"{reader.path.name} has no finished update yet; let the run go on")
+        raise ExportError(f"{reader.path.name} has no finished update yet; let the run go on")
     stages = scenario.stages or [Stage("", scenario.max_updates)]
     firsts = list(accumulate((stage.updates for stage in stages), initial=1))
     # The last stage goes on for as long as somebody lets it.

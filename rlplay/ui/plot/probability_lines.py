@@ -8,7 +8,7 @@ import numpy as np
 from rich.cells import set_cell_size
 from rich.segment import Segment
 
-from rlplay.link.messages import Recalled
+from rlplay.trace.questions import Recalled
 from rlplay.ui.format.text import quoted
 from rlplay.ui.plot.bars import bar
 from rlplay.ui.theme.colours import Palette

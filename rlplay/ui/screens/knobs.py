@@ -37,13 +37,13 @@ TYPING = "`enter` accept · `esc` cancel"
 _WIDEST = 400
 """Cells that every list of choices fits into."""
 
-Changes = list[tuple[str, Any]]
+Changes = dict[str, Any]
 
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
 class KnobsScreen(ModalScreen[Changes | None]):
-    """Dismisses with the changes in the order in which to set them, or None."""
+    """Dismisses with the changes, or None."""
 
     DEFAULT_CSS = """
     KnobsScreen { align: left top; background: transparent; }

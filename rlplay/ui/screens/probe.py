@@ -13,7 +13,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from rlplay.link.messages import AnyProbe, EndProbe, Estimate, Recall
+from rlplay.link.messages import EndProbe
+from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.format.text import literal
 from rlplay.ui.session.session import Session

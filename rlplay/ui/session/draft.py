@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rlplay.algorithms.apply import apply, in_order, validated
+from rlplay.algorithms.apply import apply, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.settings import Settings, choices
@@ -77,13 +77,13 @@ class Draft:
         elif name != "reward_weights":
             self.put(name, self._stepped(name, direction))
 
-    def changes(self) -> list[tuple[str, Any]]:
-        """What to set, in an order in which every step on the way is allowed; only for settings that fit."""
+    def changes(self) -> dict[str, Any]:
+        """What to set: the algorithm, and what differs from it and from what holds now."""
         base, wanted = self._original, dict[str, Any]()
         if self.changed("algorithm"):
             wanted["algorithm"] = self._settings.algorithm
             base = apply(base, "algorithm", self._settings.algorithm)
-        return in_order(self._original, wanted | self._differences(base))
+        return wanted | self._differences(base)
 
     def foreign(self, name: str) -> str:
         """With which other setting it would count, where it belongs to another algorithm; empty if it does not."""

@@ -6,7 +6,8 @@ import asyncio
 import traceback
 from collections.abc import Awaitable, Callable
 
-from rlplay.link.messages import Failed, Imagined, Status
+from rlplay.link.messages import Failed, Status
+from rlplay.trace.questions import Imagined
 from rlplay.ui.session.session import Session
 
 

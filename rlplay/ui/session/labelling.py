@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from rlplay.link.messages import Judge, Judged, Prefer
+from rlplay.link.messages import Prefer
 from rlplay.trace.pairs import alike
+from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Choice, Sampled
 from rlplay.trace.update import Update
 

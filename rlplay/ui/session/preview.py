@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rlplay.link.messages import AnyCommand, Imagined, WhatIf
+from rlplay.link.messages import AnyCommand
 from rlplay.trace.lenses import LENSES, Lens
+from rlplay.trace.questions import Imagined, WhatIf
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.session.session import Session

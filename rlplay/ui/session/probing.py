@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from rlplay.link.messages import (
+from rlplay.link.messages import EndProbe
+from rlplay.trace.questions import (
     AnyProbed,
     Continue,
     Continued,
-    EndProbe,
     Estimate,
     Estimated,
     Peek,

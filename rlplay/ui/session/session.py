@@ -11,25 +11,12 @@ from typing import Any, Protocol
 import msgspec
 
 from rlplay.algorithms.own import admit_again
-from rlplay.link.messages import (
-    AnyCommand,
-    AnyEvent,
-    Continued,
-    Estimated,
-    Failed,
-    Judged,
-    Loading,
-    LogLine,
-    Look,
-    Peeked,
-    Recalled,
-    Recorded,
-    Status,
-)
+from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Look, Recorded, Status
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started, Turn
+from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
+from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started
 from rlplay.trace.runfile_format import RunFileError
-from rlplay.trace.settings import changes_until, settings_at
+from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.words.narration import Place
@@ -48,11 +35,10 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The numbers of a whole run, the settings it began with and how they were changed, read at once."""
+    """The numbers and the settings of a whole run, read at once."""
 
     history: History
-    changes: list[Turn]
-    begun: dict[str, Any] = {}
+    timeline: Timeline
 
 
 Happening = AnyEvent | Moved | Restored
@@ -123,8 +109,7 @@ class Session:
         self._set_off = 0  # the update at which the engine began to run
         self.seconds = 0.0
         self.last_finished = 0
-        self._begun: dict[str, Any] = {}  # the settings that the run began with
-        self._changes: list[Turn] = []
+        self.timeline = Timeline({})  # of the settings
         self._updates: OrderedDict[int, Update] = OrderedDict()
         self._newest: Update | None = None
         self._looked_at: Update | None = None
@@ -175,24 +160,22 @@ class Session:
 
     def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
         """The settings that held in a phase of `update`, whatever was changed since; the latest if there is none."""
-        if update is None or not self._begun:
+        if update is None or not self.timeline.begun:
             return self.settings
-        return settings_at(self._begun, self._changes, update.number, phase)
+        return self.timeline.at(update.number, phase)
 
     def settings_after(self, number: int) -> dict[str, Any]:
         """The settings that the update after `number` began with, on top of which a branch is changed."""
-        return settings_at(self._begun, self._changes, number + 1, "sample")
+        return self.timeline.at(number + 1, "sample")
 
     @property
     def turns_at(self) -> list[int]:
         """The updates in which settings became others."""
-        return sorted({change.update for change in self._changes})
+        return sorted({change.update for change in self.timeline.changes})
 
     def undoing(self, number: int) -> list[Changed]:
         """What going back to the end of update `number` makes of the settings that were changed since."""
-        kept = changes_until(self._changes, number)
-        gone = [each for each in self._changes if isinstance(each, Changed) and not any(each is k for k in kept)]
-        return taken_back(gone, number)
+        return taken_back((each for each in self.timeline.after(number) if isinstance(each, Changed)), number)
 
     @property
     def finished(self) -> int:
@@ -237,7 +220,7 @@ class Session:
                 self._note(event)
                 self.changed.add("log")
             case Restored():
-                self.history, self._changes, self._begun = event.history, list(event.changes), event.begun
+                self.history, self.timeline = event.history, event.timeline
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update
@@ -255,7 +238,7 @@ class Session:
         match record:
             case Started():
                 self.started, self.failed, self.loading, self.stopped = record, None, None, ""
-                self._begun = record.settings
+                self.timeline.begun = record.settings
                 self.changed.add("status")
             case Notice():
                 self.notices.append(record)
@@ -264,10 +247,10 @@ class Session:
                 self._note(LogLine(_level(record), "\n".join(filter(None, (record.text, record.detail)))))
                 self.changed |= {"notice", "log"}
             case Staged():
-                self._changes.append(record)
+                self.timeline.changes.append(record)
                 self.changed.add("update")
             case Changed():
-                self._changes.append(record)
+                self.timeline.changes.append(record)
                 self.turned.append(record)
                 self.changed.add("update")
             case Rewound():
@@ -276,7 +259,7 @@ class Session:
                 self.undone = max(self.undone, record.abandoned if record.abandoned > record.update else 0)
                 self.reset = self.undoing(record.update)
                 self.turned.extend(self.reset)
-                self._changes = changes_until(self._changes, record.update)
+                self.timeline.go_back(record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
                 self._newest = Update(0) if record.update == 0 else self.find(record.update)

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlplay.link.messages import (
-    Advance,
-    AnyCommand,
-    AnyEvent,
-    Failed,
-    Pause,
-    Recorded,
-    Rewind,
-    Status,
-)
+from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Recorded, Rewind, Status
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Finished, Rewound, Staged
@@ -288,4 +279,4 @@ class ReplaySource:
 
 
 def _restored(reader: RunReader) -> Restored:
-    return Restored(reader.history(), reader.changes(), reader.started.settings)
+    return Restored(reader.history(), reader.timeline())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from rlplay.link.messages import Imagined
+from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Array, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import number

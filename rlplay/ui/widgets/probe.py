@@ -12,7 +12,7 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 
-from rlplay.link.messages import Estimate, Estimated, Peeked, Tail, Writer
+from rlplay.trace.questions import Estimate, Estimated, Peeked, Tail, Writer
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import is_special, quoted, token_text

@@ -1,7 +1,7 @@
 """Learning from which of two answers is better, or from an answer to imitate: one update, phase by phase.
 
 A sibling of the policy gradient in `loop.py`: the same phases, the same records. Nothing is sampled to be rewarded;
-answers are given, and the loss of `pair_loss.py` says how hard each of their tokens is pulled.
+answers are given, and the gradient of the loss of `pair_loss.py` takes the place of rewards and credit.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from torch import Tensor
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Tokens
-from rlplay.engine.descend import Learned, backpropagated, descend
+from rlplay.engine.optimize import Seen
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
-from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics
-from rlplay.engine.passes import score_tokens, token_logprobs
+from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
+from rlplay.engine.passes import backpropagated, score_tokens, token_logprobs
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
 from rlplay.engine.tensors import group_statistics
@@ -26,17 +26,17 @@ from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
 
 
 def learn_from_answers(state: State, plan: Plan) -> Generator[Sampling | Unlabelled | AnyRecord, None, Finished]:
-    """One update: draw pairs, label them, give credit, step, look again. Raises Halt as `descend` does."""
+    """One update: draw pairs, label them, give credit, step, look again. Raises Halt as `optimize` does."""
     batch, same = yield from draw_pairs(state, plan)
     scored, pairs = yield from label(batch, same, state, plan)
     yield scored
     yield _credit(batch, scored, pairs, state)
-    yield from descend(batch, len(pairs.chosen), state, plan.seed, lambda part: _learn(batch, pairs, part, state))
+    yield from optimize_pairs(batch, pairs, lambda part: _gradients(batch, pairs, part, state), state, plan.seed)
     return finished(batch, step_means(batch) | label_metrics(scored) | _reading(batch, pairs), state)
 
 
 def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credited:
-    """What the loss takes for reward, and how hard it will pull each token, before any step is taken."""
+    """What the loss takes for reward, and its gradient at each token, before any step is taken."""
     lm, settings, mask = state.lm, state.settings, batch.mask
     ref_top = None
     if with_reference(settings.loss_type):
@@ -45,8 +45,8 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
     rows = pairs.rows(every)
     batch.advantages = torch.zeros_like(batch.old_logprobs)
     if len(every):
-        pull, _ = _derivative(batch, pairs, every, batch.old_logprobs[rows].requires_grad_(), state)
-        batch.advantages[rows] = -pull * mask[rows].sum()
+        gradient, _ = _derivative(batch, pairs, every, batch.old_logprobs[rows].requires_grad_(), state)
+        batch.advantages[rows] = -gradient * mask[rows].sum()
     scores = token_scores(settings.loss_type, batch.old_logprobs, batch.ref_logprobs, mask)
     labels = torch.from_numpy(scored.rewards).to(lm.device)
     mean, std = group_statistics(labels, batch.group, len(batch.prompts.ids))
@@ -65,24 +65,25 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
     )
 
 
-def _learn(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Learned:
+def _gradients(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Seen:
     """Fill the parameters' gradients with those of the loss of the pairs `part`."""
     lm, rows = state.lm, pairs.rows(part)
-    logprobs, pull, compared = backpropagated(
+    mask = batch.mask[rows]
+    logprobs, gradient, compared = backpropagated(
         rows,
-        batch,
-        lm,
+        lm.vocabulary * batch.ids.shape[1],
         lambda piece: token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature),
         lambda now: _derivative(batch, pairs, part, now, state),
     )
+    ratio = torch.where(mask, logprobs - batch.old_logprobs[rows], 0.0).exp()
     metrics = {"loss": compared.loss.item(), **compared.metrics}
-    metrics |= _likelihoods(logprobs, batch.mask[rows], len(part), state.settings)
+    metrics |= _likelihoods(logprobs, mask, len(part), state.settings)
     margins = None
     if compared.rewards is not None:
         won, lost = compared.rewards[: len(part)], compared.rewards[len(part) :]
         margins = won - lost
         metrics |= _margin_metrics(won, lost)
-    return Learned(rows, logprobs, pull, metrics, margins=margins)
+    return Seen(rows, logprobs, ratio, gradient, metrics, margins=margins)
 
 
 def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, state: State) -> tuple[Tensor, Compared]:

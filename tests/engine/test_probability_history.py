@@ -9,8 +9,8 @@ import pytest
 from transformers import AutoTokenizer
 
 from rlplay.engine.snapshots import SnapshotStore
-from rlplay.link.messages import Peek, Prefix, Recall, Recalled
 from rlplay.trace.codec import RECORDS
+from rlplay.trace.questions import Peek, Prefix, Recall, Recalled
 from rlplay.trace.records import Credited, Stepped
 from tests.engine.test_probe import ASKED, Start, ask, never, plain_logits
 

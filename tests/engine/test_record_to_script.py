@@ -54,16 +54,16 @@ def played_again(tmp_path: Path, run: Path) -> tuple[list[dict[str, Any]], Path]
 def test_updates_knobs_between_phases_and_ways_back(start: Start, tmp_path: Path) -> None:
     driver, _ = start(eval_every=2)
     driver.advance("update", 2, never)
-    driver.set("beta", 0.05)
+    driver.set({"beta": 0.05})
     driver.advance("token", 2, never)
-    driver.set("scale_rewards", "none")  # while it samples: from the next phase on
+    driver.set({"scale_rewards": "none"})  # while it samples: from the next phase on
     driver.advance("update", 1, never)
     driver.advance("phase", 2, never)
     driver.rewind(1)
-    driver.set("algorithm", "dapo")
+    driver.set({"algorithm": "dapo"})
     driver.advance("update", 2, never)
     driver.advance("phase", 3, never)
-    driver.set("epsilon", 0.05)
+    driver.set({"epsilon": 0.05})
     driver.advance("step", 1, never)
     driver.close()
     script, again = played_again(tmp_path, tmp_path / "run.rlplay")
@@ -85,11 +85,11 @@ def test_whatever_is_done_can_be_told(start: Start, tmp_path: Path, seed: int) -
     for _ in range(14):
         match choose.choice(["update", "phase", "phase", "token", "step", "set", "set", "look", "rewind", "resume"]):
             case "set":
-                driver.set(*choose.choice([("beta", 0.1), ("epsilon", 0.1), ("temperature", 0.8), ("num_prompts", 2)]))
+                driver.set(choose.choice([{"beta": 0.1}, {"epsilon": 0.1}, {"temperature": 0.8}, {"num_prompts": 2}]))
             case "look":
                 driver.look(choose.choice(["auto", "credit", "entropy"]), choose.randint(0, 3), 0)
             case "rewind":
-                driver.rewind(choose.randint(0, driver.status()[0]))
+                driver.rewind(choose.randint(0, driver.status().update))
             case "resume":
                 driver.close()
                 driver, _ = start(resume=True, num_iterations=2)
@@ -114,7 +114,7 @@ def test_where_somebody_looked_is_shown_there(start: Start, tmp_path: Path) -> N
     driver.advance("step", 1, never)
     driver.look("importance_ratio", 2, 1)
     driver.advance("step", 1, never)
-    driver.set("temperature", 0.9)  # from the next update on
+    driver.set({"temperature": 0.9})  # from the next update on
     driver.look("auto", 0, 0)
     driver.close()
     script, again = played_again(tmp_path, tmp_path / "run.rlplay")
@@ -146,8 +146,8 @@ def test_labels_are_given_again(start: Start, tmp_path: Path) -> None:
 def test_two_changes_that_cross_are_not_told_wrongly(start: Start, tmp_path: Path) -> None:
     driver, _ = start()
     driver.advance("phase", 1, never)
-    driver.set("algorithm", "dpo")  # what it learns from waits for the next update
-    driver.set("temperature", 0.9)
+    driver.set({"algorithm": "dpo"})  # what it learns from waits for the next update
+    driver.set({"temperature": 0.9})
     driver.close()
     with pytest.raises(ValueError, match=r"run\.rlplay: in update 1 a setting was changed while another waited"):
         from_run(tmp_path / "run.rlplay", tmp_path / "again.yaml")

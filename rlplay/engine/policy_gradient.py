@@ -1,0 +1,198 @@
+"""The loss of rewarded completions and its gradients: what an optimizer step of a policy gradient does.
+
+Completions whose graph would be too large are backpropagated part by part: the loss is a sum over their tokens.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from rlplay.algorithms import masks
+from rlplay.algorithms.aggregation import token_weights
+from rlplay.algorithms.settings import Settings
+from rlplay.engine.batch import Batch
+from rlplay.engine.objective import Inputs, Terms, objective, value_loss
+from rlplay.engine.optimize import Seen
+from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
+from rlplay.engine.state import State
+from rlplay.engine.tensors import Tensors
+
+
+def gradients(batch: Batch, rows: Tensor, state: State) -> Seen:
+    """Fill the parameters' gradients with those of the loss of the completions `rows`."""
+    size = max(1, LOGITS_AT_ONCE // (state.lm.vocabulary * batch.ids.shape[1]))
+    shares = share_of(batch, rows, state.settings).split(size)
+    parts = [_backward(batch, part, share, state) for part, share in zip(torch.split(rows, size), shares, strict=True)]
+    seen = parts[0] if len(parts) == 1 else _joined(parts)
+    seen.metrics = step_metrics(batch, seen, state.settings)
+    if state.settings.kl_ctrl != "fixed":
+        seen.metrics["kl_coef"] = state.kl_coef
+    return seen
+
+
+@dataclass
+class Share:
+    """What each token of some completions counts for, all [R, L]; `tokens` is the number in the whole minibatch."""
+
+    weights: Tensor
+    keep: Tensor
+    bonus: Tensor
+    tokens: int
+
+    def split(self, size: int) -> list[Share]:
+        """Itself, cut into parts of `size` completions."""
+        parts = zip(*[torch.split(values, size) for values in (self.weights, self.keep, self.bonus)], strict=True)
+        return [Share(weights, keep, bonus, self.tokens) for weights, keep, bonus in parts]
+
+
+def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
+    """Weights of the aggregation, the tokens whose surrogate counts, and those whose entropy does."""
+    mask = _in_loss(batch, rows, settings)
+    counted = mask.to(torch.get_default_dtype())
+    weights = token_weights(Tensors, settings.aggregation, mask, counted, settings.max_completion_length)
+    keep = masks.top_entropy(Tensors, batch.entropy[rows], mask, settings.top_entropy_quantile)
+    return Share(weights, keep.float(), keep / keep.sum().clamp(min=1), int(mask.sum()))
+
+
+def _in_loss(batch: Batch, rows: Tensor, settings: Settings) -> Tensor:
+    """bool [R, L], the sampled tokens without those of cut answers where the settings leave these out."""
+    mask = batch.mask[rows]
+    return mask & ~batch.truncated[rows, None] if settings.mask_truncated_completions else mask
+
+
+def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> Seen:
+    settings = state.settings
+    inputs, values = _inputs(batch, rows, state)
+    terms = objective(inputs, share.weights, settings, state.kl_coef, share.keep, share.bonus)
+    loss, losses = terms.loss, {}
+    if values is not None:
+        assert batch.values is not None
+        assert batch.returns is not None
+        error = value_loss(
+            values, batch.values[rows], batch.returns[rows], share.weights > 0, settings.cliprange_value, share.tokens
+        )
+        loss = loss + settings.vf_coef * error
+        losses = {"loss": loss.item(), "value_loss": error.item()}
+    dkl_dlogp = kl_gradient(terms, inputs.logprobs)
+    inputs.logprobs.retain_grad()  # only now: it keeps, and adds up, what any pass before would leave
+    loss.backward()  # type: ignore[no-untyped-call]
+    gradient = inputs.logprobs.grad
+    seen = seen_of(rows, inputs.logprobs, terms, share, gradient, dkl_dlogp)
+    seen.metrics |= losses
+    seen.values = None if values is None else values.detach()
+    seen.entropy = None if inputs.entropy is None else inputs.entropy.detach()
+    return seen
+
+
+def seen_of(
+    rows: Tensor, logprobs: Tensor, terms: Terms, share: Share, gradient: Tensor | None, dkl_dlogp: Tensor | None
+) -> Seen:
+    """What the loss made of the completions `rows`, given its derivative by their log-probabilities, None for 0."""
+    return Seen(
+        rows, logprobs.detach(), terms.ratio.detach(),
+        torch.zeros_like(logprobs) if gradient is None else gradient,
+        {"loss": terms.loss.item(), "policy_loss": terms.policy_loss.item()},
+        clip_state=terms.clip_state, dkl_dlogp=dkl_dlogp, weights=share.weights, left_out=_left_out(terms, share),
+        kl=None if terms.kl is None else terms.kl.detach(),
+    )  # fmt: skip
+
+
+def kl_gradient(terms: Terms, logprobs: Tensor) -> Tensor | None:
+    """The derivative [R, L] of the loss's KL term by each token's log-probability; None if there is no such term.
+
+    0 for the exact KL, which depends on whole distributions and not on the sampled token alone.
+    """
+    if terms.kl_loss is None:
+        return None
+    (gradient,) = torch.autograd.grad(terms.kl_loss, logprobs, retain_graph=True, allow_unused=True)
+    return torch.zeros_like(logprobs) if gradient is None else gradient
+
+
+def _left_out(terms: Terms, share: Share) -> Tensor:
+    """Why each token's surrogate does not count, as an index of `records.LEFT_OUT`: uint8 [R, L], 0 where it does."""
+    reasons = torch.where(terms.kept == 0, 3, 0)
+    return torch.where(share.weights == 0, 1, torch.where(share.keep == 0, 2, reasons)).to(torch.uint8)
+
+
+def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
+    """A pass of the policy over the completions: what the loss reads of it, and the value head's predictions."""
+    assert batch.advantages is not None
+    assert batch.ref_logprobs is not None
+    settings, width, ids = state.settings, batch.ids.shape[1], batch.ids[rows]
+    logprobs, values, distributions, entropies = [], [], [], []
+    for chunk in forward(state.lm, state.lm.policy, batch.tokens(rows), batch.values is not None):
+        own = logprobs_of(chunk.logits, ids[chunk.rows, : chunk.logits.shape[1]], batch.temperature)
+        logprobs.append((chunk.rows, own))
+        if chunk.hidden is not None:
+            # TRPO's gradient is the surrogate's alone; the value loss fits only the head.
+            features = chunk.hidden.detach() if settings.surrogate == "trpo" else chunk.hidden
+            values.append((chunk.rows, state.value_head(features.float()).squeeze(-1)))
+        if batch.anchor is None and not settings.entropy_coef:
+            continue
+        whole = (chunk.logits.float() / batch.temperature).log_softmax(-1)
+        if batch.anchor is not None:
+            distributions.append((chunk.rows, whole))
+        if settings.entropy_coef:
+            entropies.append((chunk.rows, -(whole.exp() * whole).sum(-1)))
+    inputs = Inputs(
+        laid_out(logprobs, width), batch.old_logprobs[rows], batch.ref_logprobs[rows], batch.advantages[rows],
+        laid_out(distributions, width) if distributions else None,
+        None if batch.anchor is None else batch.anchor[rows],
+        laid_out(entropies, width) if entropies else None,
+    )  # fmt: skip
+    return inputs, laid_out(values, width) if values else None
+
+
+def _joined(parts: list[Seen]) -> Seen:
+    """The parts of a minibatch as one: their completions one after the other, their losses added up."""
+
+    def join(name: str) -> Any:
+        values = [getattr(part, name) for part in parts]
+        if isinstance(values[0], dict):
+            return {key: sum(value[key] for value in values) for key in values[0]}
+        return None if values[0] is None else torch.cat(values)
+
+    return Seen(**{field.name: join(field.name) for field in fields(Seen)})
+
+
+def step_metrics(batch: Batch, seen: Seen, settings: Settings) -> dict[str, float]:
+    """The losses of `seen.metrics` and what the step's tokens say of it, under TRL's names where it has them."""
+    rows, (low, high) = seen.rows, settings.clip_range
+    mask = _in_loss(batch, rows, settings)
+    counted = mask.clone()
+    if settings.importance_sampling_level in ("sequence", "sequence_sum"):
+        counted[:, 1:] = False  # one ratio per answer counts once, as in TRL
+    assert seen.clip_state is not None
+    ratio, state = seen.ratio[counted], seen.clip_state[counted]
+    low_share, high_share = _mean(state < 0), _mean(state == 1)
+    metrics = {
+        "loss": seen.metrics["loss"],
+        "policy_loss": seen.metrics["policy_loss"],
+        "learning_rate": settings.learning_rate,
+        "clip_ratio/low_mean": low_share,
+        "clip_ratio/high_mean": high_share,
+        "clip_ratio/region_mean": low_share + high_share,
+        "ratio_max": max(ratio.tolist(), default=1.0),
+    }
+    if settings.importance_sampling_level == "geometric":
+        log_ratio = (seen.logprobs - batch.old_logprobs[rows])[counted]
+        metrics["ratio_outside"] = _mean((log_ratio < -low) | (log_ratio > high))
+    elif settings.surrogate == "ppo":
+        metrics["ratio_outside"] = _mean((ratio < 1 - low) | (ratio > 1 + high))
+    if settings.delta is not None:
+        metrics["clip_ratio/delta_mean"] = _mean(state == 2)
+    if settings.surrogate == "cispo":
+        assert batch.advantages is not None
+        metrics["cispo_clip_ratio"] = _mean((ratio > high) & (batch.advantages[rows][counted] > 0))
+    if seen.kl is not None:
+        metrics["kl" if settings.kl_anchor == "ref" else "kl_penalty"] = _mean(seen.kl[mask])
+    return metrics | seen.metrics
+
+
+def _mean(values: Tensor) -> float:
+    """Of however many there are; 0 where every token is left out."""
+    return values.sum().item() / max(len(values), 1)

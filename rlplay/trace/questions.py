@@ -1,0 +1,211 @@
+"""Questions about a run that change nothing, and their answers: plain data, never recorded."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from rlplay.trace.records import Credited, Stepped
+
+Writer = Literal["policy", "reference"]
+
+
+class Question(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
+    """Base of what the screen asks the engine."""
+
+
+class Answer(msgspec.Struct, frozen=True, tag_field="type", tag=str.lower):
+    """Base of what the engine answers."""
+
+
+class Judge(Question, frozen=True):
+    """What do the models make of the answers of a pair of `Status.asks`? Answered by `Judged`; changes nothing."""
+
+    pair: int
+
+
+class WhatIf(Question, frozen=True):
+    """What would the changed settings make of the same completions? Answered by `Imagined`; changes nothing."""
+
+    changes: dict[str, Any]
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """A prompt and the tokens that an answer to it begins with.
+
+    `prompt` is what the user says. One of the run's own prompts is found by it, and comes with its columns and system
+    message; with other `columns`, or none of the run's, it stands alone and goes through the chat template unless
+    `plain`.
+    """
+
+    prompt: str
+    answer: list[int] = []
+    columns: dict[str, Any] | None = None
+    plain: bool = False
+
+
+class Peek(Question, frozen=True):
+    """What could come next? Answered by `Peeked`, the last of several in a row. Probing is never recorded."""
+
+    prefix: Prefix
+
+
+class Continue(Question, frozen=True):
+    """Go on from a prefix `count` times; `draw` counts further requests, which get other random numbers.
+
+    Answered by `Continued`. The `writer`s policy and reference get the same random numbers. `greedy`: the likeliest
+    token each time, once.
+    """
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    count: int = 1
+    greedy: bool = False
+    draw: int = 0
+
+
+class Estimate(Question, frozen=True):
+    """What is a prefix worth? Answered by `Estimated` again and again until `count` samples, or the next command."""
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    count: int = 256
+
+
+class Recall(Question, frozen=True):
+    """How likely were these tokens after a prefix in the course of the run?
+
+    Answered by `Recalled` again and again, from the first update `since` on whose weights are kept to the last, or
+    until the next command.
+    """
+
+    prefix: Prefix
+    token_ids: list[int]
+    since: int = 0
+
+
+class Judged(Answer, frozen=True):
+    """The answer to a `Judge`: how much of what each of the two answers of a pair has; never recorded."""
+
+    pair: int
+    update: int = 0
+    refused: str = ""  # why it cannot be told, in one line; then the rest is empty
+    scores: dict[str, tuple[float, float]] = {}  # first and second answer, by what the number is
+
+
+class Imagined(Answer, frozen=True):
+    """The answer to a `WhatIf`; never recorded.
+
+    `before` and `after` are what optimizer steps would record, one for each minibatch of a pass over all completions,
+    by the log-probabilities of each completion's last step: by the settings as they were, and as they would be.
+    """
+
+    changes: dict[str, Any]
+    update: int = 0
+    refused: str = ""  # why it cannot be told, in one line; then the rest is empty
+    settings: dict[str, Any] = {}  # all that it is told by
+    held: list[str] = []  # settings whose change shows only with new samples or steps, and was left out
+    credited: Credited | None = None  # as it would be; the candidates' probabilities, which stay, are left out
+    before: list[Stepped] = []
+    after: list[Stepped] = []
+    losses: tuple[float, float] | None = None  # before and after: mean over the steps, no entropy bonus, no value loss
+
+
+class Peeked(Answer, frozen=True):
+    """The answer to a `Peek`: the next-token distributions of policy and frozen reference after `update` updates.
+
+    Probabilities are those at `temperature`, entropies and `kl` (policy ‖ reference) of this one position, in nats.
+    """
+
+    prefix: Prefix
+    update: int = 0
+    steps: int = 0  # optimizer steps of the next update that have been made already
+    refused: str = ""  # why there is no answer, in one line; then the rest is empty
+    unrewarded: str = ""  # why an answer to this prompt earns no reward; empty if it does
+    temperature: float = 1.0
+    prompt_texts: list[str] = []  # one string per token, the template's included
+    texts: list[str] = []  # of the answer's tokens
+    pieces: dict[int, str] = {}  # text of every id below and in the answer, alone
+    probabilities: list[float] = []  # of the answer's own tokens, each after those before it
+    ref_probabilities: list[float] = []
+    top_ids: list[int] = []  # candidates: the likeliest under either, in the order of the policy
+    top: list[float] = []
+    ref_top: list[float] = []
+    entropy: float = 0.0
+    ref_entropy: float = 0.0
+    kl: float = 0.0
+    ended: bool = False  # the last token ends the answer: nothing comes next
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """How an answer goes on after a prefix."""
+
+    token_ids: list[int]
+    texts: list[str]  # joined they are the text
+    truncated: bool  # ran into the longest length
+    reward: float | None  # of the whole answer; None if it earns none
+
+
+class Continued(Answer, frozen=True):
+    """The answer to a `Continue`. Interrupted, it has no tails."""
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    greedy: bool = False
+    refused: str = ""
+    tails: list[Tail] = []
+    pieces: dict[int, str] = {}
+
+
+class Estimated(Answer, frozen=True):
+    """The answer to an `Estimate`: the mean reward of `count` answers that go on from the prefix.
+
+    `interval` names what `low` and `high` are (95 %); empty if there is none yet.
+    """
+
+    prefix: Prefix
+    writer: Writer = "policy"
+    update: int = 0
+    refused: str = ""
+    count: int = 0
+    unscored: int = 0  # sampled beside those, and no reward function answered
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval: Literal["", "Wilson", "Student t"] = ""
+    done: bool = False
+
+
+class Recalled(Answer, frozen=True):
+    """The answer to a `Recall`: probabilities of `token_ids` under the policy as it was after each of `updates`."""
+
+    prefix: Prefix
+    token_ids: list[int] = []
+    refused: str = ""
+    updates: list[int] = []
+    probabilities: list[list[float]] = []  # a row for each update, at the run's temperature
+    done: bool = False
+
+
+AnyProbe = Peek | Continue | Estimate | Recall
+AnyProbed = Peeked | Continued | Estimated | Recalled
+AnyQuestion = AnyProbe | Judge | WhatIf
+AnyAnswer = AnyProbed | Judged | Imagined
+
+
+def refusal(question: AnyQuestion, reason: str) -> AnyAnswer:
+    """The answer to a question that cannot be answered; `reason` is one line."""
+    match question:
+        case WhatIf():
+            return Imagined(question.changes, refused=reason)
+        case Judge():
+            return Judged(question.pair, refused=reason)
+        case Peek():
+            return Peeked(question.prefix, refused=reason)
+        case Continue():
+            return Continued(question.prefix, refused=reason)
+        case Estimate():
+            return Estimated(question.prefix, refused=reason)
+        case Recall():
+            return Recalled(question.prefix, refused=reason)
