@@ -9,7 +9,7 @@ from textual.content import Content
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import Knob
 from rlplay.algorithms.named import title
-from rlplay.algorithms.own import SUFFIXES, is_own
+from rlplay.algorithms.own import OWN, SUFFIXES, is_own
 from rlplay.algorithms.settings import choices, shown
 from rlplay.trace.text import visible
 from rlplay.ui.plot.picture import number
@@ -47,7 +47,7 @@ def allowed(draft: Draft, knob: Knob, room: int) -> str:
     if isinstance(draft.value(knob.name), bool):
         return "on | off"
     if words := choices(knob.name):
-        return _fitted(words, room)
+        return _fitted((*words, "FILE.py:FUNCTION") if knob.name in OWN else words, room)
     return "" if knob.low is None or knob.high is None else f"{number(knob.low)} … {number(knob.high, 6)}"
 
 
