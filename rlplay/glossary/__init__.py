@@ -11,7 +11,7 @@ from rlplay.glossary.bounds import BOUNDS
 from rlplay.glossary.family import FAMILY
 from rlplay.glossary.frame import FRAME
 from rlplay.glossary.learning import LEARNING
-from rlplay.glossary.preferences import PREFERENCES
+from rlplay.glossary.reward_sources import REWARD_SOURCES
 from rlplay.glossary.term import Term
 from rlplay.lookup import fitting, plain
 from rlplay.spelling import closest
@@ -23,7 +23,7 @@ def _other_names(preset: Preset) -> tuple[str, ...]:
     return () if plain(preset.name) == plain(preset.title) else (preset.name,)
 
 
-_WRITTEN = (*FRAME, *FAMILY, *LEARNING, *BOUNDS, *PREFERENCES)
+_WRITTEN = (*FRAME, *FAMILY, *LEARNING, *BOUNDS, *REWARD_SOURCES)
 _NAMED_AFTER = {term.algorithm for term in _WRITTEN}
 _ALGORITHMS = (
     Term(preset.title, preset.changes, "", _other_names(preset), ("knobs", "algorithm"), algorithm=name)

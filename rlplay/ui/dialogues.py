@@ -31,7 +31,7 @@ def paste(app: Playground) -> None:
 
 def lessons(app: Playground) -> None:
     """Show the lessons; the chosen one continues, or replaces this run."""
-    from rlplay import preferences
+    from rlplay import user_preferences
     from rlplay.scenario.recipe import bundled_name
     from rlplay.ui.screens.lessons import LessonsScreen
 
@@ -52,7 +52,7 @@ def lessons(app: Playground) -> None:
             app.copy_to_clipboard(f"rlplay {name}")
             app.notify(f"Copied: rlplay {name}", markup=False)
 
-    app.push_screen(LessonsScreen(here, preferences.lessons(), moves), chosen)
+    app.push_screen(LessonsScreen(here, user_preferences.lessons(), moves), chosen)
 
 
 def label(app: Playground, session: Session | None = None, letter: str = "") -> None:
