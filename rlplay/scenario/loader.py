@@ -15,10 +15,10 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import located
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
-from rlplay.scenario.course import course_of, stage_problems
 from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
+from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.spelling import closest
 from rlplay.tasks import task_names
@@ -276,12 +276,12 @@ def _script_problems(name: str, line: int, node: yaml.Node, content: dict[str, A
         yield line, "script is a list of steps, as in '- update: 3'"
         return
     settings = _resolved(content)
-    course = None if settings is None else course_of(settings, content.get("stages"))
+    along = None if settings is None else script_settings(settings, content.get("stages"))
     for number, (place, entry) in enumerate(zip(node.value, content[name], strict=True), start=1):
         try:
             step = parse_step({entry: None} if isinstance(entry, str) else entry)
-            if course is not None:
-                course.follow(step)
+            if along is not None:
+                along.follow(step)
         except ValueError as error:
             yield place.start_mark.line + 1, f"script step {number}: {error}"
 
