@@ -276,12 +276,12 @@ def _script_problems(name: str, line: int, node: yaml.Node, content: dict[str, A
         yield line, "script is a list of steps, as in '- update: 3'"
         return
     settings = _resolved(content)
-    along = None if settings is None else script_settings(settings, content.get("stages"))
+    settings_so_far = None if settings is None else script_settings(settings, content.get("stages"))
     for number, (place, entry) in enumerate(zip(node.value, content[name], strict=True), start=1):
         try:
             step = parse_step({entry: None} if isinstance(entry, str) else entry)
-            if along is not None:
-                along.follow(step)
+            if settings_so_far is not None:
+                settings_so_far.follow(step)
         except ValueError as error:
             yield place.start_mark.line + 1, f"script step {number}: {error}"
 
