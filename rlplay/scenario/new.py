@@ -12,8 +12,8 @@ import yaml
 
 from rlplay.algorithms.settings import check
 from rlplay.scenario.names import bundled
-from rlplay.scenario.recipe import scenario_of
 from rlplay.scenario.record_to_script import script_from
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.runfile import RunReader
 

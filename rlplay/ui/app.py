@@ -20,7 +20,7 @@ from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.link.messages import Imagined, Status
-from rlplay.scenario.recipe import bundled_name, scenario_of
+from rlplay.scenario.reproduction import bundled_name, scenario_of
 from rlplay.scenario.script import parse
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues

@@ -11,7 +11,7 @@ from rlplay.export.trl.fields import literal, note, plain
 from rlplay.export.trl.limits import hindrance, unplayable
 from rlplay.export.trl.section import Origin, section_lines
 from rlplay.export.trl.stages import Played, stages_of
-from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.draft import drafted
 from rlplay.trace.runfile import RunReader

@@ -1,0 +1,122 @@
+"""How to reproduce a run from its start with given settings: as a command line, and as a share code."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, written
+from rlplay.scenario.loader import ScenarioError, load, with_changes
+from rlplay.scenario.names import bundled, looks_like_path
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.share import Shared
+from rlplay.scenario.stage_settings import stage_settings
+from rlplay.trace.records import Started
+
+_DATA = ("dataset_config", "dataset_train_split", "reward")
+"""What a dataset on the command line replaces."""
+_OWN = ("model", "dataset", *_DATA)
+"""What a share code does not carry."""
+_OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates"}
+
+
+def scenario_of(started: Started) -> Scenario:
+    """The scenario that a run recorded; keys that another version wrote are ignored."""
+    return _scenario_in(started.scenario_text)
+
+
+@lru_cache(maxsize=32)
+def _scenario_in(text: str) -> Scenario:
+    content = msgspec.yaml.decode(text, type=dict[str, Any])
+    return msgspec.convert({name: content[name] for name in Scenario.__struct_fields__ if name in content}, Scenario)
+
+
+def bundled_name(started: Started) -> str:
+    """The name of the bundled scenario that a run plays; empty for a user's file, whatever its name."""
+    origin = scenario_of(started).origin
+    return origin if origin in bundled() else ""
+
+
+class Reproduction:
+    """How to play one scenario again, with the changes of its command line."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._name = scenario.origin or scenario.name
+        try:
+            self._file: Scenario | None = load(self._name)
+        except ScenarioError:
+            self._file = None
+
+    def command(self, wanted: Settings) -> str:
+        """What to type to play it with the settings `wanted`, quoted for a shell.
+
+        It lists what differs from the scenario's file as the file is now; without such a file, everything.
+        """
+        options = self._options()
+        algorithm, differing = self._differing(wanted, options)
+        words = ["rlplay", self._name]
+        for option, value in (options | algorithm).items():
+            for each in value if isinstance(value, list) else [value]:
+                words += [f"--{option}", str(each)]
+        for name, value in differing.items():
+            words += ["--set", f"{name}={written(value)}"]
+        return shlex.join(words)
+
+    def code(self, wanted: Settings) -> tuple[str, str]:
+        """The share code for the settings `wanted`, and what it leaves out; or "", and why there is none.
+
+        It names nothing on this machine.
+        """
+        if self._file is None or looks_like_path(self._name):
+            return "", "No share code: the scenario is a file of your own; pass that file on with the command."
+        options = self._options()
+        algorithm, differing = self._differing(wanted, {})
+        shared = Shared(self._name, self._scenario.seed, options.get("updates"), algorithm.get("algorithm"), differing)
+        left_out = [f"--{option}" for option in _OWN if option in options]
+        return shared.code, f"Not in the code: your {', '.join(left_out)}." if left_out else ""
+
+    def _options(self) -> dict[str, Any]:
+        """The options of the command line, settings excepted, each with its value."""
+        found = {option: getattr(self._scenario, field) for option, field in _OPTIONS.items()}
+        if self._file is not None:
+            found = {option: value for option, value in found.items() if value != getattr(self._file, _OPTIONS[option])}
+        if found.get("dataset"):
+            found |= {option: getattr(self._scenario, option) for option in _DATA}
+        return {option: value for option, value in found.items() if value is not None}
+
+    def _differing(self, wanted: Settings, options: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+        """What to change in the scenario with these `options`: the algorithm, empty if that fits, and settings."""
+        if self._file is not None and self._file.stages:
+            # One --algorithm cannot apply to all stages, so this lists what differs from the nearest stage.
+            near = (_difference(wanted, settings) for settings in self._stages(self._file, options))
+            return {}, min(near, key=len)
+        algorithm = {"algorithm": wanted.algorithm}
+        if self._file is not None and wanted.algorithm == resolve(self._file.settings).algorithm:
+            algorithm = {}
+        return algorithm, _difference(wanted, self._settings(options | algorithm))
+
+    def _settings(self, options: dict[str, Any]) -> Settings | None:
+        """The settings of the scenario's file with these `options`; None where they name something that is gone."""
+        try:
+            return None if self._file is None else resolve(with_changes(self._file, **options).settings)
+        except ScenarioError:
+            return None
+
+    def _stages(self, file: Scenario, options: dict[str, Any]) -> Iterable[Settings | None]:
+        try:
+            return stage_settings(with_changes(file, **options))
+        except ScenarioError:
+            return [None]
+
+
+def _difference(wanted: Settings, base: Settings | None) -> dict[str, Any]:
+    """The settings that differ from `base`, all of them if it is None; without the algorithm's name."""
+    values = {name: getattr(wanted, name) for name in KNOBS if name != "algorithm"}
+    return {name: value for name, value in values.items() if base is None or value != getattr(base, name)}
