@@ -13,7 +13,7 @@ from rlplay.export.trl.section import Origin, section_lines
 from rlplay.export.trl.stages import Played, stages_of
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
-from rlplay.trace.draft import drafted
+from rlplay.trace.atomic_output import atomic_output
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import RunFileError
 
@@ -28,8 +28,8 @@ def export_trl(run: Path, out: Path) -> None:
     """
     with RunReader(run) as reader:
         text = script(reader)
-    with drafted(out) as draft:
-        draft.write_text(text, encoding="utf-8")
+    with atomic_output(out) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def script(reader: RunReader) -> str:
