@@ -37,7 +37,7 @@ from rlplay.engine.what_if import what_if
 from rlplay.link.messages import AnyProbe, AnyProbed, Imagined, Judged, Recall, Until
 from rlplay.scenario.schema import Job
 from rlplay.tasks.own import check_reward_weights, check_sources
-from rlplay.trace.pairs import alike
+from rlplay.trace.pairs import identical_answers
 from rlplay.trace.records import (
     AnyRecord,
     Choice,
@@ -259,7 +259,7 @@ class Driver:
             moment = msgspec.structs.replace(moment, seconds=self._timings.pop("evaluate"))
         if isinstance(moment, Sampled):
             compared = len(moment.group) > len(moment.prompts)
-            self._pairs = np.flatnonzero(~alike(moment)).tolist() if compared else []
+            self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []
         if _ends_phase(moment):
             self._enter(_beyond(self._point, moment))
         self._emit(moment)

@@ -79,7 +79,7 @@ def load_own(
     examples = [_example(path, number, row) for number, row in enumerate(rows, start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")
-    _check_alike(path, examples)
+    _check_same_answers(path, examples)
     held_out = max(1, len(examples) // 10) if len(examples) >= _HELD_OUT_FROM else 0
     kept = len(examples) - held_out
     return Task(
@@ -171,8 +171,8 @@ def _example(path: Path, number: int, row: Any) -> Example:
         raise OwnError(f"{path}: row {number} {error}") from None
 
 
-def _check_alike(path: Path, examples: list[Example]) -> None:
-    """All rows bring the same kinds of answers, or none does."""
+def _check_same_answers(path: Path, examples: list[Example]) -> None:
+    """Raises OwnError if some rows have a chosen or a rejected answer and others have none."""
     for name in ("chosen", "rejected"):
         missing = [number for number, e in enumerate(examples, start=1) if getattr(e, name) is None]
         if missing and len(missing) < len(examples):
