@@ -1,4 +1,4 @@
-"""Which settings held when, from those a run began with and the changes since."""
+"""Which settings held when: those at the start of a run, and the changes since."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _READ_LAST: dict[str, Phase] = {
     ),
     **dict.fromkeys(("kl_ctrl", "target_kl", "kl_horizon"), "after"),
 }  # fmt: skip
-"""The phase after which a setting is of no more use to an update; of all others it is the optimizer's."""
+"""The last phase of an update that reads a setting; for all others that is "update"."""
 
 
 def settings_at(
-    begun: Mapping[str, Any], changes: Iterable[Turn], update: int, phase: Phase = "update"
+    initial: Mapping[str, Any], changes: Iterable[Turn], update: int, phase: Phase = "update"
 ) -> dict[str, Any]:
-    """The settings that held in `phase` of update `update`; `changes` in the order they were made."""
-    settings = dict(begun)
+    """The settings in `phase` of update `update`; `initial` are those at the start, `changes` come in order."""
+    settings = dict(initial)
     for change in changes:
         if _order(change.update, change.phase) <= _order(update, phase):
             settings |= {**change.also, change.name: change.value} if isinstance(change, Changed) else change.settings
     return settings
 
 
-def takes_hold(change: Changed) -> int:
-    """The first update in which a change makes a difference: the next one where this one has no more use for it."""
+def effective_from(change: Changed) -> int:
+    """The first update in which a change makes a difference: the next one if this one no longer reads the setting."""
     names = (change.name, *change.also) if change.name != "algorithm" else (*change.also, "learning_rate")
     used = any(PHASES.index(_READ_LAST.get(name, "update")) >= PHASES.index(change.phase) for name in names)
     return change.update if used else change.update + 1
 
 
 def changes_until(changes: Iterable[Turn], update: int) -> list[Turn]:
-    """The changes that are left when the run goes back to the end of `update`."""
+    """The changes that remain when the run goes back to the end of `update`."""
     return [change for change in changes if _order(change.update, change.phase) <= _order(update + 1, "sample")]
 
 
