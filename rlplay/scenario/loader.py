@@ -13,7 +13,7 @@ import yaml
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import located
+from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
 from rlplay.scenario.schema import Scenario
@@ -82,7 +82,7 @@ def read(path: Path) -> Scenario:
         raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
     for part in (content, *_list_of(content.get("stages"))):
         if isinstance(part, dict) and isinstance(part.get("settings"), dict):
-            part["settings"] = located(part["settings"], path.parent)
+            part["settings"] = absolute_files(part["settings"], path.parent)
     for place, problem in _problems(node, content):
         raise ScenarioError(f"{path}:{place}: {problem}")
     script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
@@ -118,7 +118,7 @@ def with_changes(
     """
     options = {"algorithm": algorithm, "surrogate": surrogate, "scale_rewards": advantage}
     given = {name: value for name, value in options.items() if value is not None}
-    given_sets = located(given | dict(map(_setting, sets)), Path.cwd())
+    given_sets = absolute_files(given | dict(map(_setting, sets)), Path.cwd())
     algorithm = given_sets.get("algorithm")
     if algorithm is not None and scenario.stages:
         raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
