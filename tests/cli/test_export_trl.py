@@ -17,9 +17,9 @@ import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.elsewhere import EXPERIMENTAL, trainer_of
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.cli import main as cli
 from rlplay.export.trl.answers import answer_fields
 from rlplay.export.trl.limits import hindrance

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlplay import __version__
-from rlplay.algorithms.elsewhere import EXPERIMENTAL, trainer_of
+from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.trl.fields import literal, note, plain
 from rlplay.export.trl.limits import hindrance, unplayable
 from rlplay.export.trl.section import Origin, section_lines
