@@ -16,7 +16,7 @@ import msgspec
 from rlplay.algorithms.catalogue import PRESETS, Preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import Settings
-from rlplay.spelling import closest, similar
+from rlplay.spelling import did_you_mean, similar
 from rlplay.user_code import OwnError
 
 SUFFIXES = (".yaml", ".yml")
@@ -48,10 +48,10 @@ def preset(name: str) -> Preset:
             f"{name}: {error}; an algorithm has a title, settings and, if you like, after, changes, paper"
         ) from None
     if row.after not in PRESETS:
-        raise OwnError(f"{name}: after={row.after}: no such algorithm{closest(row.after, list(PRESETS))}")
+        raise OwnError(f"{name}: after={row.after}: no such algorithm{did_you_mean(row.after, list(PRESETS))}")
     known = [field for field in Settings.__struct_fields__ if field != "algorithm"]
     if unknown := [field for field in row.settings if field not in known]:
-        raise OwnError(f"{name}: unknown setting {unknown[0]!r}{closest(unknown[0], known)}")
+        raise OwnError(f"{name}: unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
     axes = PRESETS[row.after].axes | absolute_files(row.settings, path.parent)
     return Preset(name, row.title, row.paper, row.after, row.changes, axes)
 

@@ -25,7 +25,7 @@ from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import argument_names, call_choice
 from rlplay.algorithms.scales import Scale
 from rlplay.algorithms.surrogates import Surrogate
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 from rlplay.user_code import OwnError, UserFunction
 
 SURROGATE_ARGUMENTS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "log_ratio", "mask")
@@ -130,7 +130,7 @@ def _check_names(file: str, compute: Callable[..., Any], quantities: tuple[str, 
         raise OwnError(f"{file}: the first argument of {compute.__name__} must be xp, the array namespace")
     for name in argument_names(compute):
         if name not in known:
-            near = closest(name, known) or f"; it may take {', '.join(quantities)} and settings"
+            near = did_you_mean(name, known) or f"; it may take {', '.join(quantities)} and settings"
             raise OwnError(
                 f"{file}: {compute.__name__} takes {name!r}, which is neither a quantity nor a setting{near}"
             )

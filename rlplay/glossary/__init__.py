@@ -14,7 +14,7 @@ from rlplay.glossary.learning import LEARNING
 from rlplay.glossary.reward_sources import REWARD_SOURCES
 from rlplay.glossary.term import Term
 from rlplay.lookup import fitting, plain
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 
 __all__ = ["TERMS", "Term", "matching", "term_called"]
 
@@ -48,4 +48,4 @@ def term_called(name: str) -> Term:
     try:
         return known[plain(name)]
     except KeyError:
-        raise ValueError(f"the glossary has no {name!r}{closest(name, list(TERMS))}") from None
+        raise ValueError(f"the glossary has no {name!r}{did_you_mean(name, list(TERMS))}") from None

@@ -20,7 +20,7 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
 from rlplay.tasks.named import looks_like_dataset
 from rlplay.trace.text import whole
@@ -46,7 +46,7 @@ def load(name_or_path: str | Path) -> Scenario:
     name = str(name_or_path)
     if not looks_like_path(name):
         if name not in bundled():
-            raise ScenarioError(f"there is no scenario {name!r}{closest(name, bundled())}")
+            raise ScenarioError(f"there is no scenario {name!r}{did_you_mean(name, bundled())}")
         return msgspec.structs.replace(read(folder() / f"{name}.yaml"), origin=name)
     path = Path(name).expanduser()
     if not path.is_file():
@@ -198,7 +198,7 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name not in known:
-            yield line, f"unknown key {name!r}{closest(name, known)}"
+            yield line, f"unknown key {name!r}{did_you_mean(name, known)}"
         else:
             yield from _PROBLEMS.get(name, _bad_value)(name, line, value, content)
     for name in ("title", "question"):
@@ -294,7 +294,7 @@ def _resolved(content: dict[str, Any]) -> Settings | None:
 def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     value = content[name]
     if name == "task" and value not in task_names():
-        yield line, f"unknown task {value!r}{closest(str(value), task_names())}"
+        yield line, f"unknown task {value!r}{did_you_mean(str(value), task_names())}"
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"
     elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):

@@ -11,7 +11,7 @@ from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.settings import Settings
 from rlplay.scenario.schema import Stage
 from rlplay.scenario.script import Change, Go, Rewind, Step
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 
 
 class ScriptSettings:
@@ -88,7 +88,7 @@ def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
         return "it is a mapping with name, updates and settings"
     name, updates, own = stage.get("name"), stage.get("updates"), stage.get("settings", {})
     known = Stage.__struct_fields__
-    problems = [f"unknown key {str(key)!r}{closest(str(key), known)}" for key in stage if key not in known]
+    problems = [f"unknown key {str(key)!r}{did_you_mean(str(key), known)}" for key in stage if key not in known]
     if not isinstance(name, str) or not name.strip() or name in earlier:
         problems.append(f"it needs a name that no other stage has, and got {name!r}")
     if type(updates) is not int or updates < 1:
