@@ -1,4 +1,4 @@
-"""What the settings mean: title, range and consequence of each, for the knobs panel, help and checks."""
+"""The settings as the knobs panel, the help and the checks use them: title, range, meaning and effect of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.surrogates import SURROGATES
-from rlplay.lookup import fitting
+from rlplay.search import search
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Knob:
     needs: tuple[str, tuple[str, ...]] | None = None
 
     def applies(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the setting does anything under these settings; `needs` names the setting and words it takes."""
+        """Whether the setting has any effect under these settings: `needs` names another setting and its values."""
         return self.needs is None or settings.get(self.needs[0]) in self.needs[1]
 
 
@@ -201,15 +201,15 @@ KNOBS: dict[str, Knob] = {
 }  # fmt: skip
 
 
-_CALLED = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
-"""The two bounds that are turned most, by the letters that papers and people call them by."""
+_SYMBOLS = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
+"""The letters that papers use for the two settings that users change most."""
 
 
 def matching(typed: str) -> list[Knob]:
-    """The settings in which every word of `typed` is found: by title, by name, then by meaning; all if it is empty."""
-    return fitting(
+    """The settings that contain every word of `typed`: by title, by name, then by meaning; all if it is empty."""
+    return search(
         typed,
         KNOBS.values(),
-        lambda knob: (knob.title, knob.name, *_CALLED.get(knob.name, ())),
+        lambda knob: (knob.title, knob.name, *_SYMBOLS.get(knob.name, ())),
         lambda knob: f"{knob.meaning} {knob.effect}",
     )
