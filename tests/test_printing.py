@@ -11,7 +11,7 @@ import click
 import pytest
 
 from rlplay.cli import main as cli
-from rlplay.cli.splash import curtain
+from rlplay.cli.splash import splash
 from rlplay.printing import Gate, beneath, gated
 
 EVIL = "x\x1b]0;owned\x07\x9b31m\u202e\n\x7f"
@@ -69,7 +69,7 @@ def test_the_curtain_draws_through_the_gate_and_its_title_does_not(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
-    with gated(), curtain(EVIL):
+    with gated(), splash(EVIL):
         pass
     shown = capsys.readouterr().out
     assert shown.startswith("\x1b[?1049h")

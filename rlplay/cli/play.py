@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlplay.cli.splash import curtain
+from rlplay.cli.splash import splash
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
 from rlplay.printing import beneath
 from rlplay.trace.text import whole
@@ -98,7 +98,7 @@ def _needs_a_terminal(instead: str) -> None:
 
 
 def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
-    with curtain(scenario or FLAGSHIP):
+    with splash(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes)
         _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import play as open_playground
@@ -164,7 +164,7 @@ def resume(recorded: Path, device: str) -> int:
 
     It continues from its last snapshot.
     """
-    with curtain(recorded.stem):
+    with splash(recorded.stem):
         job = _job_going_on(recorded, device)
         _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import play as open_playground

@@ -14,7 +14,7 @@ _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[2J", "\x1b[?25h\x1b[?1049l"
 
 
 @contextmanager
-def curtain(title: str) -> Iterator[None]:
+def splash(title: str) -> Iterator[None]:
     """A title in the middle of the alternate screen, which the program that follows takes over.
 
     The normal screen comes back only if the block raises; otherwise whoever took over leaves the alternate one. Where
