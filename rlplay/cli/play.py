@@ -14,7 +14,7 @@ import click
 
 from rlplay.cli.splash import splash
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
-from rlplay.printing import beneath
+from rlplay.printing import raw_stream
 from rlplay.trace.text import whole
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def run(
     from rlplay.engine.report import JsonLines, Lines
     from rlplay.engine.state import Halt
 
-    report = (JsonLines if as_json else Lines)(beneath(sys.stdout), beneath(sys.stderr))
+    report = (JsonLines if as_json else Lines)(raw_stream(sys.stdout), raw_stream(sys.stderr))
     try:
         with redirect_stdout(sys.stderr):  # what a reward function prints is no part of the report
             return play_headless(job, steps, updates, report, Driver)
