@@ -1,4 +1,4 @@
-"""Standard output and standard error as the command line uses them: nothing printed there is obeyed by a terminal."""
+"""Standard output and standard error with control characters made visible, so that a terminal obeys none of them."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from typing import Any, TextIO, cast
 from rlplay.trace.text import visible_lines
 
 
-class Gate:
-    """A stream like the one beneath it, on which all that is printed comes out visible, line by line.
+class VisibleStream:
+    """Wraps a stream and makes everything printed on it visible, line by line.
 
-    It holds for every library that prints, too, and for what a reward function of the user's own prints of an answer.
+    This also covers what libraries print, and what a user's reward function prints of an answer.
     """
 
-    def __init__(self, beneath: TextIO) -> None:
-        self.beneath = beneath
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
 
     def write(self, text: str) -> int:
-        """Print `text`; its line breaks are line breaks."""
-        self.beneath.write(visible_lines(text))
+        """Print `text`; line breaks stay line breaks."""
+        self.stream.write(visible_lines(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Print one after the other."""
+        """Print the lines one after the other."""
         for line in lines:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.beneath, name)
+        return getattr(self.stream, name)
 
 
 @contextmanager
-def gated() -> Iterator[None]:
-    """While it lasts, `sys.stdout` and `sys.stderr` are gates."""
-    with redirect_stdout(cast(TextIO, Gate(sys.stdout))), redirect_stderr(cast(TextIO, Gate(sys.stderr))):
+def visible_output() -> Iterator[None]:
+    """Wraps `sys.stdout` and `sys.stderr` in a VisibleStream for the length of the block."""
+    out, err = (cast(TextIO, VisibleStream(stream)) for stream in (sys.stdout, sys.stderr))
+    with redirect_stdout(out), redirect_stderr(err):
         yield
 
 
-def beneath(stream: TextIO) -> TextIO:
-    """The stream itself, for what is meant to be obeyed: whoever writes here makes foreign text visible first."""
-    return stream.beneath if isinstance(stream, Gate) else stream
+def raw_stream(stream: TextIO) -> TextIO:
+    """The wrapped stream, for intended control characters; the caller makes foreign text visible first."""
+    return stream.stream if isinstance(stream, VisibleStream) else stream

@@ -11,8 +11,8 @@ import click
 import pytest
 
 from rlplay.cli import main as cli
-from rlplay.cli.splash import curtain
-from rlplay.printing import Gate, beneath, gated
+from rlplay.cli.splash import splash
+from rlplay.printing import VisibleStream, raw_stream, visible_output
 
 EVIL = "x\x1b]0;owned\x07\x9b31m\u202e\n\x7f"
 SHOWN = "x␛]0;owned␇◦31m◦\n␡"
@@ -49,27 +49,27 @@ def test_whatever_a_command_prints_comes_out_visible(
     assert all(character.isprintable() or character == "\n" for character in out + err)
 
 
-def test_a_gate_is_otherwise_the_stream_beneath() -> None:
+def test_a_visible_stream_otherwise_behaves_like_its_stream() -> None:
     class Terminal(io.StringIO):
         encoding: Any = "utf-8"
 
         def isatty(self) -> bool:
             return True
 
-    stream = Terminal()
-    gate: Any = Gate(stream)
-    assert gate.write(EVIL) == len(EVIL)
-    assert gate.isatty()
-    assert gate.encoding == "utf-8"
-    assert beneath(gate) is stream
-    assert beneath(stream) is stream
+    terminal = Terminal()
+    stream: Any = VisibleStream(terminal)
+    assert stream.write(EVIL) == len(EVIL)
+    assert stream.isatty()
+    assert stream.encoding == "utf-8"
+    assert raw_stream(stream) is terminal
+    assert raw_stream(terminal) is terminal
 
 
-def test_the_curtain_draws_through_the_gate_and_its_title_does_not(
+def test_the_splash_writes_escapes_raw_and_its_title_visibly(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
-    with gated(), curtain(EVIL):
+    with visible_output(), splash(EVIL):
         pass
     shown = capsys.readouterr().out
     assert shown.startswith("\x1b[?1049h")

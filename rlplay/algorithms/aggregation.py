@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rlplay.algorithms.choice import Choice, called
+from rlplay.algorithms.choice import Choice, call_choice
 
 
 def seq_mean_token_mean(xp: Any, mask: Any, counted: Any) -> Any:
@@ -65,4 +65,4 @@ AGGREGATIONS: dict[str, Aggregation] = {
 def token_weights(xp: Any, name: str, mask: Any, counted: Any, longest: int) -> Any:
     """The weight of every token's loss under the aggregation `name`, [N, L]; `longest` is max_completion_length."""
     known = {"mask": mask, "counted": counted, "max_completion_length": longest}
-    return called(AGGREGATIONS[name].compute, xp, known, None)
+    return call_choice(AGGREGATIONS[name].compute, xp, known, None)

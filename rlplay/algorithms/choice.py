@@ -1,4 +1,4 @@
-"""What a choice of an axis consists of: its computation, and all that is said of it anywhere."""
+"""What a choice of an axis consists of: its computation and all texts about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 
 class Chosen(Protocol):
-    """The settings that a choice reads to say what it does."""
+    """The settings that a choice reads to describe itself."""
 
     @property
     def clip_range(self) -> tuple[float, float]:
@@ -49,9 +49,9 @@ class Chosen(Protocol):
 class Choice:
     """One word that a setting may take.
 
-    `compute(xp, …)` takes what it needs by name: quantities of the batch, and settings. It is None of a function that
-    may not run here. `about` is the clause that the knob's help says of it; `trl` and `verl` are their names for it,
-    empty where they have none.
+    `compute(xp, …)` names its arguments after quantities of the batch and after settings. It is None for a function
+    that may not run here. `about` is its clause in the knob's help. `trl` and `verl` are its names there, empty if it
+    has none.
     """
 
     name: str
@@ -63,19 +63,19 @@ class Choice:
 
 
 @cache
-def wanted(compute: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of what a computation takes besides `xp`; those that it has a default for are its own constants."""
+def argument_names(compute: Callable[..., Any]) -> tuple[str, ...]:
+    """The arguments of a computation besides `xp`, by name; those with a default are its own constants."""
     parameters = list(inspect.signature(compute).parameters.values())[1:]
     return tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
 
 
-def called(compute: Callable[..., Any] | None, xp: Any, quantities: Mapping[str, Any], settings: Any) -> Any:
-    """`compute` with what it asks for: a quantity by its name, else the setting of that name."""
+def call_choice(compute: Callable[..., Any] | None, xp: Any, quantities: Mapping[str, Any], settings: Any) -> Any:
+    """`compute` with the arguments that it names: the quantity of that name, else the setting."""
     assert compute is not None, "a function that this process may not run"
-    given = {name: quantities[name] if name in quantities else getattr(settings, name) for name in wanted(compute)}
-    return compute(xp, **given)
+    names = argument_names(compute)
+    return compute(xp, **{name: quantities[name] if name in quantities else getattr(settings, name) for name in names})
 
 
-def listed(choices: Mapping[str, Choice]) -> str:
-    """What a knob says of its choices: "token: each token. sequence: …"."""
+def describe_choices(choices: Mapping[str, Choice]) -> str:
+    """The choices as a knob's help describes them: "token: each token. sequence: …"."""
     return " ".join(f"{choice.name}: {choice.about}" for choice in choices.values())

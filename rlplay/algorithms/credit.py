@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rlplay.algorithms.baselines import BASELINES
-from rlplay.algorithms.choice import called
+from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import Settings, row
 
@@ -28,12 +28,12 @@ def advantages(
     given = row(settings, "returns")
     # What is sampled from a state, as VinePPO does, is its value as much as what a value head predicts.
     compared = BASELINES["value" if settings.returns == "vine" else settings.baseline]
-    baseline = called(compared.compute, xp, known, settings)
+    baseline = call_choice(compared.compute, xp, known, settings)
     baseline = (baseline if len(baseline.shape) > 1 else baseline[:, None]) * mask
-    found = called(given.compute, xp, known, settings)
+    found = call_choice(given.compute, xp, known, settings)
     returns, raw = (found + baseline, found) if given.relative else (found, found - baseline)
     known |= {"raw": raw, "returns": returns, "baseline": baseline}
-    scaled = called(row(settings, "scale_rewards").compute, xp, known, settings)
+    scaled = call_choice(row(settings, "scale_rewards").compute, xp, known, settings)
     if is_own(settings.scale_rewards):
         scaled = xp.where(mask, scaled + xp.zeros_like(raw), xp.zeros_like(raw))
     return returns, baseline, scaled

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rlplay.algorithms.choice import Choice, called, wanted
+from rlplay.algorithms.choice import Choice, argument_names, call_choice
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
@@ -86,13 +86,13 @@ _ADVANTAGE = {
 def used(s: Settings) -> tuple[str, ...]:
     """What the surrogate takes of a token."""
     compute = row(s, "surrogate").compute
-    return () if compute is None else wanted(compute)
+    return () if compute is None else argument_names(compute)
 
 
 def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
     """What a choice computes, as an equation; what it says of itself where it cannot be read from its computation."""
     try:
-        return equation_of(called(chosen.compute, Symbols, quantities, s))
+        return equation_of(call_choice(chosen.compute, Symbols, quantities, s))
     except OwnError as error:
         return chosen.about or str(error)
 
@@ -146,7 +146,7 @@ def _ratio(s: Settings) -> str:
     if "ratio" not in used(s) and not in_loss(s):
         return ""
     level = row(s, "importance_sampling_level")
-    return equation_of(Symbols.exp(called(level.compute, Symbols, symbols(s), s)))
+    return equation_of(Symbols.exp(call_choice(level.compute, Symbols, symbols(s), s)))
 
 
 def surrogate(s: Settings) -> str:
@@ -161,7 +161,7 @@ def estimator(s: Settings) -> tuple[str, str]:
     if s.kl_estimator == "full":
         return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else "Σᵥ p·log(p/p_ref)"
     x = name("log(p/p_old)" if to_old else "log(p_ref/p)")
-    return s.kl_estimator, equation_of(called(row(s, "kl_estimator").compute, Symbols, {"log_ratio": x}, s))
+    return s.kl_estimator, equation_of(call_choice(row(s, "kl_estimator").compute, Symbols, {"log_ratio": x}, s))
 
 
 def kept_small(s: Settings) -> str:

@@ -1,4 +1,4 @@
-"""What the settings mean: title, range and consequence of each, for the knobs panel, help and checks."""
+"""The settings as the knobs panel, the help and the checks use them: title, range, meaning and effect of each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.algorithms.baselines import BASELINES
-from rlplay.algorithms.choice import listed
+from rlplay.algorithms.choice import describe_choices
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.surrogates import SURROGATES
-from rlplay.lookup import fitting
+from rlplay.search import search
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Knob:
     needs: tuple[str, tuple[str, ...]] | None = None
 
     def applies(self, settings: Mapping[str, Any]) -> bool:
-        """Whether the setting does anything under these settings; `needs` names the setting and words it takes."""
+        """Whether the setting has any effect under these settings: `needs` names another setting and its values."""
         return self.needs is None or settings.get(self.needs[0]) in self.needs[1]
 
 
@@ -69,11 +69,11 @@ KNOBS: dict[str, Knob] = {
         Knob("overlong_buffer", "Overlong buffer", "credit", "Tokens before the limit in which length costs; 0: none.",
              "Answers that come near the limit lose up to 1, so that being cut is no surprise (DAPO).", 0, 8192, 4),
         Knob("returns", "Return", "credit", "How rewards become a return for each token.",
-             listed(RETURNS)),
+             describe_choices(RETURNS)),
         Knob("baseline", "Baseline", "credit", "What a return is compared with.",
-             listed(BASELINES)),
+             describe_choices(BASELINES)),
         Knob("scale_rewards", "Scale", "credit", "What advantages are divided by.",
-             listed(SCALES)),
+             describe_choices(SCALES)),
         Knob("gamma", "Discount γ", "credit", "How much a reward is worth if it comes one token later.",
              "Below 1, the early tokens of a long answer get little of a reward at its end.", 0.0, 1.0, 0.01),
         Knob("lam", "GAE λ", "credit", "0 relies on the value head, 1 on what really followed.",
@@ -82,9 +82,9 @@ KNOBS: dict[str, Knob] = {
              "More: more accurate values, but sampling them can take most of an update's time.", 1, 256, 1,
              needs=("returns", ("vine",))),
         Knob("importance_sampling_level", "Ratio level", "objective", "What the ratio new/old is taken of.",
-             listed(LEVELS)),
+             describe_choices(LEVELS)),
         Knob("surrogate", "Surrogate", "objective", "The objective per token.",
-             listed(SURROGATES)),
+             describe_choices(SURROGATES)),
         Knob("epsilon", "Clip ε", "objective", "Lower (and upper) clip distance of the ratio from 1.",
              "Smaller: tokens stop pulling sooner. No effect with one optimizer step per batch.",
              0.0, 1.0, 0.05, needs=("surrogate", ("ppo", "ratio"))),
@@ -144,7 +144,7 @@ KNOBS: dict[str, Knob] = {
              "If none keeps the KL limit and improves the surrogate, the policy does not move.", 1, 50, 1,
              needs=("surrogate", ("trpo",))),
         Knob("aggregation", "Aggregation", "objective", "How token losses become one number.",
-             listed(AGGREGATIONS)),
+             describe_choices(AGGREGATIONS)),
         Knob("mask_truncated_completions", "Mask truncated", "objective", "Leaves cut answers out of the loss.",
              "They teach nothing themselves, but still count in the baseline."),
         Knob("top_entropy_quantile", "Top-entropy share", "objective",
@@ -201,15 +201,15 @@ KNOBS: dict[str, Knob] = {
 }  # fmt: skip
 
 
-_CALLED = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
-"""The two bounds that are turned most, by the letters that papers and people call them by."""
+_SYMBOLS = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
+"""The letters that papers use for the two settings that users change most."""
 
 
 def matching(typed: str) -> list[Knob]:
-    """The settings in which every word of `typed` is found: by title, by name, then by meaning; all if it is empty."""
-    return fitting(
+    """The settings that contain every word of `typed`: by title, by name, then by meaning; all if it is empty."""
+    return search(
         typed,
         KNOBS.values(),
-        lambda knob: (knob.title, knob.name, *_CALLED.get(knob.name, ())),
+        lambda knob: (knob.title, knob.name, *_SYMBOLS.get(knob.name, ())),
         lambda knob: f"{knob.meaning} {knob.effect}",
     )

@@ -1,4 +1,4 @@
-"""Algorithms by name: those of the catalogue, and the user's own, each a row in a YAML file.
+"""Algorithms by name: those of the catalogue, and the user's own, each described in a YAML file:
 
 title: Soft GRPO
 after: grpo
@@ -14,14 +14,14 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.catalogue import PRESETS, Preset
-from rlplay.algorithms.own import SUFFIXES, located
+from rlplay.algorithms.own import SUFFIXES, absolute_files
 from rlplay.algorithms.settings import Settings
-from rlplay.spelling import closest, similar
+from rlplay.spelling import did_you_mean, similar
 from rlplay.user_code import OwnError
 
 
 class _Row(msgspec.Struct, forbid_unknown_fields=True):
-    """What the file of an algorithm says: the settings in which it differs from the algorithm `after`."""
+    """The content of an algorithm's file: the settings in which it differs from the algorithm `after`."""
 
     title: str
     settings: dict[str, Any]
@@ -31,7 +31,7 @@ class _Row(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def preset(name: str) -> Preset:
-    """The algorithm called so, or in the file of that name. Raises ValueError, one line, if there is none."""
+    """The algorithm with that name, or in the file with that name. Raises ValueError, one line, if there is none."""
     if name in PRESETS:
         return PRESETS[name]
     if not name.endswith(SUFFIXES):
@@ -46,16 +46,16 @@ def preset(name: str) -> Preset:
             f"{name}: {error}; an algorithm has a title, settings and, if you like, after, changes, paper"
         ) from None
     if row.after not in PRESETS:
-        raise OwnError(f"{name}: after={row.after}: no such algorithm{closest(row.after, list(PRESETS))}")
+        raise OwnError(f"{name}: after={row.after}: no such algorithm{did_you_mean(row.after, list(PRESETS))}")
     known = [field for field in Settings.__struct_fields__ if field != "algorithm"]
-    if strange := [field for field in row.settings if field not in known]:
-        raise OwnError(f"{name}: unknown setting {strange[0]!r}{closest(strange[0], known)}")
-    axes = PRESETS[row.after].axes | located(row.settings, path.parent)
+    if unknown := [field for field in row.settings if field not in known]:
+        raise OwnError(f"{name}: unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+    axes = PRESETS[row.after].axes | absolute_files(row.settings, path.parent)
     return Preset(name, row.title, row.paper, row.after, row.changes, axes)
 
 
 def title(name: str) -> str:
-    """What an algorithm is called, also where the file of one's own is gone."""
+    """The title of an algorithm; if its file is gone, the file's name."""
     try:
         return preset(name).title
     except ValueError:
@@ -63,6 +63,6 @@ def title(name: str) -> str:
 
 
 def unknown_algorithm(name: str) -> str:
-    """What to say of an algorithm that there is not: the nearest ones, and where all are listed."""
+    """The message for an unknown algorithm: the nearest names, and where to find all."""
     one, other, third = similar(name, list(PRESETS))
     return f"unknown algorithm {name!r}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"

@@ -1,13 +1,13 @@
-"""The user's own choices: `FILE.py:FUNCTION` as a surrogate, or as what makes advantages out of rewards.
+"""The user's own choices: `FILE.py:FUNCTION` as a surrogate, or as the function that turns rewards into advantages.
 
-Such a function is written as the built-in ones are, over an array namespace, and takes what it needs by name:
+Like the built-in ones, such a function is written over an array namespace `xp` and takes its arguments by name:
 
     def soft_clip(xp, ratio, advantages, epsilon):
         \"\"\"A clip without a corner.\"\"\"
         return -epsilon * xp.tanh((ratio - 1) / epsilon) * advantages
 
-Its file runs only where somebody has named it in this process, by a scenario, an option or a knob: a recorded run that
-names one is shown without it.
+Its file runs only if a scenario, an option or a knob named it in this process. A recorded run that names one is shown
+without running it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 
 from rlplay.algorithms.arrays import NumpyArrays
-from rlplay.algorithms.choice import called, wanted
+from rlplay.algorithms.choice import argument_names, call_choice
 from rlplay.algorithms.scales import Scale
 from rlplay.algorithms.surrogates import Surrogate
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 from rlplay.user_code import OwnError, UserFunction
 
-TOKENS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "log_ratio", "mask")
-"""What a surrogate may take, each [N, L]; besides settings."""
-COMPLETIONS = ("outcomes", "group", "lengths", "returns", "baseline", "raw", "values", "token_rewards", "mask")
-"""What an advantage may take: `outcomes`, `group` and `lengths` [N], the others [N, L]; besides settings."""
+SURROGATE_ARGUMENTS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "log_ratio", "mask")
+"""What a surrogate may take besides settings, each [N, L]."""
+ADVANTAGE_ARGUMENTS = ("outcomes", "group", "lengths", "returns", "baseline", "raw", "values", "token_rewards", "mask")
+"""What an advantage may take besides settings: `outcomes`, `group` and `lengths` [N], the others [N, L]."""
 
 OWN = ("surrogate", "scale_rewards")
 """The settings that a function of the user's own may stand for."""
@@ -43,12 +43,12 @@ _rows: dict[tuple[str, Callable[..., Any]], Any] = {}
 
 
 def is_own(name: str) -> bool:
-    """Whether `name` means a function of the user's own: `FILE.py:FUNCTION`."""
+    """Whether `name` means one of the user's functions: `FILE.py:FUNCTION`."""
     return ".py:" in name
 
 
-def located(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """`settings` with the files that they name made absolute; relative ones count from `folder`."""
+def absolute_files(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """`settings` with absolute paths for the files in them; relative paths count from `folder`."""
     return {
         name: str(folder.absolute() / value) if names_file(name, value) else value for name, value in settings.items()
     }
@@ -61,8 +61,8 @@ def names_file(setting: str, value: Any) -> bool:
     return value.endswith(SUFFIXES) if setting == "algorithm" else is_own(value)
 
 
-def admit(setting: str, name: str, settings: Any) -> None:
-    """Let the function `name` be used for a setting from now on, tried on a few numbers first.
+def allow(setting: str, name: str, settings: Any) -> None:
+    """Allow the function `name` for a setting from now on, after a trial on a few numbers.
 
     Raises OwnError, one line with the file, the line and what to do.
     """
@@ -73,14 +73,14 @@ def admit(setting: str, name: str, settings: Any) -> None:
     if any(library == "torch" for library in _imported(source, file)):
         raise OwnError(f"{file} imports torch; write the function with xp, so that the screen can evaluate it too")
     _named.setdefault(name, UserFunction(Path(file), function))
-    row = choice(setting, name)
-    _check_names(file, row.compute, TOKENS if setting == "surrogate" else COMPLETIONS, settings)
-    tried = called(row.compute, NumpyArrays, _trial(), settings)
+    row = own_choice(setting, name)
+    _check_names(file, row.compute, SURROGATE_ARGUMENTS if setting == "surrogate" else ADVANTAGE_ARGUMENTS, settings)
+    tried = call_choice(row.compute, NumpyArrays, _trial(), settings)
     if not _fits(np.shape(tried)):
         raise OwnError(f"{file}: {function} gives an array of shape {list(np.shape(tried))} for tokens of [2, 3]")
 
 
-def admit_again(settings: Mapping[str, Any]) -> None:
+def allow_running(settings: Mapping[str, Any]) -> None:
     """Let the functions that a live run's engine trains with be read here too, whatever state their files are in."""
     for name in OWN:
         value = settings.get(name)
@@ -90,15 +90,15 @@ def admit_again(settings: Mapping[str, Any]) -> None:
 
 
 def _fits(shape: tuple[int, ...]) -> bool:
-    """Whether an array can be laid over the two answers of three tokens that a function is tried on."""
-    return len(shape) <= 2 and all(size in (1, wanted) for size, wanted in zip(shape[::-1], (3, 2), strict=False))
+    """Whether an array broadcasts to the two answers of three tokens that a function is tried on."""
+    return len(shape) <= 2 and all(size in (1, length) for size, length in zip(shape[::-1], (3, 2), strict=False))
 
 
-def choice(setting: str, name: str) -> Any:
-    """The row of an admitted function as its file defines it now; one that computes nothing of another."""
+def own_choice(setting: str, name: str) -> Any:
+    """The row of an allowed function as its file defines it now; for any other, a row without a computation."""
     function = _named.get(name)
     if function is None:
-        return _row(setting, name, None, f"the function {name}, which this recording does not run")
+        return _row(setting, name, None, f"the function {name}, which a recording does not run")
     current = function.current()
     key = name, current
     if key not in _rows:
@@ -115,16 +115,16 @@ def _row(setting: str, name: str, compute: Callable[..., Any] | None, about: str
 
 
 def _flat(_settings: Any, state: int) -> tuple[str, str]:
-    """What is said of a token at which the function's gradient is 0."""
+    """The text for a token at which the function's gradient is 0."""
     head = f"{'▲' if state > 0 else '▼'} clipped: S does not change with ℓ here, though A is not 0"
     return head, "Its gradient is 0: moving it further gains nothing"
 
 
 def _guarded(function: UserFunction, current: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(current)
-    def guarded(*given: Any, **more: Any) -> Any:
+    def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
-            return current(*given, **more)
+            return current(*args, **kwargs)
         except (Exception, SystemExit) as error:
             raise function.failed(error) from error
 
@@ -135,9 +135,9 @@ def _check_names(file: str, compute: Callable[..., Any], quantities: tuple[str, 
     known = [*quantities, *settings.__struct_fields__]
     if list(inspect.signature(compute).parameters)[:1] != ["xp"]:
         raise OwnError(f"{file}: the first argument of {compute.__name__} must be xp, the array namespace")
-    for name in wanted(compute):
+    for name in argument_names(compute):
         if name not in known:
-            near = closest(name, known) or f"; it may take {', '.join(quantities)} and settings"
+            near = did_you_mean(name, known) or f"; it may take {', '.join(quantities)} and settings"
             raise OwnError(
                 f"{file}: {compute.__name__} takes {name!r}, which is neither a quantity nor a setting{near}"
             )

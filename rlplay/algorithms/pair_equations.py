@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rlplay.algorithms.choice import called
+from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.symbols import Symbols, Term, equation, name
@@ -57,7 +57,7 @@ def compared(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
         "rejected_score": "s_rejected",
     }
     quantities = {key: name(symbols.get(key, key), known.get(key)) for key in (*symbols, "margin", "chosen")}
-    found: Term = called(PAIR_LOSSES[s.loss_type].compute, Symbols, quantities, s)
+    found: Term = call_choice(PAIR_LOSSES[s.loss_type].compute, Symbols, quantities, s)
     return found
 
 
@@ -69,8 +69,8 @@ def scored(s: Settings, values: Mapping[str, Any] | None = None) -> Term | None:
     known = values or {}
     symbols = {"logprobs": "ℓ", "ref_logprobs": "ℓ_ref", "mask": "mask"}
     quantities = {key: name(symbol, known.get(key)) for key, symbol in symbols.items()}
-    total = Symbols.sum_over(called(loss.share, Symbols, quantities, s), quantities["mask"])
-    return total if loss.rescaled is None else called(loss.rescaled, Symbols, quantities | {"total": total}, s)
+    total = Symbols.sum_over(call_choice(loss.share, Symbols, quantities, s), quantities["mask"])
+    return total if loss.rescaled is None else call_choice(loss.rescaled, Symbols, quantities | {"total": total}, s)
 
 
 def _times(value: float) -> str:

@@ -14,7 +14,7 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.own import OWN, admit, choice, located, names_file
+from rlplay.algorithms.own import OWN, absolute_files, allow, names_file, own_choice
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
@@ -118,7 +118,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def row(settings: Settings, name: str) -> Any:
     """All about what `settings` choose for `name`: a row of `CHOICES`, or a function of the user's own."""
     word = getattr(settings, name)
-    return CHOICES[name][word] if word in CHOICES[name] else choice(name, word)
+    return CHOICES[name][word] if word in CHOICES[name] else own_choice(name, word)
 
 
 _TYPES = get_type_hints(Settings)
@@ -145,9 +145,9 @@ def check(name: str, value: Any) -> Any:
     except msgspec.ValidationError:
         raise ValueError(_no_word(name, value)) from None
     if names_file(name, checked):
-        checked = located({name: checked}, Path.cwd())[name]
+        checked = absolute_files({name: checked}, Path.cwd())[name]
         if name in OWN:
-            admit(name, checked, Settings())
+            allow(name, checked, Settings())
     elif choices(name) and checked not in choices(name):
         raise ValueError(_no_word(name, value))
     knob = KNOBS[name]

@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 import rlplay
-from rlplay import paths, preferences
+from rlplay import paths, user_preferences
 from rlplay.scenario.names import bundled
 
 _PACKAGES = ("torch", "transformers", "accelerate", "numpy", "textual", "plotext", "msgspec", "safetensors")
@@ -97,8 +97,8 @@ def _terminal() -> Iterator[str]:
 def _theme() -> str:
     if given := os.environ.get("TEXTUAL_THEME"):
         return f"{given} (TEXTUAL_THEME)"
-    chosen = preferences.theme()
-    return f"{chosen} (kept in {preferences.file()})" if chosen else "rlplay's dark one; ctrl+p changes it"
+    chosen = user_preferences.theme()
+    return f"{chosen} (kept in {user_preferences.file()})" if chosen else "rlplay's dark one; ctrl+p changes it"
 
 
 def _colours() -> str:

@@ -179,9 +179,9 @@ def algorithms(name: str | None) -> None:
 
 def _written_out(name: str) -> Iterator[str]:
     from rlplay.algorithms.apply import resolve
-    from rlplay.algorithms.elsewhere import trainer, verl
     from rlplay.algorithms.equations import difference, equation, terms
     from rlplay.algorithms.named import preset as named
+    from rlplay.algorithms.trl_verl import trainer, verl
 
     settings, preset = resolve({"algorithm": name}), named(name)
     yield f"{preset.title}   {preset.paper}"

@@ -14,7 +14,7 @@ from click.shell_completion import CompletionItem
 from rlplay import __version__
 from rlplay.cli import look, new, play
 from rlplay.cli.types import SCENARIO
-from rlplay.printing import gated
+from rlplay.printing import visible_output
 from rlplay.trace.text import visible
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
@@ -88,7 +88,7 @@ def main(args: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    with gated():
+    with visible_output():
         _main(args)
 
 

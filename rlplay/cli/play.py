@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlplay.cli.splash import curtain
+from rlplay.cli.splash import splash
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
-from rlplay.printing import beneath
+from rlplay.printing import raw_stream
 from rlplay.trace.text import whole
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _needs_a_terminal(instead: str) -> None:
 
 
 def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
-    with curtain(scenario or FLAGSHIP):
+    with splash(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes)
         _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import play as open_playground
@@ -164,7 +164,7 @@ def resume(recorded: Path, device: str) -> int:
 
     It continues from its last snapshot.
     """
-    with curtain(recorded.stem):
+    with splash(recorded.stem):
         job = _job_going_on(recorded, device)
         _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import play as open_playground
@@ -206,7 +206,7 @@ def run(
     from rlplay.engine.report import JsonLines, Lines
     from rlplay.engine.state import Halt
 
-    report = (JsonLines if as_json else Lines)(beneath(sys.stdout), beneath(sys.stderr))
+    report = (JsonLines if as_json else Lines)(raw_stream(sys.stdout), raw_stream(sys.stderr))
     try:
         with redirect_stdout(sys.stderr):  # what a reward function prints is no part of the report
             return play_headless(job, steps, updates, report, Driver)

@@ -1,4 +1,4 @@
-"""What the terminal shows from the first moment until the screen is drawn, whose import takes most of a second."""
+"""What the terminal shows until the screen is drawn; importing the screen takes most of a second."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rlplay.printing import beneath
+from rlplay.printing import raw_stream
 from rlplay.trace.text import visible
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l\x1b[2J", "\x1b[?25h\x1b[?1049l"
 
 
 @contextmanager
-def curtain(title: str) -> Iterator[None]:
-    """A title in the middle of the alternate screen, which the program that follows takes over.
+def splash(title: str) -> Iterator[None]:
+    """Shows a title in the middle of the alternate screen, which the program that follows takes over.
 
-    The normal screen comes back only if the block raises; otherwise whoever took over leaves the alternate one. Where
-    there is no terminal, nothing is written.
+    If the block raises, the normal screen comes back; otherwise that program leaves the alternate screen. Without a
+    terminal, this writes nothing.
     """
     if not _on_a_terminal():
         yield
         return
-    out = beneath(sys.stdout)
+    out = raw_stream(sys.stdout)
     columns, lines = shutil.get_terminal_size()
     text = visible(f"rlplay · {title}")[:columns]
     place = f"\x1b[{lines // 2};{(columns - len(text)) // 2 + 1}H"

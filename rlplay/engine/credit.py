@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms import divergences, streams
-from rlplay.algorithms.choice import called
+from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.credit import advantages
 from rlplay.algorithms.scales import STD_EPSILON
 from rlplay.algorithms.settings import Settings, row
@@ -130,7 +130,7 @@ def reference_kl(batch: Batch, settings: Settings) -> Tensor:
         return batch.exact_kl
     assert batch.ref_logprobs is not None
     known = {"log_ratio": batch.ref_logprobs - batch.old_logprobs}
-    found: Tensor = called(row(settings, "kl_estimator").compute, Tensors, known, settings)
+    found: Tensor = call_choice(row(settings, "kl_estimator").compute, Tensors, known, settings)
     return found
 
 

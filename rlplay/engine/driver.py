@@ -18,7 +18,7 @@ import numpy as np
 from safetensors import SafetensorError
 
 from rlplay.algorithms.apply import apply, apply_all, in_order
-from rlplay.algorithms.own import admit_again
+from rlplay.algorithms.own import allow_running
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.judge import judge
@@ -38,7 +38,7 @@ from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.tasks.own import check_reward_weights, check_sources
-from rlplay.trace.pairs import alike
+from rlplay.trace.pairs import identical_answers
 from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
@@ -92,7 +92,7 @@ class Driver:
                 self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
                 reached, branched = max(reader.updates(), default=0), reader.branched
             for change in self._timeline.changes:
-                admit_again({change.name: change.value} if isinstance(change, Changed) else change.settings)
+                allow_running({change.name: change.value} if isinstance(change, Changed) else change.settings)
             self._writer = RunWriter.reopen(path)
         else:
             reached = branched = 0
@@ -290,7 +290,7 @@ class Driver:
             moment = msgspec.structs.replace(moment, seconds=self._timings.pop("evaluate"))
         if isinstance(moment, Sampled):
             compared = len(moment.group) > len(moment.prompts)
-            self._pairs = np.flatnonzero(~alike(moment)).tolist() if compared else []
+            self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []
         if _ends_phase(moment):
             self._enter(_beyond(self._point, moment))
         self._emit(moment)

@@ -123,11 +123,11 @@ def set_threads(threads: int | None) -> int:
     return chosen
 
 
-def load_model(name: str, device: torch.device, told: Callable[[str], object] = str) -> LanguageModel:
+def load_model(name: str, device: torch.device, progress: Callable[[str], object] = str) -> LanguageModel:
     """The bundled model for "pocket", else any causal language model that transformers can load, in float32.
 
-    `told` hears what is being done. Raises ValueError, one line, if there is no such model or it is not a causal
-    language model.
+    `progress` is called with a description of each step. Raises ValueError, one line, if there is no such model or it
+    is not a causal language model.
     """
     from huggingface_hub import try_to_load_from_cache
     from safetensors import SafetensorError
@@ -143,12 +143,12 @@ def load_model(name: str, device: torch.device, told: Callable[[str], object] = 
     here, problem = Path(path).is_dir(), ""
     try:
         if not here:
-            told(f"asking {hub.address()} for {name}")
+            progress(f"asking {hub.address()} for {name}")
             problem = hub.out_of_reach()
             here = isinstance(try_to_load_from_cache(name, "config.json"), str)
             if problem and not here:
                 raise OSError("it was not downloaded before")
-        told(f"loading model {name}" if here else f"downloading model {name}, which may take minutes")
+        progress(f"loading model {name}" if here else f"downloading model {name}, which may take minutes")
         only_kept = bool(problem)
         given: dict[str, Any] = {"local_files_only": only_kept, "trust_remote_code": False}  # left out, it would ask
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", **given)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms import divergences, masks
-from rlplay.algorithms.choice import called
+from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.tensors import Tensors
@@ -62,7 +62,8 @@ def objective(
     inside = weights > 0
     log_ratio = torch.where(inside, inputs.logprobs - inputs.old_logprobs, 0.0)
     known = quantities(inputs, log_ratio, inside, settings)
-    surrogate = torch.where(inside, called(row(settings, "surrogate").compute, known.xp, known.by_name, settings), 0.0)
+    found = call_choice(row(settings, "surrogate").compute, known.xp, known.by_name, settings)
+    surrogate = torch.where(inside, found, 0.0)
     kept = weights if keep is None else weights * keep
     if settings.off_policy_mask_threshold is not None:
         kept = kept * masks.on_policy(Tensors, log_ratio, inputs.advantages, inside, settings.off_policy_mask_threshold)
@@ -95,7 +96,7 @@ def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Sett
         "ref_logprobs": inputs.ref_logprobs, "log_ratio": log_ratio, "mask": inside, "epsilon": low,
         "epsilon_high": high,
     }  # fmt: skip
-    weight = called(row(settings, "importance_sampling_level").compute, xp, known, settings)
+    weight = call_choice(row(settings, "importance_sampling_level").compute, xp, known, settings)
     known["ratio"] = torch.where(inside, weight.expand_as(log_ratio), 0.0).exp()
     return Known(xp, known)
 
@@ -109,7 +110,7 @@ def _clip_state(known: Known, surrogate: Tensor, logprobs: Tensor, inside: Tenso
     if compute is None:
         return torch.zeros_like(logprobs, dtype=torch.int8)
     values = {name: x.detach() if isinstance(x, Tensor) else x for name, x in known.by_name.items()}
-    found: Tensor = called(compute, known.xp, values, settings)
+    found: Tensor = call_choice(compute, known.xp, values, settings)
     return found.to(torch.int8) * inside
 
 
@@ -133,7 +134,7 @@ def _divergence(inputs: Inputs, ratio: Tensor, inside: Tensor, settings: Setting
         return exact
     anchor = torch.where(inside, inputs.old_logprobs if to_old else inputs.ref_logprobs, inputs.logprobs.detach())
     log_ratio = inputs.logprobs - anchor if to_old else anchor - inputs.logprobs
-    estimated: Tensor = called(
+    estimated: Tensor = call_choice(
         row(settings, "kl_estimator").compute, Tensors(ratio), {"log_ratio": log_ratio}, settings
     )
     return estimated * ratio if settings.use_bias_correction_kl and not to_old else estimated

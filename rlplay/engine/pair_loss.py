@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from rlplay.algorithms.choice import called
+from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.tensors import Tensors
@@ -37,7 +37,7 @@ def token_scores(loss_type: str, logprobs: Tensor, ref_logprobs: Tensor | None, 
     if loss is None or loss.share is None:
         return None
     known: dict[str, Any] = {"logprobs": logprobs, "ref_logprobs": ref_logprobs, "mask": mask}
-    found: Tensor = called(loss.share, Tensors, known, None) * mask
+    found: Tensor = call_choice(loss.share, Tensors, known, None) * mask
     return found
 
 
@@ -61,11 +61,11 @@ def pair_loss(
     loss_type, scores = PAIR_LOSSES[settings.loss_type], totals
     if loss_type.rescaled is not None:
         known = {"total": totals[:, None], "mask": mask}
-        scores = called(loss_type.rescaled, Tensors(totals), known, settings).squeeze(-1)
+        scores = call_choice(loss_type.rescaled, Tensors(totals), known, settings).squeeze(-1)
     # KTO takes each answer alone, and may have more of one kind.
     gap = scores if settings.loss_type == "kto" else scores[chosen] - scores[~chosen]
     compared = {"gap": gap, "score": scores, "chosen": chosen, "kto_baseline": kto_baseline}
-    loss = called(loss_type.compute, Tensors(totals), compared, settings).mean()
+    loss = call_choice(loss_type.compute, Tensors(totals), compared, settings).mean()
     if kto_baseline is not None:
         metrics["kto/kl"] = kto_baseline.item()
     if settings.loss_type == "orpo":

@@ -23,7 +23,7 @@ from rlplay.engine.score import score
 from rlplay.engine.state import Halt, Plan, State
 from rlplay.engine.teacher_forcing import observed, written
 from rlplay.tasks.task import Example
-from rlplay.trace.pairs import alike
+from rlplay.trace.pairs import identical_answers
 from rlplay.trace.records import Array, Notice, Sampled, Scored, Searched, Stepped
 
 _SECOND = {"a": 0.0, "b": 1.0, "skip": np.nan}
@@ -69,7 +69,7 @@ def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, 
         )  # fmt: skip
     batch = observed(lm, batch, keep)
     yield (record := sampled_record(lm, batch, True, batch.ids.shape[1]))
-    return batch, alike(record)
+    return batch, identical_answers(record)
 
 
 def given_answers(examples: list[Example], loss_type: str, swapped: Array) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rlplay.export.draft import ExportError
+from rlplay.export.atomic_output import ExportError
 
 _COLUMNS = {
     "int32": ("schema_version", "step", "export_sequence_idx", "group_id", "sample_idx", "prompt_len"),

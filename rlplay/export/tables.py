@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
-from rlplay.export.draft import ExportError, drafted
+from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.export.jsonl import lines
 from rlplay.export.npz import arrays, write_npz
 from rlplay.export.parquet import write_parquet
@@ -35,28 +35,28 @@ def export_npz(reader: RunReader, out: Path, update: int | None = None) -> None:
                  for name, array in arrays(found, reader.settings(found.number)).items())  # fmt: skip
     else:
         named = (pair for found in _updates(reader, update) for pair in arrays(found, reader.settings(update)).items())
-    with drafted(out) as draft:
-        write_npz(draft, named)
+    with atomic_output(out) as partial:
+        write_npz(partial, named)
 
 
 def export_jsonl(reader: RunReader, out: Path, update: int | None = None) -> None:
     """One line for each completion, fields as in `export_rows.rows`."""
-    with drafted(out) as draft, draft.open("wb") as file:
+    with atomic_output(out) as partial, partial.open("wb") as file:
         for found in _updates(reader, update):
             file.writelines(lines(found))
 
 
 def export_parquet(reader: RunReader, out: Path, update: int | None = None) -> None:
     """One row for each completion, columns as the fields of `export_jsonl`, a row group for each update."""
-    with drafted(out) as draft:
-        write_parquet(draft, (rows(found) for found in _updates(reader, update)))
+    with atomic_output(out) as partial:
+        write_parquet(partial, (rows(found) for found in _updates(reader, update)))
 
 
 def export_tensorboard(reader: RunReader, out: Path, update: int | None = None) -> None:
     """A folder for `tensorboard --logdir`, with every number of every update. Raises ExportError if given one."""
     if update is not None:
         raise ExportError("--update does not go with tensorboard: its curves are over all updates; leave it out")
-    with drafted(out) as draft:
+    with atomic_output(out) as draft:
         write_events(draft, reader)
 
 

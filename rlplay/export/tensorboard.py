@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rlplay.export.draft import ExportError
+from rlplay.export.atomic_output import ExportError
 from rlplay.trace.runfile import RunReader
 
 

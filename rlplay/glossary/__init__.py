@@ -1,7 +1,7 @@
 """The glossary: every word that the screen, the help and the lessons use, explained once.
 
-`TERMS` holds them by name. What a statistic, a metric, a setting or an algorithm means is said in its own registry
-and only pointed to from here; algorithms without an entry of their own get one from theirs.
+`TERMS` holds the entries by name. The registries explain statistics, metrics, settings and algorithms; entries only
+point to them. An algorithm without a written entry gets one from the catalogue.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from rlplay.glossary.bounds import BOUNDS
 from rlplay.glossary.family import FAMILY
 from rlplay.glossary.frame import FRAME
 from rlplay.glossary.learning import LEARNING
-from rlplay.glossary.preferences import PREFERENCES
+from rlplay.glossary.reward_sources import REWARD_SOURCES
 from rlplay.glossary.term import Term
-from rlplay.lookup import fitting, plain
-from rlplay.spelling import closest
+from rlplay.search import plain, search
+from rlplay.spelling import did_you_mean
 
 __all__ = ["TERMS", "Term", "matching", "term_called"]
 
@@ -23,7 +23,7 @@ def _other_names(preset: Preset) -> tuple[str, ...]:
     return () if plain(preset.name) == plain(preset.title) else (preset.name,)
 
 
-_WRITTEN = (*FRAME, *FAMILY, *LEARNING, *BOUNDS, *PREFERENCES)
+_WRITTEN = (*FRAME, *FAMILY, *LEARNING, *BOUNDS, *REWARD_SOURCES)
 _NAMED_AFTER = {term.algorithm for term in _WRITTEN}
 _ALGORITHMS = (
     Term(preset.title, preset.changes, "", _other_names(preset), ("knobs", "algorithm"), algorithm=name)
@@ -34,12 +34,12 @@ _ALGORITHMS = (
 TERMS: dict[str, Term] = {
     term.name: term for term in sorted((*_WRITTEN, *_ALGORITHMS), key=lambda term: plain(term.name))
 }
-"""Every entry by its name, in the order of a dictionary."""
+"""Every entry by name, in alphabetical order."""
 
 
 def matching(typed: str) -> list[Term]:
-    """The entries in which every word of `typed` is found, those that are called so first; all if it is empty."""
-    return fitting(typed, TERMS.values(), lambda term: (term.name, *term.aliases), lambda term: term.text)
+    """The entries that contain every word of `typed`, matches of the name first; all if it is empty."""
+    return search(typed, TERMS.values(), lambda term: (term.name, *term.aliases), lambda term: term.text)
 
 
 def term_called(name: str) -> Term:
@@ -48,4 +48,4 @@ def term_called(name: str) -> Term:
     try:
         return known[plain(name)]
     except KeyError:
-        raise ValueError(f"the glossary has no {name!r}{closest(name, list(TERMS))}") from None
+        raise ValueError(f"the glossary has no {name!r}{did_you_mean(name, list(TERMS))}") from None

@@ -13,14 +13,14 @@ import yaml
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import located
+from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
-from rlplay.scenario.course import course_of, stage_problems
 from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
+from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
 from rlplay.tasks.named import looks_like_dataset
 from rlplay.trace.text import whole
@@ -46,7 +46,7 @@ def load(name_or_path: str | Path) -> Scenario:
     name = str(name_or_path)
     if not looks_like_path(name):
         if name not in bundled():
-            raise ScenarioError(f"there is no scenario {name!r}{closest(name, bundled())}")
+            raise ScenarioError(f"there is no scenario {name!r}{did_you_mean(name, bundled())}")
         return msgspec.structs.replace(read(folder() / f"{name}.yaml"), origin=name)
     path = Path(name).expanduser()
     if not path.is_file():
@@ -82,7 +82,7 @@ def read(path: Path) -> Scenario:
         raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
     for part in (content, *_list_of(content.get("stages"))):
         if isinstance(part, dict) and isinstance(part.get("settings"), dict):
-            part["settings"] = located(part["settings"], path.parent)
+            part["settings"] = absolute_files(part["settings"], path.parent)
     for place, problem in _problems(node, content):
         raise ScenarioError(f"{path}:{place}: {problem}")
     script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
@@ -118,7 +118,7 @@ def with_changes(
     """
     options = {"algorithm": algorithm, "surrogate": surrogate, "scale_rewards": advantage}
     given = {name: value for name, value in options.items() if value is not None}
-    given_sets = located(given | dict(map(_setting, sets)), Path.cwd())
+    given_sets = absolute_files(given | dict(map(_setting, sets)), Path.cwd())
     algorithm = given_sets.get("algorithm")
     if algorithm is not None and scenario.stages:
         raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
@@ -198,7 +198,7 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name not in known:
-            yield line, f"unknown key {name!r}{closest(name, known)}"
+            yield line, f"unknown key {name!r}{did_you_mean(name, known)}"
         else:
             yield from _PROBLEMS.get(name, _bad_value)(name, line, value, content)
     for name in ("title", "question"):
@@ -276,12 +276,12 @@ def _script_problems(name: str, line: int, node: yaml.Node, content: dict[str, A
         yield line, "script is a list of steps, as in '- update: 3'"
         return
     settings = _resolved(content)
-    course = None if settings is None else course_of(settings, content.get("stages"))
+    settings_so_far = None if settings is None else script_settings(settings, content.get("stages"))
     for number, (place, entry) in enumerate(zip(node.value, content[name], strict=True), start=1):
         try:
             step = parse_step({entry: None} if isinstance(entry, str) else entry)
-            if course is not None:
-                course.follow(step)
+            if settings_so_far is not None:
+                settings_so_far.follow(step)
         except ValueError as error:
             yield place.start_mark.line + 1, f"script step {number}: {error}"
 
@@ -294,7 +294,7 @@ def _resolved(content: dict[str, Any]) -> Settings | None:
 def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     value = content[name]
     if name == "task" and value not in task_names():
-        yield line, f"unknown task {value!r}{closest(str(value), task_names())}"
+        yield line, f"unknown task {value!r}{did_you_mean(str(value), task_names())}"
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"
     elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):

@@ -12,8 +12,8 @@ import yaml
 
 from rlplay.algorithms.settings import check
 from rlplay.scenario.names import bundled
-from rlplay.scenario.recipe import scenario_of
-from rlplay.scenario.record_to_script import retold
+from rlplay.scenario.record_to_script import script_from
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.runfile import RunReader
 
@@ -66,7 +66,7 @@ script:
   - say: What was to be seen.
 """
 
-_RETOLD = """\
+_FROM_RUN = """\
 # Play it: rlplay {path}      Check what it claims: rlplay run {path}
 # From the run {run}: its task, seed and first settings; the script does what was done there.
 # On the same machine and device ({device}, {versions}) it gives the same numbers, bit for bit.
@@ -82,18 +82,18 @@ def example(path: Path) -> str:
 def from_run(run: Path, path: Path) -> str:
     """The text of a scenario that does what was done in a recorded run, to be written to `path`.
 
-    Raises ValueError, one line, if the run cannot be read or its course cannot be told as a script.
+    Raises ValueError, one line, if the run cannot be read or no script can repeat it.
     """
     with RunReader(run) as reader:
         started = reader.started
         try:
             scenario = scenario_of(started)
-            script = retold(reader.course())
+            script = script_from(reader.events())
         except (ValueError, msgspec.MsgspecError) as error:
             raise ValueError(f"{run}: {error}") from None
     versions = ", ".join(f"{name} {started.versions[name]}" for name in ("torch", "rlplay") if name in started.versions)
     content = {"title": _title(path), **_plain(scenario), "script": script}
-    head = _RETOLD.format(path=path, run=run.stem, device=started.device, versions=versions)
+    head = _FROM_RUN.format(path=path, run=run.stem, device=started.device, versions=versions)
     return head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
 
 

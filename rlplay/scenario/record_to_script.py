@@ -1,7 +1,7 @@
-"""What a person did in a recorded run as a script that does it again, bit for bit on the same device.
+"""Turns what a user did in a recorded run into a script that repeats it, bit for bit on the same device.
 
-Recorded are the settings turned, the labels given, the ways back, and the colour and the token that were looked at when
-any of these was done or the run went on: each with its place between the phases of an update.
+A run records changed settings, labels and rewinds. With each of them, and whenever the run went on, it records the
+colour and the token that the user looked at. Each record has its place between the phases of an update.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from rlplay.trace.update import PHASES
 
 Entry = dict[str, Any]
 _REACHED = {"sampled": 1, "scored": 2, "credited": 3}
-"""Phases of an update that are over once such a record is there."""
+"""How many phases of an update are over when a record of this kind exists."""
 
 
-def retold(course: Iterable[tuple[str, int, AnyRecord | None]]) -> list[Entry]:
-    """The script for what happened, as `RunReader.course` gives it. Raises ValueError, one line, if there is none."""
-    teller = _Teller()
-    for kind, update, record in course:
-        teller.hear(kind, update, record)
-    teller.catch_up()
-    return teller.script
+def script_from(events: Iterable[tuple[str, int, AnyRecord | None]]) -> list[Entry]:
+    """The script that repeats the events of `RunReader.events`. Raises ValueError, one line, if no script can."""
+    writer = _ScriptWriter()
+    for kind, update, record in events:
+        writer.add(kind, update, record)
+    writer.catch_up()
+    return writer.script
 
 
-class _Teller:
-    """Follows a run and keeps a script behind it: the script goes on only where something is to be done."""
+class _ScriptWriter:
+    """Follows a run and writes its script. The script advances only when it has to do something."""
 
     def __init__(self) -> None:
         self.script: list[Entry] = []
-        self._done = self._phases = 0  # where the script stands: updates finished, phases of the next one that are over
-        self._reached = (0, 0, 0)  # where the run stands: the same, and optimizer steps of a fourth phase under way
-        self._stepped = 0  # optimizer steps of the phase under way that the script has taken
+        self._done = self._phases = 0  # in the script: finished updates, finished phases of the next one
+        self._reached = (0, 0, 0)  # in the run: the same, and the optimizer steps of an unfinished fourth phase
+        self._stepped = 0  # in the script: optimizer steps of an unfinished phase
         self._lens, self._focus = "auto", (0, 0)
         self._labels: dict[int, dict[int, str]] = {}  # not in the script yet: by update and pair
 
-    def hear(self, kind: str, update: int, record: AnyRecord | None) -> None:
-        """Take what happened next."""
+    def add(self, kind: str, update: int, record: AnyRecord | None) -> None:
+        """Take the next event."""
         match record:
             case Changed():
                 self._go_to(update - 1, PHASES.index(record.phase))
@@ -57,7 +57,7 @@ class _Teller:
                 self._reached = update, 0, 0
 
     def catch_up(self) -> None:
-        """Go as far as the run went."""
+        """Advance the script to where the run is."""
         done, phases, steps = self._reached
         if (done, phases) > (self._done, self._phases):
             self._go_to(done, phases)
@@ -67,7 +67,7 @@ class _Teller:
 
     def _look(self, seen: Looked) -> None:
         place = seen.update - 1, PHASES.index(seen.phase)
-        if place > (self._done, self._phases):  # else a setting that waits has taken the script further already
+        if place > (self._done, self._phases):  # else a setting that waits has already advanced the script
             self._go_to(*place)
         if place == self._reached[:2]:
             self.catch_up()
@@ -89,7 +89,7 @@ class _Teller:
         if (done, phases) < (self._done, self._phases):
             raise ValueError(
                 f"in update {done + 1} a setting was changed while another waited for the next update; "
-                "a script cannot tell that"
+                "a script cannot repeat that"
             )
         for update in sorted(self._labels):
             if self._done < update and (update - 1, 1) < (done, phases):

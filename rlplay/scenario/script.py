@@ -33,7 +33,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import check
 from rlplay.glossary import term_called
 from rlplay.scenario.expect import Expect, parse_expect
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
@@ -112,7 +112,7 @@ def parse_step(entry: dict[str, Any]) -> Step:
         raise ValueError("a step is a mapping with one verb, as in '- update: 3'")
     ((verb, argument),) = entry.items()
     if verb not in VERBS:
-        raise ValueError(f"unknown verb {str(verb)!r}{closest(str(verb), list(VERBS))}")
+        raise ValueError(f"unknown verb {str(verb)!r}{did_you_mean(str(verb), list(VERBS))}")
     if verb == "tour":
         raise ValueError("tour plays a script and has no place in one")
     if verb in _PACES:
@@ -199,7 +199,7 @@ def _look(verb: str, argument: Any) -> Look:
 
 def _known(what: str, given: Any, known: Sequence[str]) -> None:
     if given not in known:
-        raise ValueError(f"unknown {what} {str(given)!r}{closest(str(given), known)}")
+        raise ValueError(f"unknown {what} {str(given)!r}{did_you_mean(str(given), known)}")
 
 
 def _check_focus(argument: Any) -> None:
@@ -223,7 +223,7 @@ def _check_probe(argument: Any) -> None:
         raise ValueError(f"probe takes a mapping with some of {', '.join(_ASKED_OF_A_PROBE)}, and got {argument!r}")
     for name, value in argument.items():
         if name not in _ASKED_OF_A_PROBE:
-            raise ValueError(f"probe takes no {name!r}{closest(str(name), list(_ASKED_OF_A_PROBE))}")
+            raise ValueError(f"probe takes no {name!r}{did_you_mean(str(name), list(_ASKED_OF_A_PROBE))}")
         if type(value) is not _ASKED_OF_A_PROBE[name]:
             raise ValueError(f"{name} of probe must be of type {_ASKED_OF_A_PROBE[name].__name__}, and got {value!r}")
     if argument.get("then", "value") not in (known := ("samples", "value", "greedy", "course")):

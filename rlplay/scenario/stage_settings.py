@@ -1,4 +1,4 @@
-"""The settings that the stages of a scenario begin with."""
+"""The settings at the start of each stage of a scenario."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rlplay.scenario.schema import Scenario
 
 
 def stage_settings(scenario: Scenario) -> list[Settings]:
-    """The settings that each stage of `scenario` begins with; its own alone where it has no stages.
+    """The settings at the start of each stage of `scenario`; if it has no stages, its own settings alone.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
     """
-    begun = resolve(scenario.settings)
-    return [apply_all(begun, stage.settings) for stage in scenario.stages] or [begun]
+    base = resolve(scenario.settings)
+    return [apply_all(base, stage.settings) for stage in scenario.stages] or [base]

@@ -1,4 +1,4 @@
-"""The task that a scenario teaches."""
+"""The task of a scenario."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rlplay.tasks.own import check_reward_weights, check_sources, load_own, narr
 from rlplay.tasks.task import Task
 
 
-def task_for(scenario: Scenario, told: Callable[[str], object] = str) -> Task:
-    """What `scenario` teaches: its bundled task or its dataset, with its own rewards and prompts where it has any.
+def task_for(scenario: Scenario, progress: Callable[[str], object] = str) -> Task:
+    """The bundled task or the dataset of `scenario`, with the scenario's own rewards and prompts if it has any.
 
-    Rewards of one's own replace the task's; its gold scores stay. `told` hears what is being done where that takes
-    long. Raises ValueError, one line.
+    The user's rewards replace the task's; the task's gold scores stay. `progress` is called with a description of
+    each step that may take long. Raises ValueError, one line.
     """
     own = own_rewards(scenario.reward)
     if scenario.dataset is not None:
-        task = load_own(scenario.dataset, own, told, scenario.dataset_config, scenario.dataset_train_split)
+        task = load_own(scenario.dataset, own, progress, scenario.dataset_config, scenario.dataset_train_split)
     else:
         bundled = load_task(scenario.task or "")
         task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)

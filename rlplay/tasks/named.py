@@ -1,4 +1,4 @@
-"""A dataset on Hugging Face by its name: the rows of one of its splits, which the library `datasets` fetches."""
+"""The rows of a dataset on Hugging Face, which the library `datasets` fetches by name."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 from rlplay import hub
 
 DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
-"""What the names of files with rows end in, where rlplay reads them itself."""
+"""The suffixes of the dataset files that rlplay reads itself."""
 
 
-def named_rows(name: str, config: str | None, split: str, told: Callable[[str], object]) -> list[Any]:
+def named_rows(name: str, config: str | None, split: str, progress: Callable[[str], object]) -> list[Any]:
     """The rows of a split of the dataset `name`, or of the one in the folder `name`.
 
-    `config` is one of the dataset's configurations, where it has several; `split` is a split or a slice of it as
-    `datasets` writes them, "train[:1000]" for instance. `told` hears what is being done. Raises ValueError, one line,
-    if there is no such dataset or its hub cannot be reached.
+    `config` is one of the dataset's configurations, if it has several. `split` is a split or a slice of one, as
+    `datasets` writes it: "train[:1000]". `progress` is called with a description of each step. Raises ValueError, one
+    line, if there is no such dataset or the hub cannot be reached.
     """
     try:
         import datasets
@@ -29,20 +29,20 @@ def named_rows(name: str, config: str | None, split: str, told: Callable[[str], 
     where, problem = "", ""
     if not Path(name).is_dir():
         where = "is not a file here, and from Hugging Face it "
-        told(f"asking {hub.address()} for {name}")
+        progress(f"asking {hub.address()} for {name}")
         problem = hub.out_of_reach()
-        # What was downloaded before is taken at once instead of after a minute.
+        # Offline, `datasets` uses its cache at once instead of after a minute of retries.
         datasets.config.HF_HUB_OFFLINE |= bool(problem)
-    told(f"loading dataset {name}")
+    progress(f"loading dataset {name}")
     try:
         rows: list[Any] = datasets.load_dataset(name, config, split=split).to_list()
-    except Exception as error:  # it reads whatever files there are, with readers that raise what they like
+    except Exception as error:  # its readers of many formats raise many kinds of errors
         raise ValueError(f"dataset {name!r} {where}cannot be loaded: {_reason(error, problem)}") from error
     return rows
 
 
 def _reason(error: Exception, problem: str) -> str:
-    # The first line is what happened, and where a configuration has to be chosen the second lists them.
+    # The first line says what happened; if a configuration has to be chosen, the second lists them.
     lines = [line.strip() for line in str(error).splitlines() if line.strip()][:2]
     if error.__cause__ is not None:
         lines.append(f"({str(error.__cause__).strip().partition(chr(10))[0]})")
@@ -53,5 +53,5 @@ def _reason(error: Exception, problem: str) -> str:
 
 
 def looks_like_dataset(name: str) -> bool:
-    """Whether `name`, if there is no such file, means a dataset on Hugging Face's hub: `trl-lib/tldr`, `imdb`."""
+    """Whether `name`, if no such file exists, means a dataset on Hugging Face's hub: `trl-lib/tldr`, `imdb`."""
     return re.fullmatch(r"[\w-][\w.-]*/[\w.-]+|[\w-]+", name) is not None and not name.endswith(DATA_FILES)

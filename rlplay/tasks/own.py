@@ -64,22 +64,22 @@ def brings_answers(task: Task, settings: Settings) -> bool:
 def load_own(
     dataset: str | Path,
     rewards: dict[str, RewardFunction],
-    told: Callable[[str], object] = str,
+    progress: Callable[[str], object] = str,
     config: str | None = None,
     split: str | None = None,
 ) -> Task:
     """A task of the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
 
     The last tenth of 10 or more rows is held out. Columns are as in `rows.py`; all but the prompt reach the reward by
-    name. `config`, `split` and `told` are as in `named.py`.
+    name. `config`, `split` and `progress` are as in `named.py`.
     """
     path = Path(dataset)
     named = path.is_dir() or (not path.exists() and looks_like_dataset(str(dataset)))
-    rows = named_rows(str(dataset), config, split or "train", told) if named else _rows(path)
+    rows = named_rows(str(dataset), config, split or "train", progress) if named else _rows(path)
     examples = [_example(path, number, row) for number, row in enumerate(rows, start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")
-    _check_alike(path, examples)
+    _check_same_answers(path, examples)
     held_out = max(1, len(examples) // 10) if len(examples) >= _HELD_OUT_FROM else 0
     kept = len(examples) - held_out
     return Task(
@@ -171,8 +171,8 @@ def _example(path: Path, number: int, row: Any) -> Example:
         raise OwnError(f"{path}: row {number} {error}") from None
 
 
-def _check_alike(path: Path, examples: list[Example]) -> None:
-    """All rows bring the same kinds of answers, or none does."""
+def _check_same_answers(path: Path, examples: list[Example]) -> None:
+    """Raises OwnError if some rows have a chosen or a rejected answer and others have none."""
     for name in ("chosen", "rejected"):
         missing = [number for number, e in enumerate(examples, start=1) if getattr(e, name) is None]
         if missing and len(missing) < len(examples):

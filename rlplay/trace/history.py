@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from rlplay.trace.metrics import means_the_same
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
-from rlplay.trace.settings import takes_hold
+from rlplay.trace.settings import effective_from
 
 Series = tuple[list[int], list[float]]
 
@@ -179,7 +179,7 @@ class History:
             case Changed():
                 since = record.update - 1 if record.phase == "sample" else record.update
                 text = f"{record.name} {_short(record.previous)} → {_short(record.value)}"
-                self._marks.append((since, Mark(takes_hold(record), text, "changed")))
+                self._marks.append((since, Mark(effective_from(record), text, "changed")))
             case Staged() if record.update > 1:
                 self._borders.add(record.update)
                 self._marks.append((record.update - 1, Mark(record.update, f"stage {record.name}", "changed")))

@@ -1,4 +1,4 @@
-"""The answers that a recorded update compared: what was asked, which answer was chosen, which rejected."""
+"""The answers that a recorded update compared: the prompt, the chosen answer and the rejected one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Pair(NamedTuple):
     columns: dict[str, object]
 
 
-def alike(sampled: Sampled) -> Array:
-    """Whether both answers to a prompt have the same text, which nobody can choose between: bool [G].
+def identical_answers(sampled: Sampled) -> Array:
+    """Whether both answers to a prompt have the same text, so that there is nothing to choose: bool [G].
 
-    False where a prompt has one answer. An end token counts: an answer that was cut is another one.
+    False where a prompt has one answer. The end token counts: an answer that was cut differs from one that ended.
     """
     texts: list[list[str]] = [[] for _ in sampled.prompts]
     for group, (start, end) in zip(sampled.group.tolist(), pairwise(sampled.offsets.tolist()), strict=True):
@@ -33,14 +33,14 @@ def alike(sampled: Sampled) -> Array:
 
 
 def pairs(update: Update) -> Iterator[Pair]:
-    """The comparisons of an update that has been labelled, without ties and what was left out; no end tokens in texts.
+    """The comparisons of a labelled update, without ties and skipped pairs; texts have no end tokens.
 
     An update that learned from rewards has none.
     """
     sampled, scored = update.sampled, update.scored
     if sampled is None or scored is None or not scored.roles:
         return
-    # Whatever ends an answer is its last token, unless the answer was cut.
+    # The last token of an answer is its end token, unless the answer was cut.
     texts = [
         "".join(sampled.texts[start : end if cut else end - 1])
         for (start, end), cut in zip(pairwise(sampled.offsets.tolist()), sampled.truncated.tolist(), strict=True)

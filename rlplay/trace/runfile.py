@@ -265,13 +265,13 @@ class RunReader:
         """The settings that held in the optimizer steps of update `number`."""
         return self.timeline().at(number)
 
-    def course(self) -> list[tuple[str, int, AnyRecord | None]]:
-        """Everything that happened in its order, what was rewound away too: the kind of each record and its update.
+    def events(self) -> list[tuple[str, int, AnyRecord | None]]:
+        """Everything that happened, in order, discarded updates included: the kind of each record and its update.
 
-        The record itself comes along where it is somebody's doing: a setting, a label, a look, a way back.
+        What the user did comes with its record: a changed setting, a label, a look, a rewind.
         """
-        doings = "kind IN ('changed', 'labelled', 'looked', 'rewound')"
-        rows = self._rows(f"SELECT kind, number, CASE WHEN {doings} THEN data END FROM records ORDER BY id")
+        by_user = "kind IN ('changed', 'labelled', 'looked', 'rewound')"
+        rows = self._rows(f"SELECT kind, number, CASE WHEN {by_user} THEN data END FROM records ORDER BY id")
         return [(name, number, data and unpack(data, self.path, number)) for name, number, data in rows]
 
     def snapshots(self) -> list[Snapshot]:

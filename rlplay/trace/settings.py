@@ -26,7 +26,7 @@ _READ_LAST: dict[str, Phase] = {
     ),
     **dict.fromkeys(("kl_ctrl", "target_kl", "kl_horizon"), "after"),
 }  # fmt: skip
-"""The phase after which a setting is of no more use to an update; of all others it is the optimizer's."""
+"""The last phase of an update that reads a setting; for all others that is "update"."""
 
 
 class Timeline:
@@ -69,8 +69,8 @@ def next_point(point: Point) -> Point:
     return (update, PHASES[index]) if index < len(PHASES) else (update + 1, "sample")
 
 
-def takes_hold(change: Changed) -> int:
-    """The first update in which a change makes a difference: the next one where this one has no more use for it."""
+def effective_from(change: Changed) -> int:
+    """The first update in which a change makes a difference: the next one if this one no longer reads the setting."""
     names = (change.name, *change.also) if change.name != "algorithm" else (*change.also, "learning_rate")
     used = any(PHASES.index(_READ_LAST.get(name, "update")) >= PHASES.index(change.phase) for name in names)
     return change.update if used else change.update + 1

@@ -18,9 +18,9 @@ from textual.filter import Monochrome
 from textual.screen import Screen
 from textual.theme import Theme
 
-from rlplay import preferences
+from rlplay import user_preferences
 from rlplay.link.messages import Status
-from rlplay.scenario.recipe import bundled_name, scenario_of
+from rlplay.scenario.reproduction import bundled_name, scenario_of
 from rlplay.scenario.script import parse
 from rlplay.trace.questions import Imagined
 from rlplay.trace.text import visible
@@ -325,7 +325,7 @@ class RlplayApp(Playground):
         started = self.session.started
         if started is not None and (name := bundled_name(started)):
             with contextlib.suppress(OSError):  # a lesson goes on where nothing can be kept
-                preferences.keep_lesson(name, self.lesson.played)
+                user_preferences.keep_lesson(name, self.lesson.played)
 
 
 def _no_lesson(session: Session) -> str:

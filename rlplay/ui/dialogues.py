@@ -19,7 +19,7 @@ def paste(app: Playground) -> None:
     if started is None:
         app.notify("The engine is still starting; its settings are not known yet.")
         return
-    from rlplay.scenario.recipe import scenario_of
+    from rlplay.scenario.reproduction import scenario_of
     from rlplay.ui.screens.paste import PasteScreen
 
     async def pasted(changes: dict[str, Any] | None) -> None:
@@ -31,8 +31,8 @@ def paste(app: Playground) -> None:
 
 def lessons(app: Playground) -> None:
     """Show the lessons; the chosen one continues, or replaces this run."""
-    from rlplay import preferences
-    from rlplay.scenario.recipe import bundled_name
+    from rlplay import user_preferences
+    from rlplay.scenario.reproduction import bundled_name
     from rlplay.ui.screens.lessons import LessonsScreen
 
     session = app.session
@@ -52,7 +52,7 @@ def lessons(app: Playground) -> None:
             app.copy_to_clipboard(f"rlplay {name}")
             app.notify(f"Copied: rlplay {name}", markup=False)
 
-    app.push_screen(LessonsScreen(here, preferences.lessons(), moves), chosen)
+    app.push_screen(LessonsScreen(here, user_preferences.lessons(), moves), chosen)
 
 
 def label(app: Playground, session: Session | None = None, letter: str = "") -> None:

@@ -12,7 +12,7 @@ from textual.app import App
 
 from rlplay import paths
 from rlplay.link.messages import Advance, Set, Status
-from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Job
 from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.questions import Imagined

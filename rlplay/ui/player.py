@@ -13,12 +13,12 @@ from typing import Any, Protocol, cast
 from rlplay.link.messages import Advance, AnyCommand, Set, Status
 from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
-from rlplay.preferences import Played
 from rlplay.scenario.expect import Expect, Outcome
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
 from rlplay.trace.records import Choice
 from rlplay.trace.update import PHASES, Phase
+from rlplay.user_preferences import LessonProgress
 
 REFUSED_AFTER = 20.0
 """Seconds after which a setting that the engine did not take is given up."""
@@ -86,10 +86,10 @@ class Player:
         return self._script.finished
 
     @property
-    def played(self) -> Played:
+    def played(self) -> LessonProgress:
         """How far it was played, and how the predictions fared."""
         right, predicted = sum(self._predictions), len(self._predictions)
-        return Played(self._script.at, len(self._script.steps), right, predicted)
+        return LessonProgress(self._script.at, len(self._script.steps), right, predicted)
 
     @property
     def playing(self) -> bool:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlplay import preferences
+from rlplay import user_preferences
 from rlplay.paths import first_time, list_runs, new_run, runs_folder
 from rlplay.scenario.schema import Job
 from rlplay.trace.text import visible
@@ -51,12 +51,12 @@ def compare(runs: Sequence[Path]) -> int:
 
 def run(app: RlplayApp) -> int:
     """Run with the theme that was chosen last, unless TEXTUAL_THEME names one; keep the one chosen now."""
-    last = preferences.theme()
+    last = user_preferences.theme()
     if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
         app.theme = last
     begun = app.theme
     status = app.run() or 0
     if app.theme != begun:
         with contextlib.suppress(OSError):  # leaving is no time to complain about a colour
-            preferences.keep_theme(app.theme)
+            user_preferences.keep_theme(app.theme)
     return status

@@ -17,11 +17,11 @@ import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.elsewhere import EXPERIMENTAL, trainer_of
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.cli import main as cli
-from rlplay.export.draft import ExportError
+from rlplay.export.atomic_output import ExportError
 from rlplay.export.trl.answers import answer_fields
 from rlplay.export.trl.limits import hindrance
 from rlplay.export.trl.page import export_trl

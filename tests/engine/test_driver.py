@@ -26,7 +26,7 @@ from rlplay.trace.records import (
     Stepped,
 )  # fmt: skip
 from rlplay.trace.runfile import RunFileError
-from rlplay.trace.settings import takes_hold
+from rlplay.trace.settings import effective_from
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 
@@ -99,7 +99,7 @@ def test_a_change_takes_hold_in_the_update_that_it_is_said_to(start: Start, phas
     driver.advance("update", 2, never)
     change = next(r for r in records if isinstance(r, Changed))
     steps = [sum(isinstance(r, Stepped) and r.update == update for r in records) for update in (1, 2)]
-    assert (change.update, takes_hold(change)) == (1, since)
+    assert (change.update, effective_from(change)) == (1, since)
     assert next(update for update, count in zip((1, 2), steps, strict=True) if count > 1) == since
 
 

@@ -17,7 +17,7 @@ from rlplay.algorithms.settings import Settings, check, row
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
 from rlplay.scenario.loader import load
-from rlplay.scenario.recipe import Recipe
+from rlplay.scenario.reproduction import Recipe
 from rlplay.scenario.share import Shared, ShareError, shared_in
 from rlplay.trace.records import AnyRecord, Stepped, spans
 from rlplay.trace.update import Update

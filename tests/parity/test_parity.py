@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.elsewhere import loss_type, trainer
+from rlplay.algorithms.trl_verl import loss_type, trainer
 from tests.parity import ours, policy_cases, preference_cases
 from tests.parity.case import LIMITS, SEEDS, Case
 from tests.parity.table import CASES

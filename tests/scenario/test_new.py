@@ -70,4 +70,4 @@ def test_a_run_brings_its_scenario_along(tmp_path: Path, name: str) -> None:
     assert again.seed == 5
     assert again.script == [{"update": 3}]
     with RunReader(run) as reader:
-        assert len(reader.course()) > 10
+        assert len(reader.events()) > 10

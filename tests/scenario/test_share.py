@@ -13,7 +13,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.names import bundled
-from rlplay.scenario.recipe import Recipe
+from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
 from rlplay.scenario.stage_settings import stage_settings
 
@@ -46,7 +46,7 @@ def test_scenario_seed_and_settings_come_back(name, seed, updates, changes):
     for setting, value in changes:
         with contextlib.suppress(ValueError):
             wanted = validated(apply(wanted, setting, value))
-    code, remark = Recipe(scenario).code(wanted)
+    code, remark = Reproduction(scenario).code(wanted)
     again = shared_in(code).scenario_with()
     assert resolve(again.settings) == wanted
     assert msgspec.structs.replace(again, settings={}) == msgspec.structs.replace(scenario, settings={})
@@ -100,7 +100,7 @@ def test_a_code_of_a_pipeline_is_of_the_whole(tmp_path):
     for name in set(bundled()) - set(WITHOUT_STAGES):
         scenario = load(name)
         for held in stage_settings(scenario):
-            assert shared_in(Recipe(scenario).code(held)[0]).scenario_with() == scenario
+            assert shared_in(Reproduction(scenario).code(held)[0]).scenario_with() == scenario
 
 
 def test_what_is_ones_own_is_named_and_left_out(tmp_path):
@@ -108,7 +108,7 @@ def test_what_is_ones_own_is_named_and_left_out(tmp_path):
     (tmp_path / "score.py").write_text("def f(**_): return []\n")
     reward, rows = f"{tmp_path}/score.py:f", str(tmp_path / "rows.csv")
     own = with_changes(load("learn-to-think"), model="some/model", dataset=rows, reward=[reward], seed=5)
-    code, remark = Recipe(own).code(resolve(own.settings))
+    code, remark = Reproduction(own).code(resolve(own.settings))
     assert remark == "Not in the code: your --model, --dataset, --reward."
     shared = shared_in(code)
     assert "score" not in str(shared)
@@ -122,7 +122,7 @@ def test_what_is_ones_own_is_named_and_left_out(tmp_path):
 def test_a_scenario_file_of_ones_own_has_no_code(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("title: T\nquestion: Q\ntask: arithmetic\n")
-    code, remark = Recipe(load(path)).code(resolve({}))
+    code, remark = Reproduction(load(path)).code(resolve({}))
     assert not code
     assert "file of your own" in remark
 

@@ -5,10 +5,10 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.elsewhere import loss_type, trainer
 from rlplay.algorithms.equations import difference, equation, terms
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.trl_verl import loss_type, trainer
 
 AXES = (
     "reward_stream", "multi_objective_aggregation", "returns", "baseline", "scale_rewards", "importance_sampling_level",

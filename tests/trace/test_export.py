@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.export.draft import ExportError
+from rlplay.export.atomic_output import ExportError
 from rlplay.export.tables import export
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited, Finished, Sampled, Stepped

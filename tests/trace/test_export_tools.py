@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rlplay.export.draft import ExportError
+from rlplay.export.atomic_output import ExportError
 from rlplay.export.tables import export
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Evaluated

@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 
-from rlplay.trace.pairs import alike, pairs
+from rlplay.trace.pairs import identical_answers, pairs
 from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_update
@@ -25,13 +25,13 @@ def test_answers_are_alike_if_their_text_is_whatever_its_tokens() -> None:
     end = "<|end|>"
     same = ["Use", " salt", ".", end], ["Use", " sa", "lt", ".", end]
     other, cut = (["Use", " salt", ".", end], ["No", ".", end]), (["Use", " salt", end], ["Use", " salt"])
-    assert alike(sampled(*same, *other, *cut)).tolist() == [True, False, False]
+    assert identical_answers(sampled(*same, *other, *cut)).tolist() == [True, False, False]
 
 
 def test_one_answer_to_a_prompt_is_like_no_other() -> None:
     whole = sampled(["a"], ["a"])
     alone = msgspec.structs.replace(whole, prompts=["p", "q"], group=np.array([0, 1], dtype=np.int32))
-    assert alike(alone).tolist() == [False, False]
+    assert identical_answers(alone).tolist() == [False, False]
 
 
 def test_ties_are_no_comparisons() -> None:

@@ -410,7 +410,7 @@ async def test_the_share_code_of_what_is_set_is_shown_and_copied():
     async with app.run_test(size=(160, 45)) as pilot:
         go_to(app.screen, "beta")
         await pilot.press("right")
-        code = app.screen.recipe.code(app.screen.draft.settings)[0]
+        code = app.screen.reproduction.code(app.screen.draft.settings)[0]
         assert code in str(app.screen.query_one(Static).render())
         await pilot.press("Y")
         assert app.clipboard == code

@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from rlplay import preferences
+from rlplay import user_preferences
 from rlplay.link.messages import Rewind
-from rlplay.preferences import Played
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
 from rlplay.ui import start
 from rlplay.ui.screens.lessons import LessonsScreen, progress
+from rlplay.user_preferences import LessonProgress
 from tests.ui.stage import playground, settled
 
 SCRIPT = [
@@ -39,8 +39,8 @@ def told(screen: LessonsScreen) -> str:
 
 
 async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
-    preferences.keep_lesson("flattery", Played(9, 9, 1, 1))
-    preferences.keep_lesson("dpo", Played(3, 12))
+    user_preferences.keep_lesson("flattery", LessonProgress(9, 9, 1, 1))
+    user_preferences.keep_lesson("dpo", LessonProgress(3, 12))
     app, _ = playground(SCRIPT, **BUNDLED)
     async with app.run_test(size=(120, 35)) as pilot:
         screen = await opened(pilot, app)
@@ -82,7 +82,7 @@ async def test_the_lesson_on_the_screen_goes_on_and_what_was_played_is_kept():
         await settled(pilot)
         await pilot.press("t")
         await settled(pilot)
-    assert preferences.lessons() == {"learn-to-think": Played(2, 3, 0, 1)}
+    assert user_preferences.lessons() == {"learn-to-think": LessonProgress(2, 3, 0, 1)}
 
 
 async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
@@ -99,7 +99,7 @@ async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
         assert app.lesson.finished
         screen = await opened(pilot, app)
         assert "This lesson is on the screen." not in told(screen)
-    assert preferences.lessons() == {}
+    assert user_preferences.lessons() == {}
 
 
 def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(monkeypatch, tmp_path):
@@ -117,27 +117,27 @@ def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(mo
 
 
 def test_a_lesson_played_again_from_the_start_stays_as_far_as_it_was():
-    preferences.keep_theme("rlplay-paper")
-    preferences.keep_lesson("dpo", Played(7, 12, 1, 1))
-    preferences.keep_lesson("dpo", Played(2, 12))
-    assert preferences.lessons() == {"dpo": Played(7, 12, 1, 1)}
-    assert preferences.theme() == "rlplay-paper"
-    preferences.keep_lesson("dpo", Played(2, 9))
-    assert preferences.lessons()["dpo"].of == 9, "the lesson is another now"
+    user_preferences.keep_theme("rlplay-paper")
+    user_preferences.keep_lesson("dpo", LessonProgress(7, 12, 1, 1))
+    user_preferences.keep_lesson("dpo", LessonProgress(2, 12))
+    assert user_preferences.lessons() == {"dpo": LessonProgress(7, 12, 1, 1)}
+    assert user_preferences.theme() == "rlplay-paper"
+    user_preferences.keep_lesson("dpo", LessonProgress(2, 9))
+    assert user_preferences.lessons()["dpo"].of == 9, "the lesson is another now"
 
 
 @pytest.mark.parametrize("content", ["[]", '{"lessons": 3}', '{"lessons": {"dpo": {"steps": "x"}}}', "not json"])
 def test_what_cannot_be_read_was_not_played(tmp_path, content):
     (tmp_path / "preferences.json").write_text(content)
-    assert preferences.lessons() == {}
-    preferences.keep_lesson("dpo", Played(1, 2))
-    assert preferences.lessons() == {"dpo": Played(1, 2)}
+    assert user_preferences.lessons() == {}
+    user_preferences.keep_lesson("dpo", LessonProgress(1, 2))
+    assert user_preferences.lessons() == {"dpo": LessonProgress(1, 2)}
 
 
 def test_progress_is_told_in_words():
     assert progress(None) == "not played yet"
-    assert progress(Played(3, 9)) == "played to step 3"
-    assert progress(Played(9, 9, 1, 2)) == "played to the end, 1 of 2 predicted right"
+    assert progress(LessonProgress(3, 9)) == "played to step 3"
+    assert progress(LessonProgress(9, 9, 1, 2)) == "played to the end, 1 of 2 predicted right"
 
 
 async def test_a_run_gone_on_with_has_no_lesson_to_go_on_with():

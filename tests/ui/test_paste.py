@@ -6,7 +6,7 @@ from textual.widgets import Input, Static
 from rlplay.algorithms.apply import resolve
 from rlplay.link.messages import Set
 from rlplay.scenario.loader import load
-from rlplay.scenario.recipe import Recipe
+from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import Shared
 from rlplay.ui.screens.paste import PasteScreen, changes
 from tests.ui.stage import playground, settled
@@ -29,7 +29,7 @@ def test_a_code_of_another_scenario_sets_what_it_names():
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 async def test_it_is_told_before_it_is_done(size):
-    code = Recipe(load("flattery")).code(resolve(load("flattery").settings | {"epsilon": 0.125}))[0]
+    code = Reproduction(load("flattery")).code(resolve(load("flattery").settings | {"epsilon": 0.125}))[0]
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await settled(pilot)

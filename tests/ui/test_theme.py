@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from rlplay import preferences
+from rlplay import user_preferences
 from rlplay.cli import doctor
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited
@@ -261,7 +261,7 @@ def test_the_theme_is_kept_between_starts(monkeypatch, tmp_path, kept, given, be
     monkeypatch.setattr(app, "run", stand_in)
     assert opened(app) == 0
     assert seen == [begins]
-    assert preferences.theme() == "rlplay-dusk"
+    assert user_preferences.theme() == "rlplay-dusk"
 
 
 def test_a_theme_that_was_not_changed_is_not_written_down(monkeypatch, tmp_path):
@@ -288,7 +288,7 @@ def test_doctor_says_what_the_terminal_can_show(monkeypatch, tmp_path, env, word
     for name, value in {"RLPLAY_HOME": str(tmp_path), **env}.items():
         monkeypatch.setenv(name, value)
     assert doctor._colours().startswith(words)
-    preferences.keep_theme("rlplay-paper")
+    user_preferences.keep_theme("rlplay-paper")
     assert any("rlplay-paper (kept in" in line for line in doctor._terminal())
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rlplay.algorithms.elsewhere import trainer_of
 from rlplay.algorithms.settings import Settings, written
+from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.fields import Field, given, note
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rlplay import __version__
-from rlplay.algorithms.elsewhere import EXPERIMENTAL, trainer_of
-from rlplay.export.draft import ExportError, drafted
+from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
+from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.export.trl.fields import literal, note, plain
 from rlplay.export.trl.limits import hindrance, unplayable
 from rlplay.export.trl.section import Origin, section_lines
 from rlplay.export.trl.stages import Played, stages_of
-from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.runfile import RunReader
 
@@ -27,8 +27,8 @@ def export_trl(run: Path, out: Path) -> None:
     """
     with RunReader(run) as reader:
         text = script(reader)
-    with drafted(out) as draft:
-        draft.write_text(text, encoding="utf-8")
+    with atomic_output(out) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def script(reader: RunReader) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rlplay.algorithms.elsewhere import trainer_of
 from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
+from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answers import answer_fields
 from rlplay.export.trl.fields import Field, given, literal, note, plain
 from rlplay.export.trl.policy import policy_fields

@@ -8,7 +8,7 @@ from itertools import accumulate
 import msgspec
 
 from rlplay.algorithms.settings import Settings, written
-from rlplay.export.draft import ExportError
+from rlplay.export.atomic_output import ExportError
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.tasks import load_task
 from rlplay.tasks.own import brings_answers, load_own

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rlplay.algorithms.elsewhere import trainer, verl
 from rlplay.algorithms.equations import equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
+from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate

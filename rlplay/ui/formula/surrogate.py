@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.algorithms.choice import called
+from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.equations import symbols
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
@@ -62,7 +62,7 @@ def _computed(s: Settings, numbers: Numbers) -> Term | None:
     if values is None or chosen.compute is None:
         return None
     with np.errstate(all="ignore"):  # what is no number is shown as none
-        found: Any = called(chosen.compute, Symbols, symbols(s, values), s)
+        found: Any = call_choice(chosen.compute, Symbols, symbols(s, values), s)
     return found if isinstance(found, Term) else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.records import Started
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session.session import Session

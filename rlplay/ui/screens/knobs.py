@@ -19,7 +19,7 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import OWN, is_own
 from rlplay.algorithms.settings import choices, shown
 from rlplay.algorithms.settings import row as chosen_row
-from rlplay.scenario.recipe import Recipe
+from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
 from rlplay.ui.format.setting import allowed, row
@@ -99,7 +99,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         """
         super().__init__()
         self.draft = Draft(settings)
-        self.recipe = Recipe(scenario)
+        self.reproduction = Reproduction(scenario)
         self.live, self.at = live, at
         self.sought = ""
         self.refused = self.done = ""
@@ -232,7 +232,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def action_copy_code(self) -> None:
         """Copy the share code."""
-        code, _ = self.recipe.code(self.draft.settings)
+        code, _ = self.reproduction.code(self.draft.settings)
         if code:
             self._copy(code, f"Copied. To run it: rlplay {code[:12]}…")
 
@@ -366,14 +366,14 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def _again(self) -> list[Content]:
         """How to play it with these settings: the command, and the share code with what it leaves out."""
-        code, remark = self.recipe.code(self.draft.settings)
+        code, remark = self.reproduction.code(self.draft.settings)
         return [
             Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),
             Content.assemble((f"{code} " if code else "", "$accent"), (remark, "$text-muted")).rstrip(),
         ]
 
     def _command(self) -> str:
-        return self.recipe.command(self.draft.settings)
+        return self.reproduction.command(self.draft.settings)
 
     def _effect(self, knob: Knob) -> str:
         """What changing it does; of an algorithm, what it does differently from the one before it."""

@@ -13,11 +13,11 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.preferences import Played
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Scenario
 from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.user_preferences import LessonProgress
 
 ORDER = ("two-plus-two", "learn-to-think", "flattery", "dpo", "rlhf")
 """The lessons as they build on one another; others come after these."""
@@ -49,7 +49,7 @@ class LessonsScreen(ModalScreen[str | None]):
         Binding("escape,l,q", "dismiss", "close"),
     ]
 
-    def __init__(self, here: str, played: dict[str, Played], moves: bool) -> None:
+    def __init__(self, here: str, played: dict[str, LessonProgress], moves: bool) -> None:
         """`here` is the scenario on the screen; `moves` says whether another can be opened in its place."""
         super().__init__()
         self._here, self._played, self._moves = here, played, moves
@@ -126,7 +126,7 @@ class LessonsScreen(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-def progress(played: Played | None) -> str:
+def progress(played: LessonProgress | None) -> str:
     """How far it was played, in words."""
     if played is None:
         return "not played yet"

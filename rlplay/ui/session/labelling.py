@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from rlplay.link.messages import Prefer
-from rlplay.trace.pairs import alike
+from rlplay.trace.pairs import identical_answers
 from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Choice, Sampled
 from rlplay.trace.update import Update
@@ -36,7 +36,7 @@ class Labelling:
         self.judged: Judged | None = None
         self.refused = ""
         # Handed in, the engine's word of it comes later; twice the same text is never asked about.
-        self._said: dict[int, Choice] = dict.fromkeys(np.flatnonzero(alike(self.sampled)).tolist(), "skip")
+        self._said: dict[int, Choice] = dict.fromkeys(np.flatnonzero(identical_answers(self.sampled)).tolist(), "skip")
         self._trail: list[int] = []  # the pairs that were gone on from, in order
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from rlplay.algorithms.own import admit_again
+from rlplay.algorithms.own import allow_running
 from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Look, Recorded, Status
 from rlplay.trace.history import History
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
@@ -204,7 +204,7 @@ class Session:
                 if not event.running or self.status is None or not self.status.running:
                     self._set_off = event.update
                 self.status, self.loading, self.asked = event, None, ""
-                admit_again(event.settings)
+                allow_running(event.settings)
                 if event.running:
                     self.stopped = ""
                 self.changed.add("status")

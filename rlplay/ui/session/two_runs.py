@@ -10,7 +10,7 @@ import numpy as np
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import shown
 from rlplay.link.messages import Advance, AnyCommand, Pause
-from rlplay.scenario.recipe import scenario_of
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.records import Started
 from rlplay.trace.text import visible

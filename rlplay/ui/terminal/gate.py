@@ -20,7 +20,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.strip import Strip
 
-from rlplay.printing import Gate
+from rlplay.printing import VisibleStream
 from rlplay.trace.text import MARKS, harmless, one_by_one, visible, visible_lines
 
 
@@ -91,7 +91,7 @@ class GatedApp(App[int]):
         self._gate = LastGate(())
         # A crash prints the texts it happened on. In colours, the escapes of a text could not be told from Rich's.
         self.error_console = Console(
-            file=cast(TextIO, Gate(sys.stderr)), color_system=None, markup=False, highlight=False
+            file=cast(TextIO, VisibleStream(sys.stderr)), color_system=None, markup=False, highlight=False
         )
 
     def get_line_filters(self) -> Sequence[LineFilter]:

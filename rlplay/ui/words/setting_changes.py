@@ -10,13 +10,13 @@ import msgspec
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import shown
 from rlplay.trace.records import Changed
-from rlplay.trace.settings import takes_hold
+from rlplay.trace.settings import effective_from
 from rlplay.trace.text import visible
 
 
 def told(changes: Sequence[Changed]) -> str:
     """A line for each setting, and below those that take hold together the update in which they do."""
-    groups = groupby(changes, key=takes_hold)
+    groups = groupby(changes, key=effective_from)
     return "\n".join(line for since, group in groups for line in (*map(_line, group), f"from update {since} on"))
 
 

@@ -8,7 +8,7 @@ import pytest
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.cli import play as cli_play
 from rlplay.scenario.loader import load, with_changes
-from rlplay.scenario.recipe import Recipe, scenario_of
+from rlplay.scenario.reproduction import Reproduction, scenario_of
 from tests.recorded import synthetic_started
 
 
@@ -61,20 +61,20 @@ def test_what_a_run_was_started_with_is_in_the_command(own, monkeypatch, tmp_pat
     )
     wanted = apply_all(resolve(scenario.settings), {"temperature": 0.7, "learning_rate": 0.000123456789})
     monkeypatch.chdir(tmp_path)
-    again = read_back(Recipe(recorded).command(wanted))
+    again = read_back(Reproduction(recorded).command(wanted))
     assert resolve(again.settings) == wanted
     assert msgspec.structs.replace(again, settings={}) == msgspec.structs.replace(scenario, settings={})
 
 
 def test_an_untouched_run_needs_no_more_than_its_name():
     scenario = load("flattery")
-    assert Recipe(scenario).command(resolve(scenario.settings)) == "rlplay flattery"
+    assert Reproduction(scenario).command(resolve(scenario.settings)) == "rlplay flattery"
 
 
 def test_what_is_gone_is_spelled_out_in_full(own):
     scenario = load(own / "a b.yaml")
     (own / "a b.yaml").unlink()
-    line = Recipe(scenario).command(resolve(scenario.settings))
+    line = Reproduction(scenario).command(resolve(scenario.settings))
     assert shlex.split(line)[1] == str(own / "a b.yaml")
     assert "--set beta=0.5" in line
     assert "'reward_weights={correct: 2}'" in line
@@ -83,4 +83,4 @@ def test_what_is_gone_is_spelled_out_in_full(own):
 def test_words_of_another_version_are_passed_over():
     text = "name: flattery\ntitle: T\nquestion: Q\nmax_updates: 20\nseed: 4\nunheard: of\n"
     scenario = scenario_of(msgspec.structs.replace(synthetic_started(), scenario_text=text))
-    assert Recipe(scenario).command(resolve(load("flattery").settings)) == "rlplay flattery --seed 4"
+    assert Reproduction(scenario).command(resolve(load("flattery").settings)) == "rlplay flattery --seed 4"

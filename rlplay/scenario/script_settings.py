@@ -1,4 +1,4 @@
-"""The settings along a scenario, from stage to stage and from step to step of its script."""
+"""The settings at each step of a scenario's script, so that a `set` that cannot fit is found before playing."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.settings import Settings
 from rlplay.scenario.schema import Stage
 from rlplay.scenario.script import Change, Go, Rewind, Step
-from rlplay.spelling import closest
+from rlplay.spelling import did_you_mean
 
 
-class Course:
-    """The settings along a script, so that a `set` which cannot fit is found before anything is played.
+class ScriptSettings:
+    """Follows the settings through the steps of a script.
 
-    Updates that are crossed token by token or phase by phase are not counted; the engine checks again.
+    It does not count updates that the script plays token by token or phase by phase; the engine checks again.
     """
 
     def __init__(self, stages: dict[int, Settings]) -> None:
-        """`stages` are the settings that stages begin with, by the update after which they do; the first by 0."""
+        """`stages` holds the settings of each stage by the number of updates before it; the first has 0."""
         self._stages = stages
         self.settings = stages[0]
         self.at = {0: stages[0]}
         self.done = 0
-        self.begun = False
+        self.in_update = False
 
     def follow(self, step: Step) -> None:
         """Take one step. Raises ValueError, one line, if its settings do not fit together."""
         if isinstance(step, Change):
             self.settings = apply_all(self.settings, step.settings)
-            if not self.begun:
+            if not self.in_update:
                 self.at[self.done] = self.settings
         elif isinstance(step, Rewind):
-            back = self.done if self.begun else self.done - 1
-            self.done, self.begun = max(0, back if step.update is None else step.update), False
+            back = self.done if self.in_update else self.done - 1
+            self.done, self.in_update = max(0, back if step.update is None else step.update), False
             self.at = {update: settings for update, settings in self.at.items() if update <= self.done}
             self.settings = self.at[max(self.at)]
         elif isinstance(step, Go):
-            self.begun = step.until != "update"
-            if not self.begun:
+            self.in_update = step.until != "update"
+            if not self.in_update:
                 self._go(step.count)
 
     def _go(self, count: int) -> None:
@@ -52,25 +52,25 @@ class Course:
         self.at[self.done] = self.settings
 
 
-def course_of(settings: Settings, given: Any) -> Course | None:
-    """The course of a scenario with these settings and stages, as `given` in its file; None if stages are wrong."""
-    if not given:
-        return Course({0: settings})
-    if not isinstance(given, list) or any(_stage_faults(given, settings)):
+def script_settings(settings: Settings, stages: Any) -> ScriptSettings | None:
+    """The settings at the start of a scenario with these `settings` and `stages`; None if the stages are wrong."""
+    if not stages:
+        return ScriptSettings({0: settings})
+    if not isinstance(stages, list) or any(_stage_faults(stages, settings)):
         return None
-    stages, begins = dict[int, Settings](), 0
-    for stage in given:
-        stages[begins] = apply_all(settings, stage.get("settings", {}))
-        begins += stage["updates"]
-    return Course(stages)
+    stage_settings, updates_before = dict[int, Settings](), 0
+    for stage in stages:
+        stage_settings[updates_before] = apply_all(settings, stage.get("settings", {}))
+        updates_before += stage["updates"]
+    return ScriptSettings(stage_settings)
 
 
-def stage_problems(node: yaml.Node, given: Any, settings: Settings | None) -> Iterator[tuple[int, str]]:
+def stage_problems(node: yaml.Node, stages: Any, settings: Settings | None) -> Iterator[tuple[int, str]]:
     """What is wrong with a scenario's stages, each with its line; `settings` are the scenario's own, if they fit."""
-    if not isinstance(node, yaml.SequenceNode) or not given:
+    if not isinstance(node, yaml.SequenceNode) or not stages:
         yield node.start_mark.line + 1, "stages is a list, as in '- {name: sft, updates: 20, settings: {…}}'"
         return
-    for number, (place, fault) in enumerate(zip(node.value, _stage_faults(given, settings), strict=True), start=1):
+    for number, (place, fault) in enumerate(zip(node.value, _stage_faults(stages, settings), strict=True), start=1):
         if fault:
             yield place.start_mark.line + 1, f"stage {number}: {fault}"
 
@@ -88,7 +88,7 @@ def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
         return "it is a mapping with name, updates and settings"
     name, updates, own = stage.get("name"), stage.get("updates"), stage.get("settings", {})
     known = Stage.__struct_fields__
-    problems = [f"unknown key {str(key)!r}{closest(str(key), known)}" for key in stage if key not in known]
+    problems = [f"unknown key {str(key)!r}{did_you_mean(str(key), known)}" for key in stage if key not in known]
     if not isinstance(name, str) or not name.strip() or name in earlier:
         problems.append(f"it needs a name that no other stage has, and got {name!r}")
     if type(updates) is not int or updates < 1:

@@ -11,7 +11,7 @@ import msgspec
 from rlplay import paths
 
 
-class Played(msgspec.Struct, frozen=True):
+class LessonProgress(msgspec.Struct, frozen=True):
     """How far a lesson was played."""
 
     steps: int
@@ -41,15 +41,15 @@ def keep_theme(name: str) -> None:
     _write({"theme": name})
 
 
-def lessons() -> dict[str, Played]:
+def lessons() -> dict[str, LessonProgress]:
     """What was played of each lesson, by its scenario's name; none if the file cannot be read."""
     try:
-        return msgspec.convert(_read().get("lessons", {}), dict[str, Played])
+        return msgspec.convert(_read().get("lessons", {}), dict[str, LessonProgress])
     except msgspec.ValidationError:
         return {}
 
 
-def keep_lesson(name: str, played: Played) -> None:
+def keep_lesson(name: str, played: LessonProgress) -> None:
     """Remember how far the lesson of scenario `name` was played, unless it was played further once.
 
     Raises OSError if that cannot be written down.

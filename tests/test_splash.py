@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.cli.splash import curtain
+from rlplay.cli.splash import splash
 
 
 @pytest.fixture(autouse=True)
@@ -13,7 +13,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_title_stays_for_whoever_takes_over(capsys: pytest.CaptureFixture[str]) -> None:
-    with curtain("Learn to think"):
+    with splash("Learn to think"):
         pass
     shown = capsys.readouterr().out
     assert "rlplay" in shown
@@ -22,13 +22,13 @@ def test_the_title_stays_for_whoever_takes_over(capsys: pytest.CaptureFixture[st
 
 
 def test_the_shell_comes_back_if_nobody_takes_over(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ImportError), curtain("x" * 500):
+    with pytest.raises(ImportError), splash("x" * 500):
         raise ImportError
     assert capsys.readouterr().out.endswith("\x1b[?25h\x1b[?1049l")
 
 
 def test_a_pipe_gets_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: False)
-    with curtain("Learn to think"):
+    with splash("Learn to think"):
         pass
     assert capsys.readouterr().out == ""

@@ -1,4 +1,4 @@
-"""What is written to a path nobody else uses, whole or not at all; and the error of an export."""
+"""Output files and folders that appear complete or not at all, and the error of an export."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ class ExportError(ValueError):
 
 
 @contextmanager
-def drafted(out: Path) -> Iterator[Path]:
-    """A path for a file or folder that becomes `out` once it is whole, and leaves nothing behind if it never is.
+def atomic_output(out: Path) -> Iterator[Path]:
+    """A path to write a file or folder to. It becomes `out` when the block ends, or disappears if the block raises.
 
-    Raises ExportError if there is something at `out` already, or it cannot be written.
+    Raises ExportError if `out` exists already or cannot be written.
     """
     if out.exists():
         raise ExportError(f"{out} exists already; choose another path, or remove it")
-    draft = out.with_name(out.name + ".partial")
+    partial = out.with_name(out.name + ".partial")
     try:
-        yield draft
-        draft.replace(out)
+        yield partial
+        partial.replace(out)
     except OSError as error:
         raise ExportError(f"{out} cannot be written: {error.strerror or error}; choose another path") from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(partial, ignore_errors=True)
         with suppress(OSError):
-            draft.unlink()
+            partial.unlink()

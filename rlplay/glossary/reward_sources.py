@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rlplay.glossary.term import Term
 
-PREFERENCES = (
+REWARD_SOURCES = (
     Term("Pretraining",
          "Learning to predict the next token of a great deal of text, in which every token is its own target. How much "
          "later training adds to what the model can do, and how much it only brings out, is an open question.",

@@ -10,12 +10,12 @@ EXPERIMENTAL = {"CPOTrainer": "trl.experimental.cpo", "GMPOTrainer": "trl.experi
 """The modules of trainers that TRL does not export itself."""
 
 _GMPO_AXES = {"surrogate": "ratio", "importance_sampling_level": "geometric", "aggregation": "seq_mean_token_mean"}
-"""What GMPOTrainer's loss is; in all else it is a GRPOTrainer."""
+"""The axes of GMPOTrainer's loss; apart from these it is a GRPOTrainer."""
 
 _RLOO_OPTIONS = {
     "beta", "epsilon", "epsilon_high", "num_iterations", "num_minibatches", "mask_truncated_completions"
 }  # fmt: skip
-"""What RLOOTrainer can be told; in all else it is as the preset is."""
+"""The settings that RLOOTrainer takes; all others are fixed at the preset's values."""
 
 
 def trainer(settings: Settings) -> str | None:
@@ -25,9 +25,9 @@ def trainer(settings: Settings) -> str | None:
 
 
 def trainer_of(settings: Settings) -> tuple[str, str] | None:
-    """The same as class and `loss_type`, which is empty where the class has but one.
+    """The same as class and `loss_type`; the latter is empty if the class has only one loss.
 
-    Its DPO has no label smoothing, and its ORPO imitates the prompts too.
+    TRL's DPO has no label smoothing, and its ORPO imitates the prompts too.
     """
     if settings.loss_type == "policy_gradient":
         if fused := loss_type(settings):
@@ -50,8 +50,8 @@ def _is_rloo(settings: Settings) -> bool:
 def loss_type(settings: Settings) -> str | None:
     """The `loss_type` of TRL's GRPOTrainer that fuses this surrogate and aggregation; None if there is none.
 
-    Over the tokens of one optimizer step the mean is TRL's `bnpo`; `dapo` divides by those of the whole batch,
-    which is the same where a batch is one step. TRL has no value loss, and of the ratio's levels only two.
+    TRL's `bnpo` averages over the tokens of one optimizer step, `dapo` over those of the whole batch; the two agree if
+    a batch is one step. TRL has no value loss and only two of the ratio's levels.
     """
     if settings.baseline == "value" or settings.importance_sampling_level not in ("token", "sequence"):
         return None
@@ -61,7 +61,7 @@ def loss_type(settings: Settings) -> str | None:
 
 
 def verl(settings: Settings) -> str | None:
-    """The settings of verl with this policy loss, as it writes them; None where it has none, or for pairs."""
+    """The settings of verl with this policy loss, as verl writes them; None if it has no such loss, or for pairs."""
     if settings.loss_type != "policy_gradient":
         return None
     level, surrogate = row(settings, "importance_sampling_level"), row(settings, "surrogate")

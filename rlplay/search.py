@@ -1,4 +1,4 @@
-"""Finding an entry by what is typed of its name or its meaning."""
+"""Searching entries by name and by meaning."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Entry = TypeVar("Entry")
 
 
 def plain(text: str) -> str:
-    """As it is compared: without case, every dash a hyphen."""
+    """`text` as the search compares it: without case, every dash a hyphen."""
     return text.casefold().replace("–", "-")
 
 
-def fitting(
+def search(
     typed: str, entries: Iterable[Entry], names: Callable[[Entry], Sequence[str]], text: Callable[[Entry], str]
 ) -> list[Entry]:
-    """The `entries` in which every word of `typed` is found, those that are called so first; all if it is empty.
+    """The `entries` that contain every word of `typed`, matches of the name first; all if `typed` is empty.
 
-    `names` are what an entry is called, the proper name first, and `text` is what it says.
+    `names` gives the names of an entry, the main one first, and `text` its text.
     """
     words = plain(typed).split()
     found = [(rank, entry) for entry in entries if (rank := _rank(words, names(entry), text(entry))) is not None]
@@ -27,16 +27,16 @@ def fitting(
 
 
 def _rank(words: list[str], names: Sequence[str], text: str) -> int | None:
-    """0 for an entry called exactly so, up to 6 for one that only speaks of it; None for none."""
-    typed, called = " ".join(words), [plain(name) for name in names]
+    """0 if the main name is exactly what was typed, up to 6 if only the text contains it; None if nothing does."""
+    typed, known = " ".join(words), [plain(name) for name in names]
     tests = (
-        called[0] == typed or not typed,
-        typed in called,
-        called[0].startswith(typed),
-        all(_begins_in(word, called[:1]) for word in words),
-        any(each.startswith(typed) for each in called),
-        all(_begins_in(word, called) for word in words),
-        all(_begins_in(word, (*called, plain(text))) for word in words),
+        known[0] == typed or not typed,
+        typed in known,
+        known[0].startswith(typed),
+        all(_begins_in(word, known[:1]) for word in words),
+        any(each.startswith(typed) for each in known),
+        all(_begins_in(word, known) for word in words),
+        all(_begins_in(word, (*known, plain(text))) for word in words),
     )
     return next((rank for rank, holds in enumerate(tests) if holds), None)
 

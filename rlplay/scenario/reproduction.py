@@ -1,4 +1,4 @@
-"""How to play a run again from its start, with the settings wanted now: as a command line, and as a share code."""
+"""How to reproduce a run from its start with given settings: as a command line, and as a share code."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from rlplay.scenario.stage_settings import stage_settings
 from rlplay.trace.records import Started
 
 _DATA = ("dataset_config", "dataset_train_split", "reward")
-"""What a dataset given on the command line replaces."""
+"""What a dataset on the command line replaces."""
 _OWN = ("model", "dataset", *_DATA)
 """What a share code does not carry."""
 _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates"}
 
 
 def scenario_of(started: Started) -> Scenario:
-    """What a run plays, as it was recorded; words that another version wrote are passed over."""
+    """The scenario that a run recorded; keys that another version wrote are ignored."""
     return _scenario_in(started.scenario_text)
 
 
@@ -39,13 +39,13 @@ def _scenario_in(text: str) -> Scenario:
 
 
 def bundled_name(started: Started) -> str:
-    """The bundled scenario that a run plays; empty for a file of one's own, whatever that calls itself."""
+    """The name of the bundled scenario that a run plays; empty for a user's file, whatever its name."""
     origin = scenario_of(started).origin
     return origin if origin in bundled() else ""
 
 
-class Recipe:
-    """How to play one scenario again, changed by its own command line."""
+class Reproduction:
+    """How to play one scenario again, with the changes of its command line."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -56,14 +56,14 @@ class Recipe:
             self._file = None
 
     def command(self, wanted: Settings) -> str:
-        """What to type to play it with the settings `wanted`; quoted for a shell.
+        """What to type to play it with the settings `wanted`, quoted for a shell.
 
-        It says how that differs from the scenario's file as it is now, and everything where there is no such file.
+        It lists what differs from the scenario's file as the file is now; without such a file, everything.
         """
-        given = self._given()
-        algorithm, differing = self._differing(wanted, given)
+        options = self._options()
+        algorithm, differing = self._differing(wanted, options)
         words = ["rlplay", self._name]
-        for option, value in (given | algorithm).items():
+        for option, value in (options | algorithm).items():
             for each in value if isinstance(value, list) else [value]:
                 words += [f"--{option}", str(each)]
         for name, value in differing.items():
@@ -71,13 +71,13 @@ class Recipe:
         return shlex.join(words)
 
     def code(self, wanted: Settings) -> tuple[str, str]:
-        """The share code for the settings `wanted` or nothing; and what it leaves out, or why there is none.
+        """The share code for the settings `wanted`, and what it leaves out; or "", and why there is none.
 
-        Nothing on this machine is named in it.
+        It names nothing on this machine.
         """
         if self._file is None or looks_like_path(self._name):
             return "", "No share code: the scenario is a file of your own; pass that file on with the command."
-        given = self._given()
+        given = self._options()
         files = [name for name in ("algorithm", *OWN) if names_file(name, getattr(wanted, name))]
         if "algorithm" in files:
             wanted = msgspec.structs.replace(wanted, algorithm=self._scenario.settings.get("algorithm", "grpo"))
@@ -87,42 +87,41 @@ class Recipe:
         left_out = [*(f"--{option}" for option in _OWN if option in given), *files]
         return shared.code, f"Not in the code: your {', '.join(left_out)}." if left_out else ""
 
-    def _given(self) -> dict[str, Any]:
-        """The command line's words for all but the settings: option and value."""
-        given = {option: getattr(self._scenario, field) for option, field in _OPTIONS.items()}
+    def _options(self) -> dict[str, Any]:
+        """The options of the command line, settings excepted, each with its value."""
+        found = {option: getattr(self._scenario, field) for option, field in _OPTIONS.items()}
         if self._file is not None:
-            given = {option: value for option, value in given.items() if value != getattr(self._file, _OPTIONS[option])}
-        if given.get("dataset"):
-            given |= {option: getattr(self._scenario, option) for option in _DATA}
-        return {option: value for option, value in given.items() if value is not None}
+            found = {option: value for option, value in found.items() if value != getattr(self._file, _OPTIONS[option])}
+        if found.get("dataset"):
+            found |= {option: getattr(self._scenario, option) for option in _DATA}
+        return {option: value for option, value in found.items() if value is not None}
 
-    def _differing(self, wanted: Settings, given: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-        """What to change in the scenario with the options `given`: the algorithm, empty if that fits, and settings."""
+    def _differing(self, wanted: Settings, options: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+        """What to change in the scenario with these `options`: the algorithm, empty if that fits, and settings."""
         if self._file is not None and self._file.stages:
-            # An algorithm cannot be given to all stages at once: what differs from the one that is nearest is named.
-            near = (_difference(wanted, settings) for settings in self._stages(self._file, given))
+            # One --algorithm cannot apply to all stages, so this lists what differs from the nearest stage.
+            near = (_difference(wanted, settings) for settings in self._stages(self._file, options))
             return {}, min(near, key=len)
         algorithm = {"algorithm": wanted.algorithm}
         if self._file is not None and wanted.algorithm == resolve(self._file.settings).algorithm:
             algorithm = {}
-        held = self._settings(given | algorithm)
-        return algorithm, _difference(wanted, held)
+        return algorithm, _difference(wanted, self._settings(options | algorithm))
 
-    def _settings(self, given: dict[str, Any]) -> Settings | None:
-        """What the scenario's file and the options make of the settings; None where they name what is gone."""
+    def _settings(self, options: dict[str, Any]) -> Settings | None:
+        """The settings of the scenario's file with these `options`; None where they name something that is gone."""
         try:
-            return None if self._file is None else resolve(with_changes(self._file, **given).settings)
+            return None if self._file is None else resolve(with_changes(self._file, **options).settings)
         except ScenarioError:
             return None
 
-    def _stages(self, file: Scenario, given: dict[str, Any]) -> Iterable[Settings | None]:
+    def _stages(self, file: Scenario, options: dict[str, Any]) -> Iterable[Settings | None]:
         try:
-            return stage_settings(with_changes(file, **given))
+            return stage_settings(with_changes(file, **options))
         except ScenarioError:
             return [None]
 
 
-def _difference(wanted: Settings, held: Settings | None) -> dict[str, Any]:
-    """The settings that differ from those `held`, all of them if none are known; without the algorithm's name."""
+def _difference(wanted: Settings, base: Settings | None) -> dict[str, Any]:
+    """The settings that differ from `base`, all of them if it is None; without the algorithm's name."""
     values = {name: getattr(wanted, name) for name in KNOBS if name != "algorithm"}
-    return {name: value for name, value in values.items() if held is None or value != getattr(held, name)}
+    return {name: value for name, value in values.items() if base is None or value != getattr(base, name)}
