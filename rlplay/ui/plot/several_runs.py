@@ -12,7 +12,7 @@ from rlplay.trace.history import History, Series
 from rlplay.trace.text import visible
 from rlplay.ui.plot.curves import Curve, curves
 from rlplay.ui.plot.picture import Picture, Size, number
-from rlplay.ui.plot.smoothing import told
+from rlplay.ui.plot.smoothing import smoothing_label
 from rlplay.ui.plot.views import FIRST, SECOND, Source, cuts, manner, signs, with_average
 from rlplay.ui.session.timeline import heading
 from rlplay.ui.theme.themes import RUNS
@@ -73,7 +73,7 @@ class Overlay:
     def series(self, _source: Source) -> list[Curve]:
         """The curve of each run; one that has no points yet is left out.
 
-        Two are told apart by their lines, more by the letters on them.
+        Two are smoothing_label apart by their lines, more by the letters on them.
         """
         found = []
         runs = self.runs()
@@ -91,7 +91,7 @@ class Overlay:
         marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
         if not series:
             return "No run has computed it so far."
-        return curves(series, marks, size, log, told(smoothing), self._span(), source.room)
+        return curves(series, marks, size, log, smoothing_label(smoothing), self._span(), source.room)
 
     def titles(self, _source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         """Above the metric, below the runs' values: at the cursor, else the latest."""

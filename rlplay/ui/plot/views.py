@@ -17,7 +17,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.format.legend import TURN_MARKS
 from rlplay.ui.plot.curves import Curve, Margins, curves
 from rlplay.ui.plot.picture import NOISE, Picture, Size, number
-from rlplay.ui.plot.smoothing import smoothed, told
+from rlplay.ui.plot.smoothing import smoothed, smoothing_label
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "No data yet: press `u` for the first update."
@@ -147,7 +147,9 @@ class Lines:
         if not series:
             return source.missing()
         series = [each for curve in series for each in with_average(curve, smoothing)]
-        return curves(series, signs(source.history.marks), size, log, told(smoothing), source.span, source.room)
+        return curves(
+            series, signs(source.history.marks), size, log, smoothing_label(smoothing), source.span, source.room
+        )
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
@@ -189,7 +191,7 @@ def signs(marks: Iterable[Mark]) -> list[tuple[int, str]]:
 
 def manner(log: bool, smoothing: float) -> str:
     """How a curve is drawn, for its title, where there is room."""
-    return "".join(f" · {word}" for word in (told(smoothing), "log" * log) if word)
+    return "".join(f" · {word}" for word in (smoothing_label(smoothing), "log" * log) if word)
 
 
 def with_average(curve: Curve, smoothing: float) -> list[Curve]:
