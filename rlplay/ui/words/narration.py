@@ -241,7 +241,7 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
 
 def _update(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
     if settings.get("surrogate") == "trpo":
-        return search.told(update, settings)
+        return search.narrate(update, settings)
     step = update.steps[-1]
     ratio = step.importance_ratio
     count = step.epochs * step.minibatches
