@@ -27,7 +27,7 @@ from rlplay.ui.messages import CursorMoved, Reflowed
 from rlplay.ui.session.finder import Finder
 from rlplay.ui.theme.colours import beyond, levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
-from rlplay.ui.words.largest import told
+from rlplay.ui.words.largest import describe_largest
 from rlplay.ui.words.narration import Place
 
 VACANT: dict[Place, str] = {
@@ -199,7 +199,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         text = sampled.pieces.get(int(sampled.token_ids[start + token]), sampled.texts[start + token])
         answer = f"answer {self._order.index(completion) + 1} of {len(self._order)}"
         own = int(sampled.mask[start:end].sum())
-        return places[at], told(lens, best, places, at, literal(quoted(text)), answer, own)
+        return places[at], describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
 
     def clipping(self) -> tuple[str, str]:
         """What copying takes: the token under the cursor."""
