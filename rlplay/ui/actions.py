@@ -164,14 +164,14 @@ async def _most(app: Playground, _argument: Any) -> None:
         what = f"{app.lens.title} appears after {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
     if app.lens.name == "clip_state":
         settings, (_, state) = app.session.settings_of(app.session.shown), app.tokens.largest()
-        what = _clipping(app) if found is None else f"{what} {clipping.because(settings, int(state))}"
+        what = _clipping(app) if found is None else f"{what} {clipping.explain_clipped(settings, int(state))}"
     app.narrator.remark(what, app.spot())  # a toast would cover the token that it speaks of
 
 
 def _clipping(app: Playground) -> str:
     session = app.session
     way = "`x`" if app.lens.name == "clip_state" else "`/` clipped"
-    return clipping.told(session.shown, session.settings_of(session.shown), session.source.live, way)
+    return clipping.summary(session.shown, session.settings_of(session.shown), session.source.live, way)
 
 
 async def _copy(app: Playground, _argument: Any) -> None:

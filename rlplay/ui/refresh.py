@@ -81,9 +81,11 @@ class Painter:
     def _nothing_found(self) -> str:
         """What it is that nothing fits; of clipped tokens also why there are none."""
         session, nothing = self._app.session, self._app.finder.nothing
-        if not nothing or not self._app.finder.wants_clipped or clipping.clipped(session.shown):
+        if not nothing or not self._app.finder.wants_clipped or clipping.count_clipped(session.shown):
             return nothing
-        return f"{clipping.why(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
+        return (
+            f"{clipping.explain_none(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
+        )
 
     def _words(self) -> None:
         app, session = self._app, self._app.session

@@ -275,7 +275,7 @@ ended, and where a branch did from what it shares with the other.
             tokens.point(*found)
             tokens.post_message(CursorMoved(*found))
         elif what:
-            what = clipping.why(update, session.settings_of(update), session.source.live)
+            what = clipping.explain_none(update, session.settings_of(update), session.source.live)
         if what:
             self.notify(what.replace("`", ""), markup=False)
 
