@@ -23,7 +23,7 @@ from rlplay.ui.words.narration import (
     narrate_stopped,
     narrate_undone,
 )
-from rlplay.ui.words.setting_changes import reset, told
+from rlplay.ui.words.setting_changes import changes_line, changes_notice
 
 PARTS = 3
 """The answers with their tokens; what is told about them; one of the curves."""
@@ -104,7 +104,7 @@ class Painter:
             app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
         session.notices.clear()
         if session.turned:
-            app.notify(told(session.turned), markup=False)
+            app.notify(changes_notice(session.turned), markup=False)
             session.turned.clear()
 
 
@@ -130,7 +130,7 @@ def _live(session: Session) -> Narration | None:
         return narrate_run(session.history)
     if session.undone or session.reset:
         return narrate_undone(
-            0 if session.shown is None else session.shown.number, session.undone, literal(reset(session.reset))
+            0 if session.shown is None else session.shown.number, session.undone, literal(changes_line(session.reset))
         )
     return None
 

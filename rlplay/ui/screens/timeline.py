@@ -21,7 +21,7 @@ from rlplay.ui.session.timeline import Timeline
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
 from rlplay.ui.widgets.updates import Updates
-from rlplay.ui.words.setting_changes import reset
+from rlplay.ui.words.setting_changes import changes_line
 
 _LOOK_AGAIN = 0.25
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
@@ -231,7 +231,7 @@ def _lost(number: int, finished: int) -> str:
 def _reset(session: Session, number: int) -> str:
     """The settings that go back with the run to update `number`."""
     back = session.undoing(number)
-    return f"Settings go back, too: {literal(reset(back))}." if back else ""
+    return f"Settings go back, too: {literal(changes_line(back))}." if back else ""
 
 
 def _called(number: int) -> str:

@@ -33,7 +33,7 @@ from rlplay.trace.settings import changes_until, settings_at
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.words.narration import Place
-from rlplay.ui.words.setting_changes import taken_back
+from rlplay.ui.words.setting_changes import reverting_changes
 
 KEPT = 12
 """Updates held in memory; older ones are read from the run file again."""
@@ -192,7 +192,7 @@ class Session:
         """What going back to the end of update `number` makes of the settings that were changed since."""
         kept = changes_until(self._changes, number)
         gone = [each for each in self._changes if isinstance(each, Changed) and not any(each is k for k in kept)]
-        return taken_back(gone, number)
+        return reverting_changes(gone, number)
 
     @property
     def finished(self) -> int:
