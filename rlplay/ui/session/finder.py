@@ -48,8 +48,8 @@ class Finder:
         return f"{len(self._listed)} of {0 if self._update is None else self._update.completions}"
 
     @property
-    def told(self) -> str:
-        """What is looked for and how much of it there is."""
+    def summary(self) -> str:
+        """The search text and the number of matches."""
         if self.query is None:
             return ""
         stops = None if self.found is None else self.found.stops

@@ -131,7 +131,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         else:
             self._lay_out()
         alike = self._levels is not None and not self._levels.any()
-        found = "" if finder is None or finder.query is None else f" · {finder.told}"
+        found = "" if finder is None or finder.query is None else f" · {finder.summary}"
         named = title(lens, automatic, update, self.title_room - cell_len(found), alike)
         named = Content.assemble("Tokens", (found, "$accent"), named[len("Tokens") :])
         if version:
