@@ -44,9 +44,9 @@ class OtherRuns:
 
         async def heard(_event: Status | Imagined) -> None:
             nonlocal waiting
-            told, waiting = waiting, None
-            if told is not None:
-                for name, value in told:
+            first_changes, waiting = waiting, None
+            if first_changes is not None:
+                for name, value in first_changes:
                     await session.source.send(Set(name, value))
                 await session.source.send(Advance("update"))
 

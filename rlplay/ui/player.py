@@ -339,10 +339,10 @@ class Player:
 
 
 def _verdict(asked: Ask, choice: int | None) -> str:
-    told = f"{asked.choices[asked.answer]}. {asked.because}"
+    answer = f"{asked.choices[asked.answer]}. {asked.because}"
     if choice is None:
-        return f"Answer: {told}"
-    return f"✓ Right: {told}" if choice == asked.answer else f"✗ Not quite: {told}"
+        return f"Answer: {answer}"
+    return f"✓ Right: {answer}" if choice == asked.answer else f"✗ Not quite: {answer}"
 
 
 def _where(place: Place) -> str:

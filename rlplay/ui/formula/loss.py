@@ -22,14 +22,14 @@ def objective(s: Settings, numbers: Numbers) -> list[Line]:
 
 
 def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
-    told = terms(s)
-    lines = [_ratio(s, told["w"], numbers)] if "w" in told else []
-    lines.append([(f"S = {told['S']}", "plain")])
+    equations = terms(s)
+    lines = [_ratio(s, equations["w"], numbers)] if "w" in equations else []
+    lines.append([(f"S = {equations['S']}", "plain")])
     lines += surrogate.filled(s, numbers)
     if in_loss(s):
-        lines.append(_divergence(told["K"], numbers))
+        lines.append(_divergence(equations["K"], numbers))
     lines += _weighted(s, numbers)
-    return [*lines, note(equation("limit", told["limit"]))] if "limit" in told else lines
+    return [*lines, note(equation("limit", equations["limit"]))] if "limit" in equations else lines
 
 
 def _ratio(s: Settings, right: str, numbers: Numbers) -> Line:

@@ -18,11 +18,11 @@ _CERTAIN = 1e-9
 
 def pair(s: Settings, numbers: Numbers) -> list[Line]:
     """The equations of the pair that the token's answer belongs to, each filled in as far as its numbers are known."""
-    told, of = terms(s), numbers.pair
+    equations, of = terms(s), numbers.pair
     lines: list[Line] = []
     for left in ("s", "Δ", "z", "L"):
-        if left in told:
-            lines.append([(equation(left, told[left]), "plain"), *_filled(s, left, of)])
+        if left in equations:
+            lines.append([(equation(left, equations[left]), "plain"), *_filled(s, left, of)])
     if of is None:
         return [*lines, note("no label yet (phase ② score), left out, or a tie: nothing is learned from this answer")]
     return [*lines, note(f"this is the {'chosen' if of.chosen else 'rejected'} answer")]

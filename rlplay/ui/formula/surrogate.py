@@ -48,10 +48,10 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
 
 def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
     """Why the surrogate's gradient is 0 at this token, in short and in words; empty if it is not."""
-    told = row(s, "surrogate").clipped or row(s, "importance_sampling_level").clipped
-    if not numbers.clip_state or told is None:
+    explain = row(s, "surrogate").clipped or row(s, "importance_sampling_level").clipped
+    if not numbers.clip_state or explain is None:
         return []
-    head, reason = told(s, numbers.clip_state)
+    head, reason = explain(s, numbers.clip_state)
     others = only_these_pull(s)
     return [head, f"{reason}, so it no longer pulls{f'; {others}' if others else ''}."]
 

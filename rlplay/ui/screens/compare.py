@@ -189,12 +189,12 @@ ended, and where a branch did from what it shares with the other.
         for side, update in enumerate(updates):
             session = self.pair.both[side]
             self.inspectors[side].show(update, self.tokens[side].cursor, session.settings_of(update))
-        told = ""
+        caption = ""
         if updates[0] is not None and updates[1] is not None and updates[0].sampled and updates[1].sampled:
             (mine, token), (its, _) = (tokens.cursor for tokens in self.tokens)
-            told = _context(parting((updates[0].sampled, mine), (updates[1].sampled, its)), token)
+            caption = _context(parting((updates[0].sampled, mine), (updates[1].sampled, its)), token)
         for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
-            inspector.caption(Content(f"Token · {tokens.look.letter}"), Content(told))
+            inspector.caption(Content(f"Token · {tokens.look.letter}"), Content(caption))
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
@@ -248,11 +248,11 @@ ended, and where a branch did from what it shares with the other.
 
     async def action_onward(self, count: int | None = None) -> None:
         """Let the run that is behind go on."""
-        told = self.pair.onward(count)
+        commands = self.pair.onward(count)
         self.pair.picked = None  # who goes on wants to see what comes
-        for session, command in told:
+        for session, command in commands:
             await session.source.send(command)
-        if not told:
+        if not commands:
             live = any(session.source.live for session in self.pair.both)
             self.notify("Both are at the same update: u plays one more." if live else "Both runs are recordings.")
 

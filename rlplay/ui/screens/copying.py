@@ -38,10 +38,10 @@ class CopyingScreen(ModalScreen[bool]):
         self._made: bool | None = None
 
     def compose(self) -> ComposeResult:
-        told = Said()
-        told.border_title = f"Copying updates 1 to {self._number}" if self._number else "Copying the start of the run"
-        told.border_subtitle = keyed("`esc` cancel")
-        yield told
+        panel = Said()
+        panel.border_title = f"Copying updates 1 to {self._number}" if self._number else "Copying the start of the run"
+        panel.border_subtitle = keyed("`esc` cancel")
+        yield panel
 
     def on_mount(self) -> None:
         self.set_interval(_LOOK_AGAIN, self._follow)

@@ -60,8 +60,8 @@ class HealthScreen(ModalScreen[None]):
         panel.border_title = f"Health · update {update.number}"
         findings = examine(update, session.history, session.settings_of(update))
         lines = [_line(finding, turns=session.place == "live") for finding in findings]
-        told = [_summary(findings, progress(session.history)), Content(""), *lines]
-        self.query_one(Said).say(Content("\n").join(told))
+        page = [_summary(findings, progress(session.history)), Content(""), *lines]
+        self.query_one(Said).say(Content("\n").join(page))
 
     def action_knobs(self) -> None:
         """Turn what has been named."""

@@ -77,8 +77,8 @@ class LessonsScreen(ModalScreen[str | None]):
     def _list(self, scenarios: list[Scenario]) -> None:
         self._scenarios = {scenario.name: scenario for scenario in scenarios}
         whole = sum(name in self._scenarios and played.whole for name, played in self._played.items())
-        told = f" · {whole} of {len(scenarios)} played to the end"
-        self.query_one(Vertical).border_title = Content.assemble("Lessons", (told, "$text-muted"))
+        count = f" · {whole} of {len(scenarios)} played to the end"
+        self.query_one(Vertical).border_title = Content.assemble("Lessons", (count, "$text-muted"))
         lessons = self.query_one(OptionList)
         lessons.set_options([Option(self._line(scenario), id=scenario.name) for scenario in scenarios])
         names = list(self._scenarios)
@@ -92,12 +92,12 @@ class LessonsScreen(ModalScreen[str | None]):
     @on(OptionList.OptionHighlighted)
     def _moved(self, event: OptionList.OptionHighlighted) -> None:
         scenario = self._scenarios[event.option_id or ""]
-        self.query_one(Static).update(self._told(scenario))
+        self.query_one(Static).update(self._summary(scenario))
         elsewhere = "play" if self._moves else "copy its command"
         enter = "continue" if scenario.name == self._here else elsewhere
         self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` lesson · `enter` {enter} · `d` glossary · `esc` close")
 
-    def _told(self, scenario: Scenario) -> Content:
+    def _summary(self, scenario: Scenario) -> Content:
         played = self._played.get(scenario.name)
         questions = sum("ask" in step for step in scenario.script)
         asks = f" · {questions} to predict" if questions else ""

@@ -55,7 +55,7 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
-        self.query_one(Static).update(self._told(event.value))
+        self.query_one(Static).update(self._preview(event.value))
 
     @on(Input.Submitted)
     def _entered(self, event: Input.Submitted) -> None:
@@ -64,7 +64,7 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
         except ValueError:
             self._typed(Input.Changed(event.input, event.value))
 
-    def _told(self, word: str) -> Content:
+    def _preview(self, word: str) -> Content:
         """What the code would do here, or why it cannot."""
         try:
             shared = shared_in(word)

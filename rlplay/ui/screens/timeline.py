@@ -55,7 +55,7 @@ this update, with settings that you change; the first run is not touched.
     }
     TimelineScreen Static { height: 1; }
     TimelineScreen #columns { color: $text-muted; text-style: bold; }
-    TimelineScreen #told { height: auto; min-height: 3; max-height: 5; border-top: solid $border; }
+    TimelineScreen #detail { height: auto; min-height: 3; max-height: 5; border-top: solid $border; }
     TimelineScreen Updates { height: 1fr; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -85,7 +85,7 @@ this update, with settings that you change; the first run is not touched.
             yield Said(id="state")
             yield Said(id="columns")
             yield Updates()
-            yield Said(id="told")
+            yield Said(id="detail")
 
     def on_mount(self) -> None:
         updates = self.query_one(Updates)
@@ -123,9 +123,9 @@ this update, with settings that you change; the first run is not touched.
         self.query_one("#state", Said).say(state(self._session))
         self.query_one("#columns", Said).say(Content(self.query_one(Updates).head))
         legend = Content.styled(f"{_DISK}  {_TURNS}", "$text-muted")
-        self.query_one("#told", Said).say(Content("\n").join([self._told(), legend]))
+        self.query_one("#detail", Said).say(Content("\n").join([self._row_detail(), legend]))
 
-    def _told(self) -> Content:
+    def _row_detail(self) -> Content:
         row = self.query_one(Updates).row
         if row is None:
             live = "The live run. `↑` looks back; training is not interrupted."

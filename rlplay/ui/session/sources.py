@@ -139,7 +139,7 @@ class ReplaySource:
         numbers = self.recorded()
         self._go(numbers[-1] if numbers else 0)
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._told(self._grow))
+            self._watch = asyncio.create_task(self._guarded(self._grow))
 
     async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
         """What the playhead shows."""
@@ -160,7 +160,7 @@ class ReplaySource:
                 self._stop()
             case Advance(until="forever"):
                 self._stop()
-                self._running = asyncio.create_task(self._told(self._play))
+                self._running = asyncio.create_task(self._guarded(self._play))
             case Advance():
                 self._stop()
                 until: Stride = "update" if command.until == "forever" else command.until
@@ -262,7 +262,7 @@ class ReplaySource:
             self._running.cancel()
             self._running = None
 
-    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do `work` in the background; what stops it is shown, not lost with the task."""
         try:
             await work()

@@ -109,10 +109,10 @@ class Pair:
         if begun[0] is None or begun[1] is None:
             return []
         one, other = (_begun(started) for started in begun if started is not None)
-        told = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
-        aside = [each for each in told if each[0] in ("threads", *_PROGRAMS)]
-        told = [each for each in told if each not in aside]
-        return [*told, *self._settings(None if now else max(self.number, 1)), *aside]
+        differing = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
+        aside = [each for each in differing if each[0] in ("threads", *_PROGRAMS)]
+        differing = [each for each in differing if each not in aside]
+        return [*differing, *self._settings(None if now else max(self.number, 1)), *aside]
 
     def _settings(self, number: int | None) -> list[tuple[str, Any, Any]]:
         """The settings that differ in an update; None: as they are set now."""

@@ -75,8 +75,8 @@ def _words(pulls: tuple[Array, Array], was: Array, will: Array, imagined: Imagin
         (int(((old * new > 0) & (np.abs(new) - np.abs(old) > noise)).sum()), "get a larger gradient"),
         (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "get a smaller gradient"),
     ]
-    told = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
-    lines = [f"Of these {len(old):,} tokens, {told or 'none would get another gradient'}."]
+    listed = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
+    lines = [f"Of these {len(old):,} tokens, {listed or 'none would get another gradient'}."]
     if imagined.losses is not None:
         strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
         lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")

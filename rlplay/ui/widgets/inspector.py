@@ -139,17 +139,17 @@ Below stand all statistics of this token, the ones the colours can show.
     def _earned(self, scored: Scored, completion: int, kind: Kind) -> list[list[Segment]]:
         """The answer's reward and its parts; its label, where answers are not rewarded."""
         if kind not in REWARDED:
-            told = [("label: ", self.palette.muted), (label(scored, completion, kind), self.palette.strong)]
-            return [[Segment(*part) for part in told]]
+            line = [("label: ", self.palette.muted), (label(scored, completion, kind), self.palette.strong)]
+            return [[Segment(*part) for part in line]]
         parts = [
             f"{number(scored.weights.get(name, 1.0))}·{visible(name)} {plain(float(part[completion]))}"
             for name, part in scored.parts.items()
         ]
         reward = plain(float(scored.rewards[completion]))
-        told = [("reward ", self.palette.muted), (reward, self.palette.strong)]
+        line = [("reward ", self.palette.muted), (reward, self.palette.strong)]
         if parts and (len(parts) > 1 or not parts[0].startswith("1·")):
-            told.append((" = " + " + ".join(parts), self.palette.muted))
-        return _folded(told, self.scrollable_content_region.width)
+            line.append((" = " + " + ".join(parts), self.palette.muted))
+        return _folded(line, self.scrollable_content_region.width)
 
     def _compared(self, supposed: Supposed, token: int) -> list[list[Segment]]:
         """What changed settings would change of the token, beside what was trained."""

@@ -168,5 +168,5 @@ def _written(value: float | None, digits: int) -> str:
 def _listed(events: tuple[Mark, ...]) -> str:
     """All that happened at an update, each kind with its mark before it."""
     kinds = groupby(events, key=lambda mark: mark.kind)
-    told = (f"{TURN_MARKS[kind]} {' · '.join(mark.text for mark in marks)}" for kind, marks in kinds)
-    return visible("  ".join(told))
+    listed = (f"{TURN_MARKS[kind]} {' · '.join(mark.text for mark in marks)}" for kind, marks in kinds)
+    return visible("  ".join(listed))

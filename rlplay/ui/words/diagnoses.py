@@ -24,8 +24,8 @@ def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
 
 def progress(history: History) -> str:
     """How the reward has moved, in a sentence; empty before there are two of it."""
-    told = _over_time("reward")(Update(0), history)
-    return f"Reward {told}." if told else ""
+    moved = _over_time("reward")(Update(0), history)
+    return f"Reward {moved}." if moved else ""
 
 
 @dataclass(frozen=True)
@@ -146,18 +146,18 @@ def _signal(update: Update, _history: History) -> str:
 
 
 def _over_time(metric: str, unit: str = "") -> Callable[[Update, History], str]:
-    def told(_update: Update, history: History) -> str:
+    def span(_update: Update, history: History) -> str:
         updates, values = history.series(metric)
         if len(values) < 2:
             return ""
         return f"from {number(values[0])} at update {updates[0]} to {number(values[-1])}{unit} at {updates[-1]}"
 
-    return told
+    return span
 
 
 def _gold(update: Update, history: History) -> str:
     names = (name for name in history.names() if name.startswith("gold/"))
-    return next((told for name in names if (told := _over_time(name)(update, history))), "")
+    return next((moved for name in names if (moved := _over_time(name)(update, history))), "")
 
 
 def _cut(update: Update, _history: History) -> str:

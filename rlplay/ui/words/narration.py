@@ -144,8 +144,8 @@ def narrate_run(history: History) -> Narration:
             since = f"{number(values[0])} → " if len(values) > 1 else ""
             when = f" (update {measured[-1]})" if measured[-1] < updates[-1] else ""
             parts.append(f"{words} {since}{number(values[-1])}{unit}{when}")
-    told = f"Running. {_count(len(updates), 'update')}"
-    return Narration(f"{told}: {', '.join(parts)}." if parts else f"{told}.", "`space` pauses.")
+    head = f"Running. {_count(len(updates), 'update')}"
+    return Narration(f"{head}: {', '.join(parts)}." if parts else f"{head}.", "`space` pauses.")
 
 
 def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
