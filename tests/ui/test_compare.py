@@ -20,7 +20,7 @@ from rlplay.ui.layout.side_by_side import counterpart, level, parting
 from rlplay.ui.layout.token_layout import Layout
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.plot.picture import Size
-from rlplay.ui.plot.several_runs import LOOKS, Overlay
+from rlplay.ui.plot.several_runs import RUN_STYLES, Overlay
 from rlplay.ui.plot.views import FIRST, SECOND, Source
 from rlplay.ui.screens.branch import BranchScreen
 from rlplay.ui.screens.compare import CompareScreen, _difference
@@ -189,7 +189,7 @@ def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
     for seed, history in enumerate(histories):
         for number in range(1, 6):
             history.add(synthetic_update(number, seed)[-1])
-    view = Overlay(("none", "reward"), lambda: list(zip(LOOKS, histories, strict=False)))
+    view = Overlay(("none", "reward"), lambda: list(zip(RUN_STYLES, histories, strict=False)))
     picture = view.draw(Source(histories[0]), Size(60, 10), False)
     assert {FIRST, SECOND} <= {str(span.style) for span in picture.content.spans}
     above, below = view.titles(Source(histories[0]), 5, False)
@@ -212,7 +212,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
             number = screen.pair.number
             asked = ["".join(synthetic_update(number, seed)[0].prompts[0].split()) for seed in range(3)]
             texts = ["".join(all_text(tokens).split()) for tokens in screen.tokens]
-            letters = "".join(tokens.look.letter for tokens in screen.tokens)
+            letters = "".join(tokens.run_style.letter for tokens in screen.tokens)
             return letters, [[seed for seed in range(3) if asked[seed] in text] for text in texts]
 
         assert seen() == ("AB", [[0], [1]])
@@ -250,7 +250,7 @@ async def test_of_two_runs_there_is_no_other(tmp_path):
 
 def test_many_curves_are_told_apart_by_letters_and_all_values_are_named():
     runs = []
-    for seed, look in enumerate(LOOKS):
+    for seed, look in enumerate(RUN_STYLES):
         runs.append((look, History()))
         for number in range(1, 9 + seed):
             runs[-1][1].add(synthetic_update(number, seed)[-1])
@@ -286,7 +286,7 @@ def test_whatever_runs_learn_from_every_panel_begins_with_something_recorded(rec
     history = History()
     finished = next(record for record in synthetic_update(1) if isinstance(record, Finished))
     history.add(msgspec.structs.replace(finished, metrics=dict.fromkeys(recorded, 0.5)))
-    panels = ComparedPanels(lambda: [(LOOKS[0], history), (LOOKS[1], history)]).panels
+    panels = ComparedPanels(lambda: [(RUN_STYLES[0], history), (RUN_STYLES[1], history)]).panels
     shown = [panel.view.metric for panel in panels]
     assert len(set(shown)) == 4
     assert set(shown) <= recorded
@@ -298,7 +298,7 @@ def test_what_stands_one_above_the_other_is_the_same_update():
         for number in range(1, updates + 1):
             history.add(synthetic_update(number)[-1])
         history.add(synthetic_evaluated(5))
-    runs = list(zip(LOOKS, histories, strict=False))
+    runs = list(zip(RUN_STYLES, histories, strict=False))
     views = (Overlay((name,), lambda: runs) for name in ("reward", "eval_reward", "kl"))
     frames = [view.draw(Source(histories[0]), Size(60, 10), False).frame for view in views]
     assert {(frame.first, frame.last) for frame in frames} == {(1, 9)}

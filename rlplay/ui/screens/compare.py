@@ -19,7 +19,7 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.layout.side_by_side import counterpart, parting
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
-from rlplay.ui.plot.several_runs import LOOKS, Shown
+from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.two_runs import Pair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
@@ -96,7 +96,7 @@ ended, and where a branch did from what it shares with the other.
         self.sessions = sessions
         self.sides = [0, 1]  # which two stand side by side
         self.pair = Pair(sessions[0], sessions[1])
-        self.tokens = PairedTokens(LOOKS[0]), PairedTokens(LOOKS[1])
+        self.tokens = PairedTokens(RUN_STYLES[0]), PairedTokens(RUN_STYLES[1])
         self.inspectors = Inspector(), Inspector()
         self.curves = ComparedPanels(self._shown)
         self._drawn: object = None
@@ -138,7 +138,7 @@ ended, and where a branch did from what it shares with the other.
             return
         self._drawn = drawn
         for tokens, update in zip(self.tokens, updates, strict=True):
-            letter, number = tokens.look.letter, self.pair.number
+            letter, number = tokens.run_style.letter, self.pair.number
             tokens.words = f"Update {number} of {letter} comes once it is finished, or was not kept." if number else (
                 "What both have finished is compared here.")  # fmt: skip
             order = [] if update is None or update.sampled is None else list(range(update.completions))
@@ -158,12 +158,12 @@ ended, and where a branch did from what it shares with the other.
     def _shown(self) -> Shown:
         """All runs, the two that stand side by side first."""
         others = [index for index in range(len(self.sessions)) if index not in self.sides]
-        return [(LOOKS[index], self.sessions[index].history) for index in (*self.sides, *others)]
+        return [(RUN_STYLES[index], self.sessions[index].history) for index in (*self.sides, *others)]
 
     def _head(self) -> None:
         lines = [
             Content.assemble(
-                (f"{tokens.look.mark}  ", f"bold {tokens.look.ink}"),
+                (f"{tokens.run_style.mark}  ", f"bold {tokens.run_style.ink}"),
                 (visible(session.source.path.stem), "bold"),
                 f"  {visible(place(session))}",
             )
@@ -178,9 +178,9 @@ ended, and where a branch did from what it shares with the other.
         """The runs of which only the curves are shown, and where each differs from the one on the left."""
         line = Content("only in the curves:")
         for index in (index for index in range(len(self.sessions)) if index not in self.sides):
-            look, pair = LOOKS[index], Pair(self.pair.both[0], self.sessions[index])
-            differing = ", ".join(pair.unlike()) or f"as {self.tokens[0].look.letter}"
-            line = Content.assemble(line, (f"  {look.mark} ", f"bold {look.ink}"), differing)
+            style, pair = RUN_STYLES[index], Pair(self.pair.both[0], self.sessions[index])
+            differing = ", ".join(pair.unlike()) or f"as {self.tokens[0].run_style.letter}"
+            line = Content.assemble(line, (f"  {style.mark} ", f"bold {style.ink}"), differing)
         return line.truncate(self.size.width - 2, ellipsis=True)
 
     def _inspect(self) -> None:
@@ -194,7 +194,7 @@ ended, and where a branch did from what it shares with the other.
             (mine, token), (its, _) = (tokens.cursor for tokens in self.tokens)
             caption = _context(parting((updates[0].sampled, mine), (updates[1].sampled, its)), token)
         for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
-            inspector.caption(Content(f"Token · {tokens.look.letter}"), Content(caption))
+            inspector.caption(Content(f"Token · {tokens.run_style.letter}"), Content(caption))
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
@@ -235,9 +235,9 @@ ended, and where a branch did from what it shares with the other.
         others = [index for index in runs if index != stays]
         self.sides[side] = others[(others.index(self.sides[side]) + step) % len(others)]
         one, other = self.sides
-        pair = Pair(self.sessions[one], self.sessions[other], LOOKS[one].letter + LOOKS[other].letter)
+        pair = Pair(self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter)
         pair.picked, self.pair = self.pair.picked, pair
-        self.tokens[side].look = LOOKS[self.sides[side]]
+        self.tokens[side].run_style = RUN_STYLES[self.sides[side]]
         self._drawn, self._cut = None, []
         self.follow()
 
