@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from rlplay.ui.screenshot.cells import Cell, Grid, Look
+from rlplay.ui.screenshot.cells import Cell, CellStyle, Grid
 from rlplay.ui.screenshot.png import Painter
 
 _NAMED = {
@@ -31,11 +31,11 @@ def grid_of(screen: Any) -> Grid:
     return [[Cell(cell.data, max(cell_len(cell.data), 1), _look(cell)) for cell in line if cell.data] for line in lines]
 
 
-def _look(cell: Any) -> Look:
+def _look(cell: Any) -> CellStyle:
     ink, ground = _colour(cell.fg, "#e0e0e0"), _colour(cell.bg, "#101010")
     if cell.reverse:
         ink, ground = ground, ink
-    return Look(ink, ground, cell.bold, cell.italics, cell.underscore, cell.strikethrough)
+    return CellStyle(ink, ground, cell.bold, cell.italics, cell.underscore, cell.strikethrough)
 
 
 def _colour(name: str, default: str) -> str:

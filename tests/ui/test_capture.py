@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.app import App
 
 from rlplay.ui.screenshot import save as keeping
-from rlplay.ui.screenshot.cells import Cell, Look, _cells, capture, clusters, text_of
+from rlplay.ui.screenshot.cells import Cell, CellStyle, _cells, capture, clusters, text_of
 from rlplay.ui.screenshot.save import keep
 from rlplay.ui.screenshot.shapes import Box, Dot, shapes
 from rlplay.ui.screenshot.svg import HEIGHT, NBSP, WIDTH, svg
@@ -19,7 +19,7 @@ from tests.ui.stage import playground, settled
 from tests.ui.stage import text_of as shown
 
 SVG = "{http://www.w3.org/2000/svg}"
-PLAIN = Look("#ffffff", "#000000")
+PLAIN = CellStyle("#ffffff", "#000000")
 
 
 def grid_of(*lines, look=PLAIN):
@@ -108,7 +108,7 @@ def test_the_picture_has_the_colours_in_their_places(tmp_path):
         painter = Painter()
     except NoFont:
         pytest.skip("no monospaced font on this machine")
-    lit = [Cell("█", 1, Look("#ff0000", "#000000")), Cell("東", 2, Look("#ffffff", "#00ff00"))]
+    lit = [Cell("█", 1, CellStyle("#ff0000", "#000000")), Cell("東", 2, CellStyle("#ffffff", "#00ff00"))]
     painter.paint([lit, grid_of("   ")[0]], tmp_path / "a.png")
     image = pillow.open(tmp_path / "a.png")
     w, h = painter.width // 2, painter.height // 2
@@ -146,5 +146,5 @@ def test_dim_and_reversed_letters_are_drawn_so():
     (dim, turned) = _cells([Segment("a", Style(color="#ffffff", dim=True)),
                             Segment("b", Style(color="#ffffff", bgcolor="#112233", reverse=True))],
                            theme, "#000000")  # fmt: skip
-    assert (dim.look.ink, dim.look.ground) == ("#999999", "#000000")
-    assert (turned.look.ink, turned.look.ground) == ("#112233", "#ffffff")
+    assert (dim.style.ink, dim.style.ground) == ("#999999", "#000000")
+    assert (turned.style.ink, turned.style.ground) == ("#112233", "#ffffff")

@@ -80,7 +80,7 @@ async def test_every_lens_has_a_cue_without_colour(colourless, lens, size):
             y, x = app.tokens.content_region.offset.y, app.tokens.content_region.offset.x
             row = app.tokens.content_region
             cells = [cell for line in capture(app)[y : y + row.height] for cell in line[x : x + row.width]]
-            assert any(cell.look.underline or cell.look.strike for cell in cells)
+            assert any(cell.style.underline or cell.style.strike for cell in cells)
 
 
 def test_most_statistics_are_there_to_be_tested():
