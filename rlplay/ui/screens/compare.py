@@ -35,7 +35,7 @@ LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
 VIEWS = ("answers", "token", "curves")
 
 
-class Looks(Protocol):
+class DisplayOptions(Protocol):
     """How tokens are shown on the main screen, and so here."""
 
     @property
@@ -89,10 +89,12 @@ ended, and where a branch did from what it shares with the other.
         Binding("escape,b,q", "dismiss", "close"),
     ]
 
-    def __init__(self, looks: Looks, sessions: Sequence[Session], ask: Callable[[Session, str], None]) -> None:
-        """Of `sessions`, coloured as `looks` says; `ask` asks for the labels that one of them waits for."""
+    def __init__(
+        self, display: DisplayOptions, sessions: Sequence[Session], ask: Callable[[Session, str], None]
+    ) -> None:
+        """Of `sessions`, coloured as `display` says; `ask` asks for the labels that one of them waits for."""
         super().__init__()
-        self._looks, self._ask = looks, ask
+        self._display, self._ask = display, ask
         self.sessions = sessions
         self.sides = [0, 1]  # which two stand side by side
         self.pair = Pair(sessions[0], sessions[1])
@@ -131,7 +133,7 @@ ended, and where a branch did from what it shares with the other.
         self._head()
         self.curves.overlay()
         self.curves.stand(self.pair.picked)
-        lens, chosen, signs = self._look()
+        lens, chosen, signs = self._display_options()
         updates = self.pair.updates()
         drawn = [id(update) for update in updates], self.pair.number, lens.name, chosen, signs
         if drawn == self._drawn:
@@ -150,10 +152,10 @@ ended, and where a branch did from what it shares with the other.
         """How much of each run was rewound away."""
         return [sum(len(part[0]) for part in session.history.abandoned("num_tokens")) for session in self.pair.both]
 
-    def _look(self) -> tuple[Lens, bool, bool]:
+    def _display_options(self) -> tuple[Lens, bool, bool]:
         """The statistic that colours the tokens, whether it was chosen, and whether numbers are written."""
-        chosen = self._looks.lens_choice
-        return LENSES[chosen or AUTOMATIC["after"]], chosen is not None, self._looks.signs
+        chosen = self._display.lens_choice
+        return LENSES[chosen or AUTOMATIC["after"]], chosen is not None, self._display.signs
 
     def _shown(self) -> Shown:
         """All runs, the two that stand side by side first."""
