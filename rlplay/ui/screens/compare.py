@@ -28,7 +28,7 @@ from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
 from rlplay.ui.words import clipping
 
-_LOOK_AGAIN = 0.1
+_REFRESH_SECONDS = 0.1
 KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"
 MANY_KEYS = f"`o` other run  {KEYS}"
 LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
@@ -122,7 +122,7 @@ ended, and where a branch did from what it shares with the other.
         for mine, its in (self.tokens, self.tokens[::-1]):
             self.watch(mine, "scroll_y", partial(_scroll_along, mine, its), init=False)
         self.follow()
-        self.set_interval(_LOOK_AGAIN, self.follow)
+        self.set_interval(_REFRESH_SECONDS, self.follow)
 
     def follow(self) -> None:
         """Bring the screen up to date with both runs."""

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
 
-_LOOK_AGAIN = 1 / 15
+_REFRESH_SECONDS = 1 / 15
 _PATIENCE = 0.3
 """Seconds after which somebody who waits is told why; most copies are made by then."""
 _BAR = 20
@@ -44,7 +44,7 @@ class CopyingScreen(ModalScreen[bool]):
         yield panel
 
     def on_mount(self) -> None:
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
         self.set_timer(_PATIENCE, lambda: self.add_class("-long"))
 
     def going(self, share: float) -> bool:

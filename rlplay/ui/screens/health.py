@@ -18,7 +18,7 @@ from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.said import Said
 from rlplay.ui.words.diagnoses import Finding, examine, progress, warning
 
-_LOOK_AGAIN = 0.5
+_REFRESH_SECONDS = 0.5
 
 
 class HealthScreen(ModalScreen[None]):
@@ -48,7 +48,7 @@ class HealthScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._follow()
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def _follow(self) -> None:
         session, update = self._session, examined(self._session)

@@ -22,7 +22,7 @@ from rlplay.ui.theme.colours import palette
 from rlplay.ui.widgets.narrator import keyed
 
 LEVELS = ("debug", "info", "warning", "error")
-_LOOK_AGAIN = 0.5
+_REFRESH_SECONDS = 0.5
 _BAR = 24
 _NARROWEST = 20
 """Cells of a line before the log knows its width."""
@@ -67,7 +67,7 @@ class LogScreen(ModalScreen[None]):
         self.query_one(RichLog).focus()
         self._rewrite()
         self._follow()
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def on_resize(self) -> None:
         """Lines break elsewhere."""

@@ -23,7 +23,7 @@ from rlplay.ui.widgets.said import Said
 from rlplay.ui.widgets.updates import Updates
 from rlplay.ui.words.setting_changes import changes_line
 
-_LOOK_AGAIN = 0.25
+_REFRESH_SECONDS = 0.25
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
 _TURNS = f"{TURN_MARKS['changed']} changed  {TURN_MARKS['back']} went back  {TURN_MARKS['on']} resumed"
 
@@ -92,7 +92,7 @@ this update, with settings that you change; the first run is not touched.
         updates.focus()
         self._follow()
         self.call_after_refresh(updates.put, self._session.standing)
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def on_resize(self) -> None:
         """Other columns have room."""

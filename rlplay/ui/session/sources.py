@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PACE = 0.7
 """Seconds each update is shown for while a replay runs."""
-LOOK_AGAIN = 1.0
+POLL_SECONDS = 1.0
 """Seconds between two looks at a run file that may still grow."""
 
 
@@ -271,7 +271,7 @@ class ReplaySource:
 
     async def _grow(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_AGAIN)
+            await asyncio.sleep(POLL_SECONDS)
             fresh = self._reader.follow(self._seen)
             if not fresh:
                 continue
