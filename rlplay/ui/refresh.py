@@ -61,7 +61,7 @@ class Painter:
 
     def _list(self, changes: set[str]) -> None:
         app, session, preview = self._app, self._app.session, self._app.preview
-        listed = app.finder.look(session.shown, order(session.shown, app.sort))
+        listed = app.finder.filter(session.shown, order(session.shown, app.sort))
         app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,

@@ -32,7 +32,7 @@ class Finder:
         self.query = query
         return ""
 
-    def look(self, update: Update | None, listed: list[int]) -> list[int]:
+    def filter(self, update: Update | None, listed: list[int]) -> list[int]:
         """Look through `update`, and return those of the answers `listed` that fit, in the same order."""
         self._update, self._listed, self.found = update, listed, None
         if self.query is not None and update is not None and update.sampled is not None:
