@@ -65,7 +65,7 @@ class Painter:
         app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
-            preview.turned, preview.version, app.finder,
+            preview.flipped, preview.version, app.finder,
         )  # fmt: skip
         if listed and app.tokens.cursor[0] not in listed:
             app.tokens.point(listed[0], 0)

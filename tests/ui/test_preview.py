@@ -57,7 +57,7 @@ def test_the_difference_is_counted_token_by_token():
     chosen = pulling(update)[:3]
     clipped = int((update.latest_step("clip_state") != 0).sum())
     supposed = suppose(update, imagined({"epsilon": 0.5}, chosen, held=["temperature"]))
-    assert np.flatnonzero(supposed.turned).tolist() == chosen
+    assert np.flatnonzero(supposed.flipped).tolist() == chosen
     head, strength, held = supposed.words
     assert head.startswith(f"Of these {update.tokens} tokens, 3 would be pulled the other way (±)")
     assert clipped > 0

@@ -83,9 +83,9 @@ class Preview:
         return self.supposed.before if self.as_trained else self.supposed.after
 
     @property
-    def turned(self) -> Array | None:
+    def flipped(self) -> Array | None:
         """The tokens that would be pulled the other way, bool [T]; None without a preview."""
-        return None if self.supposed is None else self.supposed.turned
+        return None if self.supposed is None else self.supposed.flipped
 
     @property
     def version(self) -> str:

@@ -22,7 +22,7 @@ class Supposed:
 
     before: Update
     after: Update
-    turned: Array
+    flipped: Array
     """bool [T], where a token would be pulled the other way."""
     words: list[str]
     """What would differ, in a few short lines."""
@@ -39,9 +39,9 @@ def suppose(update: Update, imagined: Imagined) -> Supposed:
     after.credited = msgspec.structs.replace(imagined.credited, **kept)
     sampled = update.sampled.mask == 1
     pulls = _pulls(before)[sampled], _pulls(after)[sampled]
-    turned = np.zeros(update.tokens, dtype=bool)
-    turned[sampled] = pulls[0] * pulls[1] < 0
-    return Supposed(before, after, turned, _words(pulls, _clips(before)[sampled], _clips(after)[sampled], imagined))
+    flipped = np.zeros(update.tokens, dtype=bool)
+    flipped[sampled] = pulls[0] * pulls[1] < 0
+    return Supposed(before, after, flipped, _words(pulls, _clips(before)[sampled], _clips(after)[sampled], imagined))
 
 
 def _like(update: Update, steps: list[Stepped]) -> Update:

@@ -21,7 +21,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.format.legend import legend
 from rlplay.ui.format.numbers import short
 from rlplay.ui.format.text import literal, quoted, within
-from rlplay.ui.layout.token_layout import GUTTER, TURNED, Layout, Row
+from rlplay.ui.layout.token_layout import FLIPPED, GUTTER, Layout, Row
 from rlplay.ui.layout.wrap import Cell
 from rlplay.ui.messages import CursorMoved, Reflowed
 from rlplay.ui.session.finder import Finder
@@ -94,20 +94,20 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def show(
         self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool,
-        turned: Array | None = None, version: str = "", finder: Finder | None = None,
+        flipped: Array | None = None, version: str = "", finder: Finder | None = None,
     ) -> None:  # fmt: skip
         """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
 
-        `automatic` says that nobody chose the lens. Of an update that is supposed, `turned` (bool [T]) marks the
+        `automatic` says that nobody chose the lens. Of an update that is supposed, `flipped` (bool [T]) marks the
         tokens that would be pulled the other way, and `version` says which one it is. What `finder` has found stands
         out, and the border names it.
         """
         sampled = None if update is None else update.sampled
         steps = 0 if update is None else len(update.steps)
         stands = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
-        stands = stands and turned is None and not self._supposed
+        stands = stands and flipped is None and not self._supposed
         self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
-        self._supposed = turned is not None
+        self._supposed = flipped is not None
         self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._sampled = sampled
         self._values = self._levels = self._means = None
@@ -119,8 +119,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             if not stands:
                 clips = update.latest_step("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
-                if self._clips is not None and turned is not None:
-                    self._clips = np.where(turned, TURNED, self._clips)
+                if self._clips is not None and flipped is not None:
+                    self._clips = np.where(flipped, FLIPPED, self._clips)
             completion, token = self.cursor
             if completion >= len(sampled.group):
                 self.cursor = (0, 0)
