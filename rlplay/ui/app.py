@@ -268,7 +268,7 @@ class RlplayApp(Playground):
         self.knobs = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
         # Answers and the token stay in sight, so that they show what a change would do.
         self.main.add_class("-knobs")
-        self.push_screen(self.knobs, self._turned)
+        self.push_screen(self.knobs, self._knobs_closed)
         self.call_after_refresh(self._show_preview)
 
     @on(Drafted)
@@ -295,7 +295,7 @@ class RlplayApp(Playground):
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 
-    async def _turned(self, changes: list[tuple[str, Any]] | None) -> None:
+    async def _knobs_closed(self, changes: list[tuple[str, Any]] | None) -> None:
         self.knobs = None
         self.main.remove_class("-knobs")
         self.preview.clear()

@@ -103,9 +103,9 @@ class Painter:
             severity = notice.level if notice.level in ("warning", "error") else "information"
             app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
         session.notices.clear()
-        if session.turned:
-            app.notify(changes_notice(session.turned), markup=False)
-            session.turned.clear()
+        if session.new_changes:
+            app.notify(changes_notice(session.new_changes), markup=False)
+            session.new_changes.clear()
 
 
 def _narration(session: Session) -> Narration:

@@ -14,7 +14,7 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.format.legend import TURN_MARKS
+from rlplay.ui.format.legend import EVENT_MARKS
 from rlplay.ui.plot.curves import Curve, Margins, curves
 from rlplay.ui.plot.picture import NOISE, Picture, Size, number
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
@@ -186,7 +186,7 @@ class Lines:
 
 def signs(marks: Iterable[Mark]) -> list[tuple[int, str]]:
     """The marks as they stand under a curve."""
-    return [(mark.update, TURN_MARKS[mark.kind]) for mark in marks]
+    return [(mark.update, EVENT_MARKS[mark.kind]) for mark in marks]
 
 
 def manner(log: bool, smoothing: float) -> str:

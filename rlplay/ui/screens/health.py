@@ -59,7 +59,7 @@ class HealthScreen(ModalScreen[None]):
             return
         panel.border_title = f"Health · update {update.number}"
         findings = examine(update, session.history, session.settings_of(update))
-        lines = [_line(finding, turns=session.place == "live") for finding in findings]
+        lines = [_line(finding, adjustable=session.place == "live") for finding in findings]
         page = [_summary(findings, progress(session.history)), Content(""), *lines]
         self.query_one(Said).say(Content("\n").join(page))
 
@@ -83,10 +83,10 @@ def _summary(findings: list[Finding], reward: str) -> Content:
     return Content.assemble((words, "bold $warning" if wrong else "bold"), f" {reward}".rstrip())
 
 
-def _line(finding: Finding, turns: bool) -> Content:
-    """One check; without the way to a knob where none `turns`."""
+def _line(finding: Finding, adjustable: bool) -> Content:
+    """One check; without the way to a knob where none is `adjustable`."""
     if finding.wrong:
-        wrong = finding.wrong if turns else without_knobs(finding.wrong)
+        wrong = finding.wrong if adjustable else without_knobs(finding.wrong)
         return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))
     mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
     evidence = finding.evidence or "not enough data"

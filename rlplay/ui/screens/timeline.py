@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui.format.legend import LOOKED_AT, TURN_MARKS
+from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
 from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.session import Session
@@ -25,7 +25,7 @@ from rlplay.ui.words.setting_changes import changes_line
 
 _REFRESH_SECONDS = 0.25
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
-_TURNS = f"{TURN_MARKS['changed']} changed  {TURN_MARKS['back']} went back  {TURN_MARKS['on']} resumed"
+_EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {EVENT_MARKS['on']} resumed"
 
 
 class TimelineScreen(ModalScreen[None]):
@@ -39,8 +39,8 @@ policy from the reference. The last line is the live run. `↑` `↓` `home` `en
 second click looks at that update. Training is not interrupted.
 
 ● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be looked at;
-{LOOKED_AT} the main screen shows it. {TURN_MARKS["changed"]} a changed setting took effect here, {TURN_MARKS["back"]}
-the run went back to this update, {TURN_MARKS["on"]} the run resumed here after it had ended.
+{LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
+the run went back to this update, {EVENT_MARKS["on"]} the run resumed here after it had ended.
 
 `z` goes back to an update: later updates are discarded, and their curves stay in grey. `b` starts a second run from
 this update, with settings that you change; the first run is not touched.
@@ -122,7 +122,7 @@ this update, with settings that you change; the first run is not touched.
     def _label(self) -> None:
         self.query_one("#state", Said).say(state(self._session))
         self.query_one("#columns", Said).say(Content(self.query_one(Updates).head))
-        legend = Content.styled(f"{_DISK}  {_TURNS}", "$text-muted")
+        legend = Content.styled(f"{_DISK}  {_EVENTS}", "$text-muted")
         self.query_one("#detail", Said).say(Content("\n").join([self._row_detail(), legend]))
 
     def _row_detail(self) -> Content:

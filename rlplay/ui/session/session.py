@@ -109,7 +109,7 @@ class Session:
         self.history = History()
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
         self.notices: list[Notice] = []
-        self.turned: list[Changed] = []  # settings changed since the screen last looked
+        self.new_changes: list[Changed] = []  # settings changed since the screen last looked
         self.reset: list[Changed] = []  # settings that went back with the run, until another update is sampled
         self.probing = Probing()
         self.judged: Judged | None = None  # the last answer about a pair
@@ -184,7 +184,7 @@ class Session:
         return settings_at(self._begun, self._changes, number + 1, "sample")
 
     @property
-    def turns_at(self) -> list[int]:
+    def changed_at(self) -> list[int]:
         """The updates in which settings became others."""
         return sorted({change.update for change in self._changes})
 
@@ -268,14 +268,14 @@ class Session:
                 self.changed.add("update")
             case Changed():
                 self._changes.append(record)
-                self.turned.append(record)
+                self.new_changes.append(record)
                 self.changed.add("update")
             case Rewound():
                 self.stopped = ""
                 self._arrived(record.update)
                 self.undone = max(self.undone, record.abandoned if record.abandoned > record.update else 0)
                 self.reset = self.undoing(record.update)
-                self.turned.extend(self.reset)
+                self.new_changes.extend(self.reset)
                 self._changes = changes_until(self._changes, record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]

@@ -91,8 +91,8 @@ class Pair:
     def earlier(self) -> list[str]:
         """The settings that differed before the update that is compared, and no longer do."""
         now = {name for name, _, _ in self._settings(max(self.number, 1))}
-        turns = {at for session in self.both for at in session.turns_at}
-        before = {name for at in {1, *turns} if at < self.number for name, _, _ in self._settings(at)}
+        changed = {at for session in self.both for at in session.changed_at}
+        before = {name for at in {1, *changed} if at < self.number for name, _, _ in self._settings(at)}
         return [name for name in KNOBS if name in before - now]
 
     @property
