@@ -70,9 +70,9 @@ class RlplayApp(Playground):
         Binding("escape", "back", "all answers, back to live", show=False),
     ]
 
-    def __init__(self, source: Source, demo: bool = False, beside: Sequence[Source] = ()) -> None:
-        """On `source`, with its lesson played hands-free in a `demo`, or compared with the sources `beside` it."""
-        super().__init__(source, beside, lambda: dialogues.compare(self))
+    def __init__(self, source: Source, demo: bool = False, others: Sequence[Source] = ()) -> None:
+        """On `source`, with its lesson played hands-free in a `demo`, or compared with the sources `others`."""
+        super().__init__(source, others, lambda: dialogues.compare(self))
         if self.no_color:
             self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
         if self.theme == "textual-dark":

@@ -50,7 +50,7 @@ class OtherRuns:
                     await session.source.send(Set(name, value))
                 await session.source.send(Advance("update"))
 
-        self._app.run_worker(follow(session, heard), group="beside", exit_on_error=False)
+        self._app.run_worker(follow(session, heard), group="other runs", exit_on_error=False)
 
     async def branch_off(self, number: int, changes: Changes) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
@@ -81,7 +81,7 @@ class OtherRuns:
 
     async def close(self) -> None:
         """End what is followed."""
-        self._app.workers.cancel_group(self._app, "beside")
+        self._app.workers.cancel_group(self._app, "other runs")
         await asyncio.gather(*(session.source.close() for session in self.sessions))
 
 

@@ -40,11 +40,11 @@ class Labels(Protocol):
 class Playground(GatedApp):
     """The state of the main screen."""
 
-    def __init__(self, source: Source, beside: Sequence[Source], show_beside: Callable[[], None]) -> None:
-        """On `source`, with the runs `beside` it, which `show_beside` brings to the screen."""
+    def __init__(self, source: Source, others: Sequence[Source], show_others: Callable[[], None]) -> None:
+        """On `source`, and on the runs `others`, which `show_others` brings to the screen."""
         super().__init__()
         self.session = Session(source)
-        self.other_runs = OtherRuns(self, self.session, beside, show_beside)
+        self.other_runs = OtherRuns(self, self.session, others, show_others)
         self.preview = Preview(self.session, source.send)
         self.knobs: KnobsScreen | None = None
         self.labels: Labels | None = None

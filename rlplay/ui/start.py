@@ -46,7 +46,7 @@ def replay(path: str | Path) -> int:
 def compare(runs: Sequence[Path]) -> int:
     """Open recorded runs beside each other; returns the exit status. RunFileError if one cannot be read."""
     one, *others = map(ReplaySource, runs)
-    return run(RlplayApp(one, beside=others))
+    return run(RlplayApp(one, others=others))
 
 
 def run(app: RlplayApp) -> int:

@@ -14,7 +14,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.update import Update
-from rlplay.ui import other_runs as beside
+from rlplay.ui import other_runs
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.layout.side_by_side import counterpart, level, parting
 from rlplay.ui.layout.token_layout import Layout
@@ -43,7 +43,7 @@ def compared(tmp_path, updates=(4, 3), seeds=(0, 0)):
         ReplaySource(synthetic_run(tmp_path / f"{name}.rlplay", *shape))
         for name, *shape in zip("abcdefgh", updates, seeds, strict=False)
     ]
-    return RlplayApp(runs[0], beside=runs[1:])
+    return RlplayApp(runs[0], others=runs[1:])
 
 
 async def opened(pilot):
@@ -391,7 +391,7 @@ async def test_the_panel_key_lets_each_be_large_in_turn(tmp_path, size):
 
 async def test_what_is_different_is_not_said_before_it_is_known():
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=[second])
+    app = RlplayApp(source, others=[second])
     source.records([synthetic_started()])
     source.update(1)
     async with app.run_test(size=SIZE) as pilot:
@@ -413,7 +413,7 @@ async def test_what_is_different_is_not_said_before_it_is_known():
 
 async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_shares():
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=[second])
+    app = RlplayApp(source, others=[second])
     history = History()
     source.records([synthetic_started()])
     for number in (1, 2):
@@ -435,7 +435,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])
 async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=[second])
+    app = RlplayApp(source, others=[second])
     for each in (source, second):
         each.records([synthetic_started()])
         each.status()
@@ -460,7 +460,7 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
     second = Fed()
     jobs = []
-    monkeypatch.setattr(beside, "LiveSource", lambda job: jobs.append(job) or second)
+    monkeypatch.setattr(other_runs, "LiveSource", lambda job: jobs.append(job) or second)
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         source.path = synthetic_run(tmp_path / "a.rlplay", 4)
@@ -501,7 +501,7 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         raise Stopped
 
     halfway = threading.Event()
-    monkeypatch.setattr(beside, "branch", copied)
+    monkeypatch.setattr(other_runs, "branch", copied)
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
         source.update(1)
@@ -692,7 +692,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
 
 async def test_both_panels_scroll_together_as_far_as_each_goes(tmp_path):
     runs = [synthetic_run(tmp_path / f"{name}.rlplay", 2, seed) for name, seed in (("a", 0), ("b", 1))]
-    app = RlplayApp(ReplaySource(runs[0]), beside=[ReplaySource(runs[1])])
+    app = RlplayApp(ReplaySource(runs[0]), others=[ReplaySource(runs[1])])
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
         one, other = screen.tokens

@@ -210,8 +210,8 @@ def with_average(curve: Curve, smoothing: float) -> list[Curve]:
 def single(metric: str) -> Lines:
     """A panel with one metric, titled as the registry titles it; held-out values are points beside the line."""
     held_out = f"eval_{metric}"
-    beside = (Trace(held_out, "held out", "points"),) if describe(held_out) is not None else ()
-    return Lines(visible(titled(metric)), (Trace(metric), *beside))
+    held_out_trace = (Trace(held_out, "held out", "points"),) if describe(held_out) is not None else ()
+    return Lines(visible(titled(metric)), (Trace(metric), *held_out_trace))
 
 
 REWARD = Lines("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward", "held out", "points")))
