@@ -70,12 +70,12 @@ class Painter:
         if listed and app.tokens.cursor[0] not in listed:
             app.tokens.point(listed[0], 0)
         if "update" in changes:
-            abreast = () if app.main.has_class("-narrow") else app.tokens.rows
+            token_rows = () if app.main.has_class("-narrow") else app.tokens.rows
             app.rollouts.words = "None of them matches." if app.finder.nothing else app.rollouts.EMPTY
             kind = kind_of(session.settings_of(session.shown))
-            app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, kind)
+            app.rollouts.show(session.shown, listed, app.sort, token_rows, app.finder.count, kind)
             app.rollouts.point(*app.tokens.cursor)
-            if abreast:  # while its lines were others, it could not follow every scroll
+            if token_rows:  # while its lines were others, it could not follow every scroll
                 app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
 
     def _nothing_found(self) -> str:
