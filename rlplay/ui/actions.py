@@ -156,7 +156,7 @@ async def _live(app: Playground, _argument: Any) -> None:
     app.session.back_to_live()
 
 
-async def _most(app: Playground, _argument: Any) -> None:
+async def _largest(app: Playground, _argument: Any) -> None:
     found, what = app.tokens.next_largest()
     if found is not None:
         app.point(*found)
@@ -347,7 +347,7 @@ ACTIONS: dict[str, Action] = {
     "older": _look(-1),
     "newer": _look(1),
     "live": _live,
-    "most": _most,
+    "most": _largest,
     "copy": _copy,
     "shot": _shot,
     "curve": _curve,

@@ -34,8 +34,8 @@ def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, 
     # As doubles: a limit rounded to the records' single precision may lie outside the edges, and the bar be lost.
     parts = (np.clip(part.astype(np.float64), *style.limits) for part in (values, front))
     counts = [np.histogram(part, edges)[0] for part in parts]
-    most = max(int(counts[0].max()), 1)
-    shares = [np.log1p(count) / np.log1p(most) if style.log else count / most for count in counts]
+    highest = max(int(counts[0].max()), 1)
+    shares = [np.log1p(count) / np.log1p(highest) if style.log else count / highest for count in counts]
     whole, before = (np.ceil(share * height * 8).astype(int).tolist() for share in shares)
     fences = {frame.column(bound) for bound in bounds}
     lines = [

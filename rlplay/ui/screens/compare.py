@@ -80,7 +80,7 @@ ended, and where a branch did from what it shares with the other.
         Binding("m", "perform('signs')", "marks"),
         Binding("o", "other(1)", "next run beside the one with the cursor"),
         Binding("O", "other(-1)", "the run before"),
-        Binding("x", "most", "largest value"),
+        Binding("x", "largest", "largest value"),
         Binding("y", "perform('copy')", "copy"),
         Binding("w", "perform('shot')", "save the view"),
         Binding("a", "label", "label the pairs that wait"),
@@ -268,7 +268,7 @@ ended, and where a branch did from what it shares with the other.
 
         self.app.push_screen(HelpScreen(self))
 
-    def action_most(self) -> None:
+    def action_largest(self) -> None:
         """To the token with the largest value; where none is clipped, why."""
         side = 1 if self.tokens[1].has_focus else 0
         tokens, session, update = self.tokens[side], self.pair.both[side], self.pair.updates()[side]

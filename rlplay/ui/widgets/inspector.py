@@ -165,16 +165,16 @@ Below stand all statistics of this token, the ones the colours can show.
         return [*lines, []]
 
     def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
-        most = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
+        limit = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
         ids = [int(x) for x in sampled.top_ids[token]]
         old = _by_id(ids, sampled.top_logprobs, token)
         ref = _by_id(ids, facts.ref_top, token)
         new = _by_id(ids, facts.new_top, token)
         chosen = int(sampled.token_ids[token])
-        listed = _likeliest(ids, old, new, most)
-        grown = listed != ids[:most]
+        listed = _likeliest(ids, old, new, limit)
+        grown = listed != ids[:limit]
         if chosen not in old:
-            listed = [*listed[: most - 1], chosen]
+            listed = [*listed[: limit - 1], chosen]
             alone = (old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new)
             for table, logprobs in alone:
                 if logprobs is not None:
@@ -296,10 +296,10 @@ def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, floa
     return {i: float(np.exp(lp)) for i, lp in zip(ids, logprobs[token], strict=False)}
 
 
-def _likeliest(ids: list[int], old: Mapping[int, float], new: Mapping[int, float], most: int) -> list[int]:
+def _likeliest(ids: list[int], old: Mapping[int, float], new: Mapping[int, float], limit: int) -> list[int]:
     """Those of the candidates that are or have become the likeliest, likeliest before the update first."""
     likely = {i: float(np.fmax(old[i], new.get(i, np.nan))) for i in ids}
-    kept = set(sorted(ids, key=lambda i: -likely[i])[:most])
+    kept = set(sorted(ids, key=lambda i: -likely[i])[:limit])
     return [i for i in ids if i in kept]
 
 
