@@ -83,7 +83,7 @@ class Playground(GatedApp):
         if preview.shown is None:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
         else:
-            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.supposed)
+            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.result)
 
     def spot(self) -> Spot:
         """What is looked at, for who says something of it."""

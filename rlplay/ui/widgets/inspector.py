@@ -27,7 +27,7 @@ from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import bar
 from rlplay.ui.plot.picture import number
 from rlplay.ui.session.facts import Facts, Steps, value_at
-from rlplay.ui.session.what_if import Supposed
+from rlplay.ui.session.what_if import WhatIfResult
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.rollouts import label
 
@@ -68,7 +68,7 @@ Below stand all statistics of this token, the ones the colours can show.
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
         self._facts: Facts | None = None
-        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], Supposed | None] | None = None
+        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], WhatIfResult | None] | None = None
 
     def on_resize(self) -> None:
         """A new width folds the lines elsewhere."""
@@ -91,10 +91,10 @@ Below stand all statistics of this token, the ones the colours can show.
 
     def show(
         self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any],
-        supposed: Supposed | None = None,
+        what_if: WhatIfResult | None = None,
     ) -> None:  # fmt: skip
-        """Show the token at `cursor`, if there is one; if the update is `supposed`, beside what was trained."""
-        self._shown = update, cursor, settings, supposed
+        """Show the token at `cursor`, if there is one; if the update is `what_if`, beside what was trained."""
+        self._shown = update, cursor, settings, what_if
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
@@ -108,7 +108,7 @@ Below stand all statistics of this token, the ones the colours can show.
                 self._lines = [
                     *self._head(update, sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)),
                     [],
-                    *([] if supposed is None else self._compared(supposed, token)),
+                    *([] if what_if is None else self._compared(what_if, token)),
                     *self._candidates(self._facts, sampled, token),
                     [],
                     *(self._formulas(s, numbers, self._facts.steps(token)) if settings else []),
@@ -151,9 +151,9 @@ Below stand all statistics of this token, the ones the colours can show.
             line.append((" = " + " + ".join(parts), self.palette.muted))
         return _folded(line, self.scrollable_content_region.width)
 
-    def _compared(self, supposed: Supposed, token: int) -> list[list[Segment]]:
+    def _compared(self, what_if: WhatIfResult, token: int) -> list[list[Segment]]:
         """What changed settings would change of the token, beside what was trained."""
-        old, new = (Facts(update).numbers(token) for update in (supposed.before, supposed.after))
+        old, new = (Facts(update).numbers(token) for update in (what_if.before, what_if.after))
         lines = [[Segment(f"{'':<10}{'as trained':>12}{'would be':>12}", self.palette.muted)]]
         for name, field, written in _COMPARED:
             was, will = (getattr(numbers, field) for numbers in (old, new))

@@ -88,7 +88,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._found: Array | None = None
         self._signs = False
         self._steps = 0
-        self._supposed = False
+        self._previews = False
         self._layout = Layout()
         self.cursor = (0, 0)
 
@@ -105,9 +105,9 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         sampled = None if update is None else update.sampled
         steps = 0 if update is None else len(update.steps)
         stands = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
-        stands = stands and flipped is None and not self._supposed
+        stands = stands and flipped is None and not self._previews
         self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
-        self._supposed = flipped is not None
+        self._previews = flipped is not None
         self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._sampled = sampled
         self._values = self._levels = self._means = None
