@@ -95,7 +95,7 @@ class Painter:
         if changes & {"update", "status", "history"}:
             app.inspect()
             app.narrator.narrate(_narration(session), app.spot())
-        app.curves.stand(session.standing)
+        app.curves.mark_update(session.older_update)
         settings = session.settings_of(session.shown)
         if changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
             app.curves.prepare(session.history, session.shown, settings)

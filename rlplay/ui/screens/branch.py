@@ -19,7 +19,7 @@ class BranchScreen(KnobsScreen):
         """A branch of the session's run from the end of update `number`."""
         super().__init__(session.settings_after(number), scenario_of(started))
         self._number = number
-        looked_at = session.standing
+        looked_at = session.older_update
         self._unfinished = looked_at if looked_at is not None and number == session.finished < looked_at else None
 
     @property

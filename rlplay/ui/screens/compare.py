@@ -132,7 +132,7 @@ ended, and where a branch did from what it shares with the other.
             self.pair.forget()
         self._head()
         self.curves.overlay()
-        self.curves.stand(self.pair.picked)
+        self.curves.mark_update(self.pair.picked)
         lens, chosen, signs = self._display_options()
         updates = self.pair.updates()
         drawn = [id(update) for update in updates], self.pair.number, lens.name, chosen, signs

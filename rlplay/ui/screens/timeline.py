@@ -91,7 +91,7 @@ this update, with settings that you change; the first run is not touched.
         updates = self.query_one(Updates)
         updates.focus()
         self._follow()
-        self.call_after_refresh(updates.put, self._session.standing)
+        self.call_after_refresh(updates.put, self._session.older_update)
         self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def on_resize(self) -> None:
@@ -108,7 +108,7 @@ this update, with settings that you change; the first run is not touched.
         session = self._session
         reached = session.finished
         eval_reward = session.history.latest("eval_reward")
-        known = reached, len(session.history.marks), session.standing, eval_reward, _now(session)
+        known = reached, len(session.history.marks), session.older_update, eval_reward, _now(session)
         if known != self._known:
             self._known = known
             updates = self.query_one(Updates)
@@ -116,7 +116,7 @@ this update, with settings that you change; the first run is not touched.
                 self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
             except RunFileError as error:
                 self.notify(visible(str(error)), severity="error", markup=False)
-            updates.show(Timeline(session.history, reached, *self._on_disk), session.standing, _now(session))
+            updates.show(Timeline(session.history, reached, *self._on_disk), session.older_update, _now(session))
         self._label()
 
     def _label(self) -> None:

@@ -150,7 +150,7 @@ class Session:
         return "end" if self.status is not None and self.status.finished else "replay"
 
     @property
-    def standing(self) -> int | None:
+    def older_update(self) -> int | None:
         """The update shown, where it is not the newest there is."""
         newest = self.place in ("live", "ended", "end") or self.shown is None
         return None if newest or self.shown is None else self.shown.number
@@ -202,8 +202,8 @@ class Session:
     @property
     def branches_at(self) -> int:
         """The update that a branch begins after: the one looked at if it is finished, else the last that is."""
-        standing = self.standing
-        return self.finished if standing is None else min(standing, self.finished)
+        older = self.older_update
+        return self.finished if older is None else min(older, self.finished)
 
     @property
     def asks(self) -> list[int]:

@@ -104,8 +104,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         """
         sampled = None if update is None else update.sampled
         steps = 0 if update is None else len(update.steps)
-        stands = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
-        stands = stands and flipped is None and not self._previews
+        unchanged = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
+        unchanged = unchanged and flipped is None and not self._previews
         self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
         self._previews = flipped is not None
         self._found = None if finder is None or finder.found is None else finder.found.tokens
@@ -116,7 +116,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._values = lens.values(update)
             self._levels = None if self._values is None else levels(lens, self._values)
             self._means = advantages(update)
-            if not stands:
+            if not unchanged:
                 clips = update.latest_step("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
                 if self._clips is not None and flipped is not None:
@@ -126,7 +126,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
                 self.cursor = (0, 0)
             else:
                 self.cursor = (completion, min(token, max(self._length(completion) - 1, 0)))
-        if stands:
+        if unchanged:
             self.rebuild()
         else:
             self._lay_out()

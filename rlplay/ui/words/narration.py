@@ -248,7 +248,7 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
     held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
     if pairs.learns_from_answers(settings):
-        return f"Optimizer step {step.step + 1} of {count}: {pairs.stands(step.metrics)}", following
+        return f"Optimizer step {step.step + 1} of {count}: {pairs.loss_and_accuracy(step.metrics)}", following
     if count == 1 and held:
         return (
             "With one optimizer step per batch every ratio is 1 and nothing is clipped; that is normal. "
@@ -283,7 +283,9 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     assert finished is not None
     assert sampled is not None
     answers = pairs.learns_from_answers(settings)
-    parts = [f"Update {update.number}: {pairs.stands(finished.metrics) if answers else _reward(update, history)}"]
+    parts = [
+        f"Update {update.number}: {pairs.loss_and_accuracy(finished.metrics) if answers else _reward(update, history)}"
+    ]
     before, change = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
     if credited is not None and before is not None and change is not None:
         known = np.isfinite(change) & (sampled.mask == 1)
