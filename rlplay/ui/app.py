@@ -25,7 +25,7 @@ from rlplay.scenario.script import parse
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
-from rlplay.ui.key_queue import Turns
+from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, Reflowed, UpdatePicked, Wandered
 from rlplay.ui.player import Player
 from rlplay.ui.playground import Playground
@@ -80,7 +80,7 @@ class RlplayApp(Playground):
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
         self._waited = False
-        self.turns = Turns(self, super().on_event)
+        self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether it begins with the orientation
         self._greeted = False
         self.painter = Painter(self)
@@ -203,7 +203,7 @@ class RlplayApp(Playground):
     async def on_event(self, event: events.Event) -> None:
         """What is typed takes turns; all else happens when it comes."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            await self.turns.take(event)
+            await self.key_queue.take(event)
         else:
             await super().on_event(event)
 

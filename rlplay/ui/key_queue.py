@@ -28,7 +28,7 @@ MOVING = {"left", "right", "up", "down", "pageup", "pagedown", "backspace"}
 """Keys that are held down. Any other may open what its next press is meant for."""
 
 
-class Turns:
+class KeyQueue:
     """Holds back what is typed while something typed before is still at work."""
 
     def __init__(self, app: App[int], give_out: Callable[[Typed], Awaitable[None]]) -> None:
@@ -47,9 +47,9 @@ class Turns:
             before = self._path()
             await self._give_out(event)
             # Not the coroutine itself: where the app ends before it has begun, Python would warn of it.
-            self._app.run_worker(partial(self._take_turns, before), group="keys")  # type: ignore[arg-type]
+            self._app.run_worker(partial(self._work_off, before), group="keys")  # type: ignore[arg-type]
 
-    async def _take_turns(self, before: list[MessagePump]) -> None:
+    async def _work_off(self, before: list[MessagePump]) -> None:
         try:
             await self._done(before)
             while self._waiting:
