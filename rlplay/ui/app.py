@@ -29,7 +29,7 @@ from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, Reflowed, UpdatePicked, Wandered
 from rlplay.ui.player import Player
 from rlplay.ui.playground import Playground
-from rlplay.ui.refresh import PARTS, Painter
+from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.session import Session, Source
@@ -83,7 +83,7 @@ class RlplayApp(Playground):
         self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether it begins with the orientation
         self._greeted = False
-        self.painter = Painter(self)
+        self.refresher = Refresher(self)
 
     @property
     def available_themes(self) -> dict[str, Theme]:
@@ -125,7 +125,7 @@ class RlplayApp(Playground):
         self.inspector.border_title = "Token"
         self.banner.border_title = "The engine has ended" if self.session.source.live else "The run cannot be read"
         self.tokens.focus()
-        self.set_interval(1 / FRAMES / PARTS, self.painter.next_part)
+        self.set_interval(1 / FRAMES / PARTS, self.refresher.next_part)
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
@@ -183,7 +183,7 @@ class RlplayApp(Playground):
 
     def paint(self) -> None:
         """Bring all panels up to date with what has changed in the session."""
-        self.painter.panels()
+        self.refresher.panels()
         self.curves.draw_all()
 
     @on(CursorMoved)
@@ -211,7 +211,7 @@ class RlplayApp(Playground):
         """Carry out a verb, as a key or a script would, and begin to paint what it changed."""
         self.narrator.forget()
         await ACTIONS[name](self, argument)
-        self.painter.panels()
+        self.refresher.panels()
 
     async def action_verb(self, name: str) -> None:
         """A key on a verb."""
@@ -291,7 +291,7 @@ class RlplayApp(Playground):
 
     def _show_preview(self) -> None:
         self.session.changed.add("update")
-        self.painter.panels()
+        self.refresher.panels()
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 

@@ -29,7 +29,7 @@ PARTS = 3
 """The answers with their tokens; what is told about them; one of the curves."""
 
 
-class Painter:
+class Refresher:
     """Knows what has changed and is not on the screen yet."""
 
     def __init__(self, app: Playground) -> None:
