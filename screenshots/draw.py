@@ -8,7 +8,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from rlplay.ui.screenshot.cells import Cell, CellStyle, Grid
-from rlplay.ui.screenshot.png import Painter
+from rlplay.ui.screenshot.png import PngRenderer
 
 _NAMED = {
     "black": "#000000", "red": "#cd3131", "green": "#0dbc79", "brown": "#e5e510",
@@ -21,7 +21,7 @@ _NAMED = {
 def paint(screen: Any, out: Path) -> None:
     """Write a `pyte` screen to `out` as a PNG, in place of one that is there."""
     out.unlink(missing_ok=True)
-    Painter().paint(grid_of(screen), out)
+    PngRenderer().paint(grid_of(screen), out)
 
 
 def grid_of(screen: Any) -> Grid:

@@ -102,22 +102,22 @@ def test_without_pillow_there_are_the_other_two_and_a_word(tmp_path, monkeypatch
 
 def test_the_picture_has_the_colours_in_their_places(tmp_path):
     pillow = pytest.importorskip("PIL.Image")
-    from rlplay.ui.screenshot.png import NoFont, Painter
+    from rlplay.ui.screenshot.png import NoFont, PngRenderer
 
     try:
-        painter = Painter()
+        renderer = PngRenderer()
     except NoFont:
         pytest.skip("no monospaced font on this machine")
     lit = [Cell("█", 1, CellStyle("#ff0000", "#000000")), Cell("東", 2, CellStyle("#ffffff", "#00ff00"))]
-    painter.paint([lit, grid_of("   ")[0]], tmp_path / "a.png")
+    renderer.paint([lit, grid_of("   ")[0]], tmp_path / "a.png")
     image = pillow.open(tmp_path / "a.png")
-    w, h = painter.width // 2, painter.height // 2
+    w, h = renderer.width // 2, renderer.height // 2
     assert image.size == (3 * w, 2 * h)
     assert image.getpixel((w // 2, h // 2)) == (255, 0, 0)
     assert image.getpixel((3 * w - 1, 0)) == (0, 255, 0), "a wide character's ground covers both columns"
     assert image.getpixel((w, h + 1)) == (0, 0, 0)
     with pytest.raises(FileExistsError):
-        painter.paint([lit], tmp_path / "a.png")
+        renderer.paint([lit], tmp_path / "a.png")
 
 
 async def test_the_key_writes_the_files_and_says_where(tmp_path):

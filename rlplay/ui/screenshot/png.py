@@ -26,7 +26,7 @@ class NoFont(OSError):
     """There is no monospaced font to draw with."""
 
 
-class Painter:
+class PngRenderer:
     """Draws screens with a fixed cell size. Raises NoFont where there is nothing to draw letters with."""
 
     def __init__(self) -> None:
