@@ -30,7 +30,7 @@ from rlplay.ui.session.session import Restored, Session
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.session.two_runs import Pair
 from rlplay.ui.widgets.compared import ComparedPanels
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN as SETTINGS
 from tests.ui.stage import Fed, all_text, playground, settled
@@ -514,7 +514,7 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         screen = app.screen
         assert isinstance(screen, CopyingScreen)
         screen.add_class("-long")
-        while " 50%" not in str(screen.query_one(Said).render()):
+        while " 50%" not in str(screen.query_one(SteadyStatic).render()):
             await pilot.pause()
         await pilot.press("escape")
         while app.screen is not app.main:

@@ -25,7 +25,7 @@ from rlplay.ui.session.two_runs import Pair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping
 
 _REFRESH_SECONDS = 0.1
@@ -105,7 +105,7 @@ ended, and where a branch did from what it shares with the other.
         self._cut = self._cuts()
 
     def compose(self) -> ComposeResult:
-        yield Said(id="runs")
+        yield SteadyStatic(id="runs")
         with Horizontal(id="pair"):
             for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
                 with Vertical():
@@ -174,7 +174,7 @@ ended, and where a branch did from what it shares with the other.
         lines.append(_differing(self.pair, self.size.width))
         if len(self.sessions) > 2:
             lines.append(self._others())
-        self.query_one("#runs", Said).say(Content("\n").join(lines))
+        self.query_one("#runs", SteadyStatic).say(Content("\n").join(lines))
 
     def _others(self) -> Content:
         """The runs of which only the curves are shown, and where each differs from the one on the left."""

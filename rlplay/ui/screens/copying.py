@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 
 _REFRESH_SECONDS = 1 / 15
 _PATIENCE = 0.3
@@ -23,11 +23,11 @@ class CopyingScreen(ModalScreen[bool]):
 
     DEFAULT_CSS = """
     CopyingScreen { align: center middle; background: transparent; }
-    CopyingScreen Said {
+    CopyingScreen SteadyStatic {
         display: none; width: 44; height: 3; padding: 0 1; background: $background; border: round $accent;
         border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted;
     }
-    CopyingScreen.-long { background: $background 70%; Said { display: block; } }
+    CopyingScreen.-long { background: $background 70%; SteadyStatic { display: block; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel")]
 
@@ -38,7 +38,7 @@ class CopyingScreen(ModalScreen[bool]):
         self._made: bool | None = None
 
     def compose(self) -> ComposeResult:
-        panel = Said()
+        panel = SteadyStatic()
         panel.border_title = f"Copying updates 1 to {self._number}" if self._number else "Copying the start of the run"
         panel.border_subtitle = keyed("`esc` cancel")
         yield panel
@@ -67,4 +67,6 @@ class CopyingScreen(ModalScreen[bool]):
             return
         filled = round(self._share * _BAR)
         bar = ("━" * filled, "$primary"), ("━" * (_BAR - filled), "$border")
-        self.query_one(Said).say(Content.assemble(*bar, f" {self._share:>4.0%}  ", "cancelling" * self._cancelled))
+        self.query_one(SteadyStatic).say(
+            Content.assemble(*bar, f" {self._share:>4.0%}  ", "cancelling" * self._cancelled)
+        )

@@ -15,7 +15,7 @@ from rlplay.ui.format.text import without_knobs
 from rlplay.ui.messages import Perform
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import Finding, examine, progress, warning
 
 _REFRESH_SECONDS = 0.5
@@ -44,7 +44,7 @@ class HealthScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as panel:
             panel.border_subtitle = keyed(f"{'`k` knobs · ' * (self._session.place == 'live')}`esc` close")
-            yield Said(id="findings")
+            yield SteadyStatic(id="findings")
 
     def on_mount(self) -> None:
         self._follow()
@@ -55,13 +55,13 @@ class HealthScreen(ModalScreen[None]):
         panel = self.query_one(VerticalScroll)
         if update is None:
             panel.border_title = "Health"
-            self.query_one(Said).say(keyed("No data yet: press `u` for the first update."))
+            self.query_one(SteadyStatic).say(keyed("No data yet: press `u` for the first update."))
             return
         panel.border_title = f"Health · update {update.number}"
         findings = examine(update, session.history, session.settings_of(update))
         lines = [_line(finding, adjustable=session.place == "live") for finding in findings]
         page = [_summary(findings, progress(session.history)), Content(""), *lines]
-        self.query_one(Said).say(Content("\n").join(page))
+        self.query_one(SteadyStatic).say(Content("\n").join(page))
 
     def action_knobs(self) -> None:
         """Turn what has been named."""

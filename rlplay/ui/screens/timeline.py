@@ -19,7 +19,7 @@ from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import Timeline
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates
 from rlplay.ui.words.setting_changes import changes_line
 
@@ -82,10 +82,10 @@ this update, with settings that you change; the first run is not touched.
             panel.border_subtitle = keyed(
                 f"`enter` look · `z` go back · `b` branch · `v` {back} · `?` help · `esc` close"
             )
-            yield Said(id="state")
-            yield Said(id="columns")
+            yield SteadyStatic(id="state")
+            yield SteadyStatic(id="columns")
             yield Updates()
-            yield Said(id="detail")
+            yield SteadyStatic(id="detail")
 
     def on_mount(self) -> None:
         updates = self.query_one(Updates)
@@ -120,10 +120,10 @@ this update, with settings that you change; the first run is not touched.
         self._label()
 
     def _label(self) -> None:
-        self.query_one("#state", Said).say(state(self._session))
-        self.query_one("#columns", Said).say(Content(self.query_one(Updates).head))
+        self.query_one("#state", SteadyStatic).say(state(self._session))
+        self.query_one("#columns", SteadyStatic).say(Content(self.query_one(Updates).head))
         legend = Content.styled(f"{_DISK}  {_EVENTS}", "$text-muted")
-        self.query_one("#detail", Said).say(Content("\n").join([self._row_detail(), legend]))
+        self.query_one("#detail", SteadyStatic).say(Content("\n").join([self._row_detail(), legend]))
 
     def _row_detail(self) -> Content:
         row = self.query_one(Updates).row
