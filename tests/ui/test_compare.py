@@ -28,7 +28,7 @@ from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.session.session import Restored, Session
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.session.two_runs import Pair
+from rlplay.ui.session.two_runs import RunPair
 from rlplay.ui.widgets.compared import ComparedPanels
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
@@ -65,7 +65,7 @@ async def test_x_says_why_none_is_clipped_in_the_run_with_the_cursor(tmp_path):
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         await app.perform("lens", "clip_state")
-        for ratio, update in zip((1.1, 0.9), screen.pair.updates(), strict=True):
+        for ratio, update in zip((1.1, 0.9), screen.runs.updates(), strict=True):
             update.steps = [
                 msgspec.structs.replace(
                     step, clip_state=0 * step.clip_state, importance_ratio=0 * step.importance_ratio + ratio
@@ -85,7 +85,7 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
     app = compared(tmp_path, seeds=(0, 1))
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        assert screen.pair.number == 3
+        assert screen.runs.number == 3
         assert "A  a  update 4" in head(screen)
         assert "B  b  update 3" in head(screen)
         assert "different about B: seed 0 → 1" in head(screen)
@@ -130,16 +130,16 @@ async def test_what_is_compared_stays_while_the_runs_go_on(tmp_path):
         screen = await opened(pilot)
         await pilot.press("left_square_bracket", "left_square_bracket", "down", "right")
         await settled(pilot)
-        assert screen.pair.number == 2
+        assert screen.runs.number == 2
         before = all_text(screen.tokens[0]), screen.tokens[0].cursor
-        for session in screen.pair.both:
+        for session in screen.runs.both:
             for number in range(5, 20):
                 for record in synthetic_update(number):
                     session.history.add(record)
         screen.follow()
         assert (all_text(screen.tokens[0]), screen.tokens[0].cursor) == before
         await pilot.press("v")
-        assert screen.pair.number == 19
+        assert screen.runs.number == 19
 
 
 @pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
@@ -209,7 +209,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         screen = await opened(pilot)
 
         def seen():
-            number = screen.pair.number
+            number = screen.runs.number
             asked = ["".join(synthetic_update(number, seed)[0].prompts[0].split()) for seed in range(3)]
             texts = ["".join(all_text(tokens).split()) for tokens in screen.tokens]
             letters = "".join(tokens.run_style.letter for tokens in screen.tokens)
@@ -220,7 +220,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         await pilot.press("left_square_bracket", "o")
         await settled(pilot)
         assert seen() == ("AC", [[0], [2]])
-        assert screen.pair.number == 2, "the update that was picked"
+        assert screen.runs.number == 2, "the update that was picked"
         assert "different about C: seed 0 → 2" in head(screen)
         assert "only in the curves:  ┅ B seed 1" in head(screen)
         assert "Token · C" in str(screen.inspectors[1].border_title)
@@ -228,7 +228,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         await pilot.press("v", "o")
         await settled(pilot)
         assert seen() == ("BC", [[1], [2]]), "the run with the cursor stays"
-        assert screen.pair.number == 3, "B has no fourth"
+        assert screen.runs.number == 3, "B has no fourth"
         await pilot.press("O", "question_mark")
         await settled(pilot)
         assert seen()[0] == "AC"
@@ -309,9 +309,9 @@ async def test_going_on_shows_the_newest_update_that_both_have(tmp_path):
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         await pilot.press("left_square_bracket")
-        assert screen.pair.number == 3
+        assert screen.runs.number == 3
         await pilot.press("u")
-        assert screen.pair.number == 4
+        assert screen.runs.number == 4
 
 
 def a_session(updates, live=True, running=False):
@@ -331,13 +331,13 @@ def told(pair, count=None):
 
 
 def test_the_run_behind_catches_up_and_level_ones_go_together():
-    assert told(Pair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
-    assert told(Pair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
-    assert told(Pair(a_session(4), a_session(4))) == []
-    assert told(Pair(a_session(4), a_session(4)), 1) == [("A", Advance("update", 1)), ("B", Advance("update", 1))]
-    assert told(Pair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
-    assert told(Pair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
-    assert told(Pair(a_session(2, live=False), a_session(4, live=False)), 1) == [], "recordings are what they are"
+    assert told(RunPair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
+    assert told(RunPair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
+    assert told(RunPair(a_session(4), a_session(4))) == []
+    assert told(RunPair(a_session(4), a_session(4)), 1) == [("A", Advance("update", 1)), ("B", Advance("update", 1))]
+    assert told(RunPair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
+    assert told(RunPair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
+    assert told(RunPair(a_session(2, live=False), a_session(4, live=False)), 1) == [], "recordings are what they are"
 
 
 def test_differences_are_those_of_the_update_compared():
@@ -345,7 +345,7 @@ def test_differences_are_those_of_the_update_compared():
     for session in (one, other):
         session.apply(Recorded(synthetic_started()))
     other._changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
-    pair = Pair(one, other)
+    pair = RunPair(one, other)
     assert pair.differences() == ["beta 0.05 → 0.1"]
     pair.picked = 2
     assert pair.differences() == []
@@ -364,7 +364,7 @@ async def test_the_cursor_on_a_mark_says_what_it_is_and_of_which_run(tmp_path):
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        screen.pair.both[1].history.add(Rewound(update=2, abandoned=3))
+        screen.runs.both[1].history.add(Rewound(update=2, abandoned=3))
         screen.follow()
         panel = screen.curves.panels[0]
         panel.focus()
@@ -426,7 +426,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         assert "B is starting…" in head(screen)
-        assert screen.pair.number == 2
+        assert screen.runs.number == 2
         formulas = [inspector.clipping()[1] for inspector in screen.inspectors]
         assert "its loss before step" in formulas[1]
         assert formulas[0] == formulas[1]
@@ -616,9 +616,9 @@ TWO = [{"name": "imitate", "updates": 2}, {"name": "compare", "updates": 3}]
     ],
 )
 def test_where_data_rewards_and_stages_come_from_is_compared(one, other, said):
-    pair = Pair(*(begun(scenario(**fields)) for fields in (one, other)))
+    pair = RunPair(*(begun(scenario(**fields)) for fields in (one, other)))
     assert " · ".join(pair.differences()) == said
-    assert Pair(*(begun(scenario(**one)) for _ in range(2))).differences() == []
+    assert RunPair(*(begun(scenario(**one)) for _ in range(2))).differences() == []
 
 
 @pytest.mark.parametrize(
@@ -632,12 +632,12 @@ def test_where_data_rewards_and_stages_come_from_is_compared(one, other, said):
     ],
 )
 def test_all_that_answers_depend_on_is_compared(changes, said):
-    assert " · ".join(Pair(begun(), begun(**changes)).differences()) == said
+    assert " · ".join(RunPair(begun(), begun(**changes)).differences()) == said
 
 
 def test_a_run_of_another_program_is_compared_as_far_as_it_is_known():
-    assert Pair(begun("not: [a scenario"), begun("not: [a scenario")).differences() == []
-    assert Pair(begun("- 1"), begun(seed=3)).differences() == ["seed 0 → 3"]
+    assert RunPair(begun("not: [a scenario"), begun("not: [a scenario")).differences() == []
+    assert RunPair(begun("- 1"), begun(seed=3)).differences() == ["seed 0 → 3"]
 
 
 def begun(text=None, **changes):
@@ -648,7 +648,7 @@ def begun(text=None, **changes):
 
 
 def differing(changes=(), text=None):
-    pair = Pair(begun(text), begun(text))
+    pair = RunPair(begun(text), begun(text))
     for session in pair.both:
         for number in range(1, 5):
             for change in changes if session is pair.both[1] else ():
@@ -680,7 +680,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         app.lens_choice = "advantages"
-        screen.pair.both[1]._begun = {**SETTINGS, "loss_type": "sigmoid"}
+        screen.runs.both[1]._begun = {**SETTINGS, "loss_type": "sigmoid"}
         screen._drawn = None
         screen.follow()
         titles = [tokens._border_title.plain for tokens in screen.tokens]

@@ -12,7 +12,7 @@ from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Numbers, Pair, settled
+from rlplay.ui.formula.parts import Numbers, PairScores, settled
 from rlplay.ui.formula.surrogate import filled
 from tests.ui.stage import CHOSEN
 
@@ -280,11 +280,11 @@ def test_an_entropy_bonus_is_told():
 @pytest.mark.parametrize(
     ("given", "of", "told_as"),
     [
-        ({"loss_type": "sigmoid", "beta": 0.5}, Pair(True, 1.5, -0.5), "; this one: +0.31"),
-        ({"loss_type": "sigmoid", "beta": 0.5}, Pair(False, -0.5, 1.5), "; this one: +0.31"),
-        ({"loss_type": "hinge", "beta": 0.1}, Pair(True, 2.0, -3.0), "; this one: +0.50"),
-        ({"loss_type": "ipo", "beta": 0.5}, Pair(True, 0.25, -0.25), "; this one: +0.25"),
-        ({"loss_type": "kto", "beta": 1.0}, Pair(False, 0.0, baseline=0.0), "; this one: +0.50"),
+        ({"loss_type": "sigmoid", "beta": 0.5}, PairScores(True, 1.5, -0.5), "; this one: +0.31"),
+        ({"loss_type": "sigmoid", "beta": 0.5}, PairScores(False, -0.5, 1.5), "; this one: +0.31"),
+        ({"loss_type": "hinge", "beta": 0.1}, PairScores(True, 2.0, -3.0), "; this one: +0.50"),
+        ({"loss_type": "ipo", "beta": 0.5}, PairScores(True, 0.25, -0.25), "; this one: +0.25"),
+        ({"loss_type": "kto", "beta": 1.0}, PairScores(False, 0.0, baseline=0.0), "; this one: +0.50"),
     ],
 )
 def test_a_pairs_loss_is_filled(given, of, told_as):

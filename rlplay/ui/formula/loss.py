@@ -8,14 +8,14 @@ from rlplay.algorithms.settings import Settings, row
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
-from rlplay.ui.formula.pair_loss import pair
+from rlplay.ui.formula.pair_loss import pair_equations
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, pull, stripped
 from rlplay.ui.plot.picture import number
 
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:
     """The loss of one token: each equation in symbols, then filled in as far as its numbers are known."""
-    lines = pair(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
+    lines = pair_equations(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
     lines += _gradient(s, numbers)
     called = trainer(s)
     return [*lines, note(f"in TRL: {called}")] if called else lines

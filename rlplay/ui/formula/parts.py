@@ -44,7 +44,7 @@ class Numbers:
     reward: float | None = None
     returned: float | None = None
     baseline: float | None = None
-    pair: Pair | None = None
+    pair: PairScores | None = None
     answer: Mapping[str, Array] | None = None
     """The token's whole answer, by the names of `rlplay.algorithms.surrogates`; without it the token stands alone."""
     place: int = 0
@@ -60,7 +60,7 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairScores:
     """Where a token's answer is compared: whether it is the chosen one, and the scores s of both answers.
 
     `baseline` is KTO's z, `margin` by how much a reward model should tell them apart. None for what the loss has not.

@@ -21,7 +21,7 @@ from rlplay.ui.layout.side_by_side import counterpart, parting
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
 from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.two_runs import Pair, place
+from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
@@ -97,7 +97,7 @@ ended, and where a branch did from what it shares with the other.
         self._display, self._ask = display, ask
         self.sessions = sessions
         self.sides = [0, 1]  # which two stand side by side
-        self.pair = Pair(sessions[0], sessions[1])
+        self.runs = RunPair(sessions[0], sessions[1])
         self.tokens = PairedTokens(RUN_STYLES[0]), PairedTokens(RUN_STYLES[1])
         self.inspectors = Inspector(), Inspector()
         self.curves = ComparedPanels(self._shown)
@@ -129,28 +129,28 @@ ended, and where a branch did from what it shares with the other.
         cuts = self._cuts()
         if cuts != self._cut:
             self._cut = cuts
-            self.pair.forget()
+            self.runs.forget()
         self._head()
         self.curves.overlay()
-        self.curves.mark_update(self.pair.picked)
+        self.curves.mark_update(self.runs.picked)
         lens, chosen, signs = self._display_options()
-        updates = self.pair.updates()
-        drawn = [id(update) for update in updates], self.pair.number, lens.name, chosen, signs
+        updates = self.runs.updates()
+        drawn = [id(update) for update in updates], self.runs.number, lens.name, chosen, signs
         if drawn == self._drawn:
             return
         self._drawn = drawn
         for tokens, update in zip(self.tokens, updates, strict=True):
-            letter, number = tokens.run_style.letter, self.pair.number
+            letter, number = tokens.run_style.letter, self.runs.number
             tokens.words = f"Update {number} of {letter} comes once it is finished, or was not kept." if number else (
                 "What both have finished is compared here.")  # fmt: skip
             order = [] if update is None or update.sampled is None else list(range(update.completions))
-            session = self.pair.both[tokens is self.tokens[1]]
+            session = self.runs.both[tokens is self.tokens[1]]
             tokens.show(update, order, lens.of(session.settings_of(update)), not chosen, signs)
         self._inspect()
 
     def _cuts(self) -> list[int]:
         """How much of each run was rewound away."""
-        return [sum(len(part[0]) for part in session.history.abandoned("num_tokens")) for session in self.pair.both]
+        return [sum(len(part[0]) for part in session.history.abandoned("num_tokens")) for session in self.runs.both]
 
     def _display_options(self) -> tuple[Lens, bool, bool]:
         """The statistic that colours the tokens, whether it was chosen, and whether numbers are written."""
@@ -169,9 +169,9 @@ ended, and where a branch did from what it shares with the other.
                 (visible(session.source.path.stem), "bold"),
                 f"  {visible(place(session))}",
             )
-            for tokens, session in zip(self.tokens, self.pair.both, strict=True)
+            for tokens, session in zip(self.tokens, self.runs.both, strict=True)
         ]
-        lines.append(_differing(self.pair, self.size.width))
+        lines.append(_differing(self.runs, self.size.width))
         if len(self.sessions) > 2:
             lines.append(self._others())
         self.query_one("#runs", SteadyStatic).say(Content("\n").join(lines))
@@ -180,16 +180,16 @@ ended, and where a branch did from what it shares with the other.
         """The runs of which only the curves are shown, and where each differs from the one on the left."""
         line = Content("only in the curves:")
         for index in (index for index in range(len(self.sessions)) if index not in self.sides):
-            style, pair = RUN_STYLES[index], Pair(self.pair.both[0], self.sessions[index])
+            style, pair = RUN_STYLES[index], RunPair(self.runs.both[0], self.sessions[index])
             differing = ", ".join(pair.unlike()) or f"as {self.tokens[0].run_style.letter}"
             line = Content.assemble(line, (f"  {style.mark} ", f"bold {style.ink}"), differing)
         return line.truncate(self.size.width - 2, ellipsis=True)
 
     def _inspect(self) -> None:
         """Take apart the tokens under the cursors, and say whether they follow the same words."""
-        updates = self.pair.updates()
+        updates = self.runs.updates()
         for side, update in enumerate(updates):
-            session = self.pair.both[side]
+            session = self.runs.both[side]
             self.inspectors[side].show(update, self.tokens[side].cursor, session.settings_of(update))
         caption = ""
         if updates[0] is not None and updates[1] is not None and updates[0].sampled and updates[1].sampled:
@@ -203,7 +203,7 @@ ended, and where a branch did from what it shares with the other.
         """The cursor is in both runs at once."""
         event.stop()
         side = 1 if self.tokens[1].has_focus else 0
-        here, there = (self.pair.updates()[index] for index in (side, 1 - side))
+        here, there = (self.runs.updates()[index] for index in (side, 1 - side))
         if here is not None and there is not None and here.sampled is not None and there.sampled is not None:
             other = counterpart(event.completion, here.sampled, there.sampled)
             if other is not None:
@@ -213,13 +213,13 @@ ended, and where a branch did from what it shares with the other.
     @on(UpdatePicked)
     def _picked(self, event: UpdatePicked) -> None:
         event.stop()
-        self.pair.picked = event.number
+        self.runs.picked = event.number
         self.follow()
 
     def action_move(self, step: int) -> None:
         """Compare the update before or after."""
         try:
-            moved = self.pair.move(step)
+            moved = self.runs.move(step)
         except RunFileError as error:
             self.notify(visible(str(error)), severity="error", markup=False)
             return
@@ -237,25 +237,25 @@ ended, and where a branch did from what it shares with the other.
         others = [index for index in runs if index != stays]
         self.sides[side] = others[(others.index(self.sides[side]) + step) % len(others)]
         one, other = self.sides
-        pair = Pair(self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter)
-        pair.picked, self.pair = self.pair.picked, pair
+        pair = RunPair(self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter)
+        pair.picked, self.runs = self.runs.picked, pair
         self.tokens[side].run_style = RUN_STYLES[self.sides[side]]
         self._drawn, self._cut = None, []
         self.follow()
 
     def action_newest(self) -> None:
         """Follow the newest update that both have."""
-        self.pair.picked = None
+        self.runs.picked = None
         self.follow()
 
     async def action_onward(self, count: int | None = None) -> None:
         """Let the run that is behind go on."""
-        commands = self.pair.onward(count)
-        self.pair.picked = None  # who goes on wants to see what comes
+        commands = self.runs.onward(count)
+        self.runs.picked = None  # who goes on wants to see what comes
         for session, command in commands:
             await session.source.send(command)
         if not commands:
-            live = any(session.source.live for session in self.pair.both)
+            live = any(session.source.live for session in self.runs.both)
             self.notify("Both are at the same update: u plays one more." if live else "Both runs are recordings.")
 
     def action_perform(self, verb: str) -> None:
@@ -271,7 +271,7 @@ ended, and where a branch did from what it shares with the other.
     def action_largest(self) -> None:
         """To the token with the largest value; where none is clipped, why."""
         side = 1 if self.tokens[1].has_focus else 0
-        tokens, session, update = self.tokens[side], self.pair.both[side], self.pair.updates()[side]
+        tokens, session, update = self.tokens[side], self.runs.both[side], self.runs.updates()[side]
         found, what = tokens.next_largest()
         if found is not None:
             tokens.point(*found)
@@ -283,7 +283,7 @@ ended, and where a branch did from what it shares with the other.
 
     def action_label(self) -> None:
         """Ask which answer is better, for the run that waits for it."""
-        waiting = next((each for each in zip(self.pair.letters, self.pair.both, strict=True) if each[1].asks), None)
+        waiting = next((each for each in zip(self.runs.letters, self.runs.both, strict=True) if each[1].asks), None)
         if waiting is None:
             self.notify("Neither run waits for labels.")
         else:
@@ -306,13 +306,13 @@ def _scroll_along(mine: PairedTokens, its: PairedTokens, y: float) -> None:
         its.scroll_to(y=y, animate=False, immediate=True)
 
 
-def _differing(pair: Pair, width: int) -> Content:
+def _differing(pair: RunPair, width: int) -> Content:
     """The third line: what the runs are compared at, and what is different about the second there."""
     line = _difference(pair)
     return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
 
 
-def _difference(pair: Pair) -> str:
+def _difference(pair: RunPair) -> str:
     its = pair.letters[1]
     if pair.starting:
         return f"{pair.starting} is starting…"

@@ -27,7 +27,7 @@ _KEPT = 8
 """Updates held in memory, of both together."""
 
 
-class Pair:
+class RunPair:
     """Two of the runs, called by their letters, and the update at which they are compared."""
 
     def __init__(self, one: Session, other: Session, letters: str = "AB") -> None:
