@@ -32,7 +32,7 @@ def won(lines):
 
 
 def test_clipped_high():
-    lines = told({}, advantage=0.93, ratio=1.39, change=0.33, clip_state=1, weight=1 / 128, dloss_dlogp=0.0)
+    lines = told({}, advantage=0.93, ratio=1.39, log_ratio=0.33, clip_state=1, weight=1 / 128, dloss_dlogp=0.0)
     assert words(lines) == [
         "w = exp(ℓ − ℓ_old) = 1.39",
         "S = −min(w·A, clip(w, 0.8, 1.2)·A)",
@@ -229,7 +229,7 @@ def test_what_is_filled_in_is_the_loss_that_was_trained(surrogate, delta, advant
     terms = engine_objective(inputs, torch.ones(1, 1), settings, beta=0.0)
     lines = filled(
         settings,
-        Numbers(-2.0 + change, advantage, terms.ratio.item(), int(terms.clip_state.item()), change=change),
+        Numbers(-2.0 + change, advantage, terms.ratio.item(), int(terms.clip_state.item()), log_ratio=change),
     )
     assert float(won(lines)[-1].replace("−", "-")) == pytest.approx(terms.policy_loss.item(), abs=0.0051)
     assert any(line.startswith(("▲", "▼")) for line in words(lines)) == bool(terms.clip_state.item())

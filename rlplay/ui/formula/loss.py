@@ -9,7 +9,7 @@ from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.pair_loss import pair_equations
-from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, pull, stripped
+from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, small_signed, stripped
 from rlplay.ui.plot.picture import number
 
 
@@ -34,7 +34,7 @@ def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
 
 def _ratio(s: Settings, right: str, numbers: Numbers) -> Line:
     line: Line = [(f"w = {right}", "plain")]
-    if numbers.ratio is None or numbers.change is None:
+    if numbers.ratio is None or numbers.log_ratio is None:
         return line
     return [*line, (" = ", "plain"), (plain(numbers.ratio, digits(s)), "won")]
 
@@ -61,7 +61,7 @@ def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
     counts = row(s, "aggregation").weight.format(longest=s.max_completion_length)
     lines.append([(f"adds {counts}·{inner} to L", "plain")])
     if total is not None and numbers.weight is not None:
-        weighted = pull(numbers.weight * total)
+        weighted = small_signed(numbers.weight * total)
         lines.append([(f"= {number(numbers.weight)}·{filled} = ", "plain"), (weighted, "won")])
     return lines
 
@@ -72,11 +72,11 @@ def _gradient(s: Settings, numbers: Numbers) -> list[Line]:
     if derivative is None:
         return []
     effect = "leaves it alone" if derivative == 0 else "pulls it up" if derivative < 0 else "pushes it down"
-    lines: list[Line] = [[(f"∂L/∂ℓ = {pull(derivative)}: {effect}", "plain")]]
+    lines: list[Line] = [[(f"∂L/∂ℓ = {small_signed(derivative)}: {effect}", "plain")]]
     if of_kl is not None and s.kl_estimator == "full":
         lines.append(note("The exact KL pulls on all candidates, beside this."))
     elif of_kl is not None:
-        lines.append(note(f"of it {pull(derivative - of_kl)} by S, {pull(of_kl)} by K"))
+        lines.append(note(f"of it {small_signed(derivative - of_kl)} by S, {small_signed(of_kl)} by K"))
     if s.entropy_coef:
         lines.append(note("The entropy bonus acts on all candidates, beside this."))
     return lines

@@ -102,7 +102,7 @@ class Facts:
             dkl_dlogp=last["dkl_dlogp"],
             weight=last["weights"],
             left_out=None if left_out is None else int(left_out),
-            change=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
+            log_ratio=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
             reward=value_at(self.lenses["token_rewards"], token),
             returned=value_at(self.lenses["returns"], token),
             baseline=value_at(None if credited is None else credited.baseline, token),

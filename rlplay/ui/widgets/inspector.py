@@ -21,7 +21,7 @@ from rlplay.ui.format.numbers import plain, short, signed
 from rlplay.ui.format.text import quoted
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Line, Numbers, pull, settled
+from rlplay.ui.formula.parts import Line, Numbers, settled, small_signed
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import bar
@@ -274,7 +274,7 @@ _COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("clip", "clip_state", _clip),
     ("KL", "kl", lambda value: plain(value, 4)),
     ("weight", "weight", number),
-    ("∂L/∂ℓ", "dloss_dlogp", pull),
+    ("∂L/∂ℓ", "dloss_dlogp", small_signed),
 )
 """What a preview compares of a token: name, field of its numbers, and how it is written."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.format.text import BY_KNOB, literal
-from rlplay.ui.formula.parts import only_these_pull, settled
+from rlplay.ui.formula.parts import other_gradients, settled
 from rlplay.ui.plot.picture import number
 from rlplay.ui.words.trend import WINDOW, not_risen, risen
 
@@ -74,7 +74,7 @@ def _no_signal(update: Update, _history: History, settings: dict[str, Any]) -> s
         return ""
     if settings.get("loss_type", "policy_gradient") != "policy_gradient":  # a reward model leaves the policy alone
         return ""
-    others = only_these_pull(settled(settings))
+    others = other_gradients(settled(settings))
     rest = f" {others[0].upper()}{others[1:]}." if others else ""
     return f"Every advantage is 0: this update can learn nothing from its rewards.{rest}"
 

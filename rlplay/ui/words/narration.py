@@ -286,12 +286,12 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     parts = [
         f"Update {update.number}: {pairs.loss_and_accuracy(finished.metrics) if answers else _reward(update, history)}"
     ]
-    before, change = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
-    if credited is not None and before is not None and change is not None:
-        known = np.isfinite(change) & (sampled.mask == 1)
+    before, delta = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
+    if credited is not None and before is not None and delta is not None:
+        known = np.isfinite(delta) & (sampled.mask == 1)
         favoured, others = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
         moved = [
-            f"tokens {which} {_became(float(before[kept].mean()), float(change[kept].mean()))}"
+            f"tokens {which} {_became(float(before[kept].mean()), float(delta[kept].mean()))}"
             for which, chosen in ((favoured, credited.advantages > 0), (others, credited.advantages < 0))
             if (kept := known & chosen).any()
         ]
@@ -302,12 +302,12 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
 
 
-def _became(start: float, change: float) -> str:
+def _became(start: float, delta: float) -> str:
     """How a mean probability has moved: "became likelier (0.970 → 0.978)"."""
-    moved = f"({start:.3f} → {start + change:.3f})"
-    if abs(change) < UNMOVED:
+    moved = f"({start:.3f} → {start + delta:.3f})"
+    if abs(delta) < UNMOVED:
         return f"hardly changed {moved}"
-    return f"became {'likelier' if change > 0 else 'less likely'} {moved}"
+    return f"became {'likelier' if delta > 0 else 'less likely'} {moved}"
 
 
 def _reward(update: Update, history: History) -> str:
