@@ -1,4 +1,4 @@
-"""Opens the screen: on a job, on a recorded run, or on several beside each other."""
+"""Opens the screen on a job, on a recorded run, or on several recorded runs side by side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlplay.ui.session.sources import LiveSource, ReplaySource
 
 
 def play(job: Job, demo: bool = False) -> int:
-    """Open the playground on a job, with `demo` playing its lesson hands-free; returns the exit status."""
+    """Open the playground on a job (`demo`: play its lesson hands-free); returns the exit status."""
     app = RlplayApp(LiveSource(job), demo)
     app.orients = not demo and not job.resume and first_time()
     status = run(app)
@@ -33,7 +33,7 @@ def play(job: Job, demo: bool = False) -> int:
 
 
 def kept(path: Path) -> str:
-    """Where the run at `path` lies and how to go on with it, for whoever has left the screen."""
+    """One line for the shell after the screen has closed: where the run is, and how to resume it."""
     name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
     return f"run kept: {visible(str(path))} · rlplay resume {shlex.quote(visible(name))}"
 
@@ -44,19 +44,19 @@ def replay(path: str | Path) -> int:
 
 
 def compare(runs: Sequence[Path]) -> int:
-    """Open recorded runs beside each other; returns the exit status. RunFileError if one cannot be read."""
+    """Open recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
     one, *others = map(ReplaySource, runs)
     return run(RlplayApp(one, others=others))
 
 
 def run(app: RlplayApp) -> int:
-    """Run with the theme that was chosen last, unless TEXTUAL_THEME names one; keep the one chosen now."""
+    """Run with the last chosen theme, unless TEXTUAL_THEME names one; save a newly chosen theme."""
     last = preferences.theme()
     if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
         app.theme = last
     begun = app.theme
     status = app.run() or 0
     if app.theme != begun:
-        with contextlib.suppress(OSError):  # leaving is no time to complain about a colour
+        with contextlib.suppress(OSError):  # not being able to save a theme is no reason for an error on exit
             preferences.keep_theme(app.theme)
     return status
