@@ -1,4 +1,4 @@
-"""How far the copy of a run has come, while it is made: keys wait for it, and `esc` gives it up."""
+"""The progress of copying a run: other keys wait, and `esc` cancels the copy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rlplay.ui.widgets.steady_static import SteadyStatic
 
 _REFRESH_SECONDS = 1 / 15
 _PATIENCE = 0.3
-"""Seconds after which somebody who waits is told why; most copies are made by then."""
+"""Seconds before the progress appears; most copies are finished by then."""
 _BAR = 20
 
 
 class CopyingScreen(ModalScreen[bool]):
-    """Dismisses with whether the copy was made. `going` is for the thread that copies, all else for the screen's."""
+    """Its result is whether the copy was made. The copying thread calls `going`, the screen's thread all else."""
 
     DEFAULT_CSS = """
     CopyingScreen { align: center middle; background: transparent; }
@@ -48,17 +48,17 @@ class CopyingScreen(ModalScreen[bool]):
         self.set_timer(_PATIENCE, lambda: self.add_class("-long"))
 
     def going(self, share: float) -> bool:
-        """So much is copied, from 0 to 1; whether it is still wanted."""
+        """Take the copied share, 0 to 1; returns whether to continue."""
         self._share = share
         return not self._cancelled
 
     def over(self, made: bool) -> None:
-        """The copy was made, or given up."""
+        """The copy was made or cancelled."""
         self._made = made
         self._follow()
 
     def action_cancel(self) -> None:
-        """Give it up; the screen stays until what was begun is cleared away."""
+        """Cancel the copy; the screen closes once the partial copy is removed."""
         self._cancelled = True
 
     def _follow(self) -> None:

@@ -1,4 +1,4 @@
-"""Health: what is wrong with the run, if anything; every check with its numbers, and what to try."""
+"""Health: the problems of the run, if any; every check with its numbers, and what to try."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class HealthScreen(ModalScreen[None]):
         self.query_one(SteadyStatic).say(Content("\n").join(page))
 
     def action_knobs(self) -> None:
-        """Turn what has been named."""
+        """Open the settings."""
         self.dismiss()
         self.post_message(Perform("knobs"))
 
 
 def examined(session: Session) -> Update | None:
-    """The update shown; the one before as long as that has nothing wrong and is not finished."""
+    """The update on the screen; while it is unfinished and has no problem, the one before it."""
     shown = session.shown
     if shown is None or shown.finished is not None or warning(shown, session.history, session.settings_of(shown)):
         return shown
@@ -84,7 +84,7 @@ def _summary(findings: list[Finding], reward: str) -> Content:
 
 
 def _line(finding: Finding, adjustable: bool) -> Content:
-    """One check; without the way to a knob where none is `adjustable`."""
+    """One check; names the key for settings only if they are `adjustable`."""
     if finding.wrong:
         wrong = finding.wrong if adjustable else without_knobs(finding.wrong)
         return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))

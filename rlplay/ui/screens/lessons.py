@@ -1,4 +1,4 @@
-"""The lessons: what each bundled scenario shows, how far it was played, and a key that plays it."""
+"""The lessons: what each bundled scenario shows, how far the user played it, and a key to play it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.narrator import keyed
 
 ORDER = ("two-plus-two", "learn-to-think", "flattery", "dpo", "rlhf")
-"""The lessons as they build on one another; others come after these."""
+"""The order in which the lessons build on one another; other lessons follow."""
 
 
 class LessonsScreen(ModalScreen[str | None]):
-    """Its result is the scenario to play; None for none."""
+    """Its result is the name of the scenario to play, or None."""
 
     DEFAULT_CSS = """
     LessonsScreen { align: center middle; background: $background 70%; }
@@ -50,7 +50,7 @@ class LessonsScreen(ModalScreen[str | None]):
     ]
 
     def __init__(self, here: str, played: dict[str, Played], moves: bool) -> None:
-        """`here` is the scenario on the screen; `moves` says whether another can be opened in its place."""
+        """`here` is the scenario on the screen; `moves` says whether another can replace it."""
         super().__init__()
         self._here, self._played, self._moves = here, played, moves
         self._scenarios: dict[str, Scenario] = {}
@@ -69,7 +69,7 @@ class LessonsScreen(ModalScreen[str | None]):
 
     @work(thread=True)
     def _read(self) -> None:
-        """Each is checked from end to end, which takes longer than a key may."""
+        """Load all lessons in a thread: checking them takes longer than a key may."""
         found = [scenario for scenario in map(load, bundled()) if scenario.script]
         found.sort(key=lambda scenario: ORDER.index(scenario.name) if scenario.name in ORDER else len(ORDER))
         self.app.call_from_thread(self._list, found)
@@ -121,13 +121,13 @@ class LessonsScreen(ModalScreen[str | None]):
         self.dismiss(event.option_id)
 
     def action_glossary(self) -> None:
-        """The words, which lead to where they can be seen."""
+        """Open the glossary."""
         self.post_message(Perform("glossary"))
         self.dismiss(None)
 
 
 def progress(played: Played | None) -> str:
-    """How far it was played, in words."""
+    """How far the user played the lesson, in words."""
     if played is None:
         return "not played yet"
     reached = "played to the end" if played.whole else f"played to step {played.steps}"
