@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from rlplay.ui.screenshot.png import Painter
+from rlplay.ui.screenshot.png import PngRenderer
 from screenshots.draw import grid_of
 from tests.terminal import Terminal, rlplay
 
@@ -26,7 +26,7 @@ class Film:
     """Frames of one terminal."""
 
     def __init__(self, terminal: Terminal) -> None:
-        self._terminal, self._painter = terminal, Painter()
+        self._terminal, self._renderer = terminal, PngRenderer()
         self.frames: list[Image.Image] = []
         self.stands: list[int] = []
 
@@ -35,7 +35,7 @@ class Film:
         self._terminal.press(key)
         self._terminal.wait_for(pattern, timeout=90)
         self._terminal.settle()
-        self.frames.append(self._painter.picture(grid_of(self._terminal.screen)))
+        self.frames.append(self._renderer.picture(grid_of(self._terminal.screen)))
         self.stands.append(milliseconds)
 
     def save(self, out: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from rlplay.ui.screenshot.cells import Cell, Grid, Look
-from rlplay.ui.screenshot.png import Painter
+from rlplay.ui.screenshot.cells import Cell, CellStyle, Grid
+from rlplay.ui.screenshot.png import PngRenderer
 
 _NAMED = {
     "black": "#000000", "red": "#cd3131", "green": "#0dbc79", "brown": "#e5e510",
@@ -21,7 +21,7 @@ _NAMED = {
 def paint(screen: Any, out: Path) -> None:
     """Write a `pyte` screen to `out` as a PNG, in place of one that is there."""
     out.unlink(missing_ok=True)
-    Painter().paint(grid_of(screen), out)
+    PngRenderer().paint(grid_of(screen), out)
 
 
 def grid_of(screen: Any) -> Grid:
@@ -31,11 +31,11 @@ def grid_of(screen: Any) -> Grid:
     return [[Cell(cell.data, max(cell_len(cell.data), 1), _look(cell)) for cell in line if cell.data] for line in lines]
 
 
-def _look(cell: Any) -> Look:
+def _look(cell: Any) -> CellStyle:
     ink, ground = _colour(cell.fg, "#e0e0e0"), _colour(cell.bg, "#101010")
     if cell.reverse:
         ink, ground = ground, ink
-    return Look(ink, ground, cell.bold, cell.italics, cell.underscore, cell.strikethrough)
+    return CellStyle(ink, ground, cell.bold, cell.italics, cell.underscore, cell.strikethrough)
 
 
 def _colour(name: str, default: str) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
 
 FLAGSHIP = "learn-to-think"
-_COMPARED = 8  # runs at once: as many as `overlay.LOOKS` tells apart
+_COMPARED = 8  # runs at once: as many as `several_runs.RUN_STYLES` tells apart
 
 _DEVICE = click.option(
     "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."

@@ -1,4 +1,4 @@
-"""What each verb does on the screen. Keys, palette, footer clicks and scenario scripts all come through here."""
+"""What each verb does on the screen. Keys, the palette, footer clicks and scenario scripts all call these actions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rlplay.verbs import PANELS
 
 Action = Callable[[Playground, Any], Awaitable[None]]
 PREVIEW = 60
-"""Characters of what was copied that are shown."""
+"""Characters of the copied text that the notification shows."""
 VIEWS = ("answers", "token", "curves")
 
 
@@ -49,7 +49,7 @@ async def _undo(app: Playground, _argument: Any) -> None:
     if status is None or newest is None:
         app.notify("There is nothing to undo yet.")
         return
-    # An update in progress is given up first; a finished one is taken back, also from where it is still going to.
+    # Undo first discards an update in progress, then finished ones; while going back, it counts from the target.
     target = status.update if newest.number > status.update else status.update - 1
     if app.session.going_back_to is not None:
         target = app.session.going_back_to - 1
@@ -69,7 +69,7 @@ async def _prefer(app: Playground, argument: Any) -> None:
     waiting = app.session.asks
     choices = argument if isinstance(argument, list) else [argument]
     if not waiting:
-        app.notify("No pair needs a label now. With labeller=user (k), an update asks once its pairs are sampled.")
+        app.notify("No pair needs a label now. With labeller=user (k), each update asks after sampling its pairs.")
     elif argument is None:
         dialogues.label(app)
     elif any(choice not in get_args(Choice) for choice in choices):
@@ -90,7 +90,7 @@ async def _set(app: Playground, argument: Any) -> None:
 
 async def _resume(app: Playground, _argument: Any) -> None:
     if app.session.failed is None:
-        app.notify("The engine is running; there is nothing to resume.")
+        app.notify("The engine is running: nothing to resume.")
         return
     app.session.recover()
     app.listen()
@@ -117,7 +117,7 @@ def _lens_step(step: int) -> Action:
 
 
 def _next_lens(app: Playground, step: int) -> str | None:
-    """The next statistic that there is a value of; None, the automatic one, past their ends and after an empty one."""
+    """The next statistic that has values; None (automatic) past either end, or if the current one has none."""
     shown, here = app.session.shown, app.lens.name
     there = [name for name in CYCLE if shown is not None and LENSES[name].values(shown) is not None]
     names = there if len(there) > 1 else list(CYCLE)
@@ -150,7 +150,7 @@ async def _live(app: Playground, _argument: Any) -> None:
     app.session.back_to_live()
 
 
-async def _most(app: Playground, _argument: Any) -> None:
+async def _largest(app: Playground, _argument: Any) -> None:
     found, what = app.tokens.next_largest()
     if found is not None:
         app.point(*found)
@@ -158,21 +158,21 @@ async def _most(app: Playground, _argument: Any) -> None:
         what = f"{app.lens.title} appears after {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
     if app.lens.name == "clip_state":
         settings, (_, state) = app.session.settings_of(app.session.shown), app.tokens.largest()
-        what = _clipping(app) if found is None else f"{what} {clipping.because(settings, int(state))}"
-    app.narrator.remark(what, app.spot())  # a toast would cover the token that it speaks of
+        what = _clipping(app) if found is None else f"{what} {clipping.explain_clipped(settings, int(state))}"
+    app.narrator.remark(what, app.spot())  # a toast would cover the token
 
 
 def _clipping(app: Playground) -> str:
     session = app.session
     way = "`x`" if app.lens.name == "clip_state" else "`/` clipped"
-    return clipping.told(session.shown, session.settings_of(session.shown), session.source.live, way)
+    return clipping.summary(session.shown, session.settings_of(session.shown), session.source.live, way)
 
 
 async def _copy(app: Playground, _argument: Any) -> None:
     clip = getattr(app.focused, "clipping", app.tokens.clipping)
     what, text = clip()
     if not text:
-        app.notify("There is nothing to copy here yet.")
+        app.notify("Nothing to copy here yet.")
         return
     app.copy_to_clipboard(text)
     line = visible(text)
@@ -186,7 +186,7 @@ async def _shot(app: Playground, _argument: Any) -> None:
     try:
         files, missing = keep(capture(app), app.session.source.path)
     except OSError as error:
-        app.notify(f"The view could not be saved: {error}", severity="error", markup=False)
+        app.notify(f"Cannot save the view: {error}", severity="error", markup=False)
         return
     kinds = ", ".join(path.suffix[1:] for path in files)
     app.notify(f"Saved as {kinds}: {files[0].with_suffix('')}{'. ' * bool(missing)}{missing}", markup=False)
@@ -204,7 +204,7 @@ async def _curve(app: Playground, argument: Any) -> None:
 
 async def _signs(app: Playground, _argument: Any) -> None:
     app.signs = not app.signs
-    app.session.changed.add("update")  # lines move, in the list of answers too
+    app.session.changed.add("update")  # lines move, also in the list of answers
 
 
 async def _sort(app: Playground, _argument: Any) -> None:
@@ -227,7 +227,7 @@ def _match(step: int) -> Action:
         if place is not None:
             app.point(*place)
         else:
-            app.notify("Nothing matches here." if app.finder.query else "Press / and type what to find.")
+            app.notify("No match here." if app.finder.query else "Press / and type what to find.")
 
     return action
 
@@ -242,7 +242,7 @@ async def _panel(app: Playground, argument: Any) -> None:
         return
     views = VIEWS if narrow else ("answers", "curves")
     _show_view(app, views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0])
-    # Keys should move what is in sight.
+    # Keys should act on the visible panel.
     (app.curves.panels[0] if app.view == "curves" else app.tokens).focus()
 
 
@@ -341,7 +341,7 @@ ACTIONS: dict[str, Action] = {
     "older": _look(-1),
     "newer": _look(1),
     "live": _live,
-    "most": _most,
+    "most": _largest,
     "copy": _copy,
     "shot": _shot,
     "curve": _curve,
@@ -366,4 +366,4 @@ ACTIONS: dict[str, Action] = {
     "tour": _tour,
     "quit": _quit,
 }
-"""Every verb but those that only a script speaks."""
+"""Every verb except those that only a script can use."""

@@ -1,4 +1,4 @@
-"""The app: one screen over one session. Events fill the session; a timer paints what has changed, 15 times a second."""
+"""The app: one screen over one session. Events fill the session; a timer paints the changes 15 times a second."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from rlplay.trace.questions import Imagined
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
-from rlplay.ui.key_queue import Turns
+from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, Reflowed, UpdatePicked, Wandered
 from rlplay.ui.player import Player
 from rlplay.ui.playground import Playground
-from rlplay.ui.refresh import PARTS, Painter
+from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.session import Session, Source
@@ -45,7 +45,7 @@ FRAMES = 15
 
 
 def _palette() -> type[Provider]:
-    """What finds the commands that are asked for by name; the first frame does without it."""
+    """The command palette, imported on first use: the first frame does not need it."""
     from rlplay.ui.command_palette import Palette
 
     return Palette
@@ -71,9 +71,9 @@ class RlplayApp(Playground):
         Binding("escape", "back", "all answers, back to live", show=False),
     ]
 
-    def __init__(self, source: Source, demo: bool = False, beside: Sequence[Source] = ()) -> None:
-        """On `source`, with its lesson played hands-free in a `demo`, or compared with the sources `beside` it."""
-        super().__init__(source, beside, lambda: dialogues.compare(self))
+    def __init__(self, source: Source, demo: bool = False, others: Sequence[Source] = ()) -> None:
+        """Show `source`. A `demo` plays its lesson hands-free; `others` are runs to compare it with."""
+        super().__init__(source, others, lambda: dialogues.compare(self))
         if self.no_color:
             self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
         if self.theme == "textual-dark":
@@ -81,18 +81,18 @@ class RlplayApp(Playground):
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
         self._waited = False
-        self.turns = Turns(self, super().on_event)
-        self.orients = False  # whether it begins with the orientation
+        self.key_queue = KeyQueue(self, super().on_event)
+        self.orients = False  # whether to open with the orientation
         self._greeted = False
-        self.painter = Painter(self)
+        self.refresher = Refresher(self)
 
     @property
     def available_themes(self) -> dict[str, Theme]:
-        """Textual's themes and our own, known from the start so that TEXTUAL_THEME can name them."""
+        """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
         return {**super().available_themes, **{theme.name: theme for theme in THEMES}}
 
     def get_driver_class(self) -> type[Driver]:
-        """What draws the screen: the terminal's driver, or the browser's."""
+        """The driver for the terminal, or the one for the browser."""
         driver = super().get_driver_class()
         if driver.__name__ != "WebDriver":
             return driver
@@ -101,7 +101,7 @@ class RlplayApp(Playground):
         return BrowserDriver
 
     def get_css_variables(self) -> dict[str, str]:
-        """The theme's; another's than ours with quieter chrome."""
+        """The theme's variables; themes that are not ours get quieter chrome."""
         variables = super().get_css_variables()
         theme = self.current_theme
         if theme not in THEMES:
@@ -124,9 +124,9 @@ class RlplayApp(Playground):
     def on_mount(self) -> None:
         self.main = self.screen
         self.inspector.border_title = "Token"
-        self.banner.border_title = "The engine has ended" if self.session.source.live else "The run cannot be read"
+        self.banner.border_title = "The engine has ended" if self.session.source.live else "Cannot read the run"
         self.tokens.focus()
-        self.set_interval(1 / FRAMES / PARTS, self.painter.next_part)
+        self.set_interval(1 / FRAMES / PARTS, self.refresher.next_part)
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
         self.call_after_refresh(self.listen)
@@ -135,16 +135,16 @@ class RlplayApp(Playground):
         if self.other_runs.sessions:
             self.other_runs.listen()
             dialogues.compare(self)
-        # What start-up made stays for good: a collector that looks through it again and again holds up key presses.
+        # Objects made at start-up live until the end. Scanning them in every collection would delay key presses.
         gc.freeze()
 
     @on(Reflowed)
     def _reflowed(self) -> None:
-        """Lines broke elsewhere; the list of answers follows."""
+        """Tokens wrapped its lines again; the list of answers follows."""
         self.session.changed.add("update")
 
     def _scrolled(self, y: float) -> None:
-        """Answers and their tokens stand side by side: they scroll together."""
+        """Answers and their tokens are side by side, so they scroll together."""
         if not self.main.has_class("-narrow"):
             for panel in (self.tokens, self.rollouts):
                 if panel.scroll_y != y:
@@ -153,7 +153,7 @@ class RlplayApp(Playground):
     # Events in
 
     def listen(self) -> None:
-        """Start the source and take its events from now on."""
+        """Start the source and follow its events."""
         self.run_worker(follow(self.session, self._heard), group="source", exclusive=True, exit_on_error=False)
 
     async def _heard(self, event: Status | Imagined) -> None:
@@ -183,8 +183,8 @@ class RlplayApp(Playground):
     # Screen out
 
     def paint(self) -> None:
-        """Bring all panels up to date with what has changed in the session."""
-        self.painter.panels()
+        """Bring all panels up to date with the session."""
+        self.refresher.panels()
         self.curves.draw_all()
 
     @on(CursorMoved)
@@ -202,35 +202,35 @@ class RlplayApp(Playground):
     # Verbs
 
     async def on_event(self, event: events.Event) -> None:
-        """What is typed takes turns; all else happens when it comes."""
+        """Typed keys and pasted text queue up; other events are handled at once."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            await self.turns.take(event)
+            await self.key_queue.take(event)
         else:
             await super().on_event(event)
 
     async def perform(self, name: str, argument: Any = None) -> None:
-        """Carry out a verb, as a key or a script would, and begin to paint what it changed."""
+        """Carry out a verb, as a key or a script would, and start painting its effect."""
         self.narrator.forget()
         await ACTIONS[name](self, argument)
-        self.painter.panels()
+        self.refresher.panels()
 
     async def action_verb(self, name: str) -> None:
-        """A key on a verb."""
+        """The key of a verb."""
         if VERBS[name].where == "engine":
             self._greeted = True
             self.lesson.take_over()
         await self.perform(name)
 
     async def action_quit(self) -> None:
-        """ctrl+q, from anywhere."""
+        """Quit with ctrl+q, from anywhere."""
         await self.perform("quit")
 
     def action_help_quit(self) -> None:
-        """ctrl+c, which ends other programs."""
+        """Say how to quit when ctrl+c is pressed, which ends other programs."""
         self.notify("q quits. ctrl+q quits from anywhere, even while you type.", title="Quit?")
 
     async def action_back(self) -> None:
-        """From what was found to all answers; from an update looked at to what the engine does."""
+        """Leave a search and show all answers; otherwise leave an older update and return to live."""
         if self.finder.query is not None:
             self.seek("")
         else:
@@ -255,26 +255,26 @@ class RlplayApp(Playground):
         from rlplay.ui.command_palette import commands
 
         yield from commands(self)
-        # Textual's screenshot is another than ours: wide characters are squeezed in it.
+        # Textual's screenshot squeezes wide characters; ours does not.
         yield from (each for each in super().get_system_commands(screen) if each.title != "Screenshot")
 
     def open_knobs(self, at: str | None = None) -> None:
-        """Every setting, to see and to change, with the cursor on the one named `at`."""
+        """Open all settings to view and change, with the cursor on the one named `at`."""
         started = self.session.started
         if started is None:
-            self.notify("The engine is still starting; its settings are not known yet.")
+            self.notify("The engine is still starting; its settings are not yet known.")
             return
         from rlplay.ui.screens.knobs import KnobsScreen
 
         self.knobs = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
-        # Answers and the token stay in sight, so that they show what a change would do.
+        # Answers and the token stay visible to preview a change.
         self.main.add_class("-knobs")
-        self.push_screen(self.knobs, self._turned)
+        self.push_screen(self.knobs, self._knobs_closed)
         self.call_after_refresh(self._show_preview)
 
     @on(Drafted)
     async def _drafted(self, event: Drafted) -> None:
-        if self.knobs is not None:  # what a branch would do is nothing to this run
+        if self.knobs is not None:  # a branch's settings do not concern this run
             await self.preview.draft(event.changes)
             self._show_preview()
 
@@ -292,11 +292,11 @@ class RlplayApp(Playground):
 
     def _show_preview(self) -> None:
         self.session.changed.add("update")
-        self.painter.panels()
+        self.refresher.panels()
         if self.knobs is not None:
             self.knobs.tell(self.preview.words)
 
-    async def _turned(self, changes: dict[str, Any] | None) -> None:
+    async def _knobs_closed(self, changes: dict[str, Any] | None) -> None:
         self.knobs = None
         self.main.remove_class("-knobs")
         self.preview.clear()
@@ -305,7 +305,7 @@ class RlplayApp(Playground):
             await self.perform("set", changes)
 
     def tour(self) -> None:
-        """Play the lesson to the next thing it says; where that waits for labels, ask for them."""
+        """Play the lesson up to its next text; if it waits for labels, ask for them."""
         if self.session.status is not None and self.session.status.waits:
             dialogues.label(self)
         elif self.narrator.more():
@@ -329,7 +329,7 @@ class RlplayApp(Playground):
 
 
 def _no_lesson(session: Session) -> str:
-    """Why there is nothing to play: the lesson is over, or there never was one."""
+    """Why no lesson can be played: it is over, or the run has none."""
     if session.source.script:
         return "The lesson is over."
     if session.source.live or session.started is None:

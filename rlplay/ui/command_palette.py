@@ -1,4 +1,4 @@
-"""The command palette (ctrl+p): every verb, and every statistic, curve, knob and word by its title and its name."""
+"""The command palette (ctrl+p): verbs, statistics, curves, settings and glossary terms, by title and by name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rlplay.verbs import VERBS, Verb
 
 
 def commands(app: Playground) -> Iterator[SystemCommand]:
-    """What can be done now. Curves, settings and words are many: they are found by typing, not listed at the start."""
+    """The commands available now. Curves, settings and terms are many: the palette lists them only after typing."""
 
     def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:
         return SystemCommand(words, help, lambda: app.call_later(app.perform, verb, argument), listed)
@@ -33,7 +33,7 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
             yield command(_titled(verb), f"{_keyed(verb)}{verb.help}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
-            yield command(f"Better: {side}", "Label the pair that waits; enter goes to the next.", "prefer", choice)
+            yield command(f"Better: {side}", "Label the current pair; enter shows the next.", "prefer", choice)
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", lens.reading, "lens", lens.name)
     for name in app.session.history.names():
@@ -48,10 +48,10 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
 
 
 class Palette(SystemCommandsProvider):
-    """Finds commands by their words first: names, other words for them, what they say; by single letters last."""
+    """Finds commands by words first (names, synonyms, help text) and by single letters last."""
 
     async def search(self, query: str) -> Hits:
-        """What fits `query`, each with how well."""
+        """The commands that match `query`, each with its score."""
         matcher, words = self.matcher(query), _words(query)
         for title, help, callback, _ in self.app.get_system_commands(self.screen):
             score = closeness(words, f"{title} {_OTHER_WORDS.get(title, '')}", help) or matcher.match(title)
@@ -60,7 +60,7 @@ class Palette(SystemCommandsProvider):
 
 
 def closeness(words: list[str], name: str, text: str) -> float:
-    """How well all of `words` fit a command called `name` that says `text`, more than letters ever do; 0 if not."""
+    """How well `words` match a command's `name` and `text`: above any score by letters; 0 if they do not match."""
     named, said = _words(name), _words(f"{name} {text}")
     ways = (
         set(words) <= set(named),
@@ -84,7 +84,7 @@ def _titled(verb: Verb) -> str:
 
 
 _BY_LETTERS = 1000.0
-"""More than Textual's matcher gives for letters."""
+"""More than any score of Textual's matcher for letters."""
 _OTHER_WORDS = {
     **{_titled(verb): verb.words for verb in VERBS.values()},
     **{f"Glossary: {term.name}": " ".join(term.aliases) for term in TERMS.values()},

@@ -1,6 +1,6 @@
-"""The screens that open over the main one: what each is given, and what becomes of its answer.
+"""The screens that open over the main one: what each receives, and what happens with its result.
 
-They are imported where they open, since the first frame needs none of them.
+Each is imported when it opens, because the first frame needs none of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def paste(app: Playground) -> None:
-    """Ask for a share code, and set what it holds."""
+    """Ask for a share code, and apply its settings."""
     started = app.session.started
     if started is None:
-        app.notify("The engine is still starting; its settings are not known yet.")
+        app.notify("The engine is still starting; its settings are not yet known.")
         return
     from rlplay.scenario.reproduction import scenario_of
     from rlplay.ui.screens.paste import PasteScreen
@@ -56,7 +56,7 @@ def lessons(app: Playground) -> None:
 
 
 def label(app: Playground, session: Session | None = None, letter: str = "") -> None:
-    """Ask the user about the pairs that wait for labels, in the run on the screen or in the one called `letter`."""
+    """Ask the user to label the waiting pairs, of the run on the screen or of the compared run called `letter`."""
     from rlplay.ui.screens.labels import LabelScreen
     from rlplay.ui.session.labelling import Labelling
 
@@ -73,10 +73,10 @@ def label(app: Playground, session: Session | None = None, letter: str = "") -> 
 
 
 def branch(app: Playground, number: int | None) -> None:
-    """Ask what should differ in a branch from the end of update `number`; None stands for the one looked at."""
+    """Ask what should differ in a branch from the end of update `number`; None means the update on the screen."""
     started = app.session.started
     if started is None:
-        app.notify("There is nothing to branch from yet: the engine is still starting.")
+        app.notify("Nothing to branch from yet: the engine is still starting.")
         return
     from rlplay.ui.screens.branch import BranchScreen
 
@@ -90,7 +90,7 @@ def branch(app: Playground, number: int | None) -> None:
 
 
 def compare(app: Playground) -> None:
-    """This run and those beside it."""
+    """Compare this run with the others."""
     from rlplay.ui.screens.compare import CompareScreen
 
     if app.other_runs.sessions:
@@ -98,7 +98,7 @@ def compare(app: Playground) -> None:
 
 
 def probe(app: Playground, at: dict[str, Any]) -> None:
-    """Ask the model about the token under the cursor, or about what a script names; see `Verb` probe."""
+    """Ask the model about the token under the cursor, or about a script's prompt; see the verb `probe`."""
     from rlplay.ui.screens.probe import ProbeScreen
 
     session, probing = app.session, app.session.probing

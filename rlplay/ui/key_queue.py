@@ -1,7 +1,7 @@
-"""Keys take turns: each is given out once the one before has done all that it does.
+"""A queue of keys: each key is handled after the previous one has taken full effect.
 
 A key that opens a screen, or an input in one, takes effect in several steps, with messages from widget to widget. On a
-busy machine the next keys arrive in between; given out at once they would go to what had the focus before.
+busy machine the next keys arrive in between. Handled at once, they would go to the widget that had the focus before.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from textual.message_pump import MessagePump
 
 Typed = Key | Paste
 ROUNDS = 4
-"""A key's action, the message that a widget sends at that, what its screen says to the app, and what the app opens."""
+"""Steps of a key: its action, the widget's message, the screen's message to the app, and the screen the app opens."""
 AT_ONCE = "ctrl+q"
-"""Leaving waits for nothing that may be stuck."""
+"""Quitting must work even if another key hangs."""
 PATIENCE = 1.0
-"""Seconds after which the next key goes out although the one before is not done: keys never die with a panel."""
+"""Seconds to wait for the previous key at most, so that a panel that hangs does not block the keyboard."""
 
 MOVING = {"left", "right", "up", "down", "pageup", "pagedown", "backspace"}
-"""Keys that are held down. Any other may open what its next press is meant for."""
+"""Keys that users hold down. Any other key may open a screen that its next press is meant for."""
 
 
-class Turns:
-    """Holds back what is typed while something typed before is still at work."""
+class KeyQueue:
+    """Holds back typed keys while an earlier one is still taking effect."""
 
     def __init__(self, app: App[int], give_out: Callable[[Typed], Awaitable[None]]) -> None:
         self._app, self._give_out = app, give_out
@@ -37,7 +37,7 @@ class Turns:
         self.busy = False
 
     async def take(self, event: Typed) -> None:
-        """Give `event` out, now or when its turn comes."""
+        """Handle `event`, now or after those before it."""
         if isinstance(event, Key) and event.key == AT_ONCE:
             await self._give_out(event)
         elif self.busy:
@@ -46,10 +46,10 @@ class Turns:
             self.busy = True
             before = self._path()
             await self._give_out(event)
-            # Not the coroutine itself: where the app ends before it has begun, Python would warn of it.
-            self._app.run_worker(partial(self._take_turns, before), group="keys")  # type: ignore[arg-type]
+            # A partial, not a coroutine: Python would warn about a coroutine never awaited if the app ended first.
+            self._app.run_worker(partial(self._work_off, before), group="keys")  # type: ignore[arg-type]
 
-    async def _take_turns(self, before: list[MessagePump]) -> None:
+    async def _work_off(self, before: list[MessagePump]) -> None:
         try:
             await self._done(before)
             while self._waiting:
@@ -60,14 +60,14 @@ class Turns:
             self.busy = False
 
     async def _give_out_next(self) -> None:
-        """The next key, and with it all that repeat it: a key held down is not to lag behind the finger."""
+        """Handle the next key and all repeats of it: a key held down must not lag behind the finger."""
         event = self._waiting.popleft()
         await self._give_out(event)
         while self._waiting and _same(event, self._waiting[0]):
             await self._give_out(self._waiting.popleft())
 
     async def _done(self, before: list[MessagePump]) -> None:
-        """Wait until all is done of the key that went the way `before`, and what it opened can take the next."""
+        """Wait until the key sent along the path `before` has taken effect and the screen it opened is ready."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 for _ in range(ROUNDS):
@@ -75,7 +75,7 @@ class Turns:
                         await _passed(stop)
 
     def _path(self) -> list[MessagePump]:
-        """Through whom a key would go now, up to the app."""
+        """The widgets that a key would pass now, up to the app."""
         return list((self._app.focused or self._app.screen).ancestors_with_self)
 
 
@@ -84,7 +84,7 @@ def _same(one: Typed, other: Typed) -> bool:
 
 
 async def _passed(stop: MessagePump) -> None:
-    """Wait until `stop` has done all that it was sent so far, unless it is gone."""
+    """Wait until `stop` has handled all messages sent to it so far, unless it is gone."""
     done = asyncio.Event()
     if stop.call_later(done.set):
         await done.wait()

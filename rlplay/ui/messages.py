@@ -1,4 +1,4 @@
-"""What the screen's parts tell each other; every message bubbles up to the app, which alone acts on it."""
+"""Messages between the parts of the screen. They bubble up to the app; only the app acts on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textual.message import Message
 
 
 class CursorMoved(Message):
-    """The cursor went to token `token` of completion `completion` (both from 0, as sampled)."""
+    """The cursor moved to token `token` of completion `completion` (both from 0, as sampled)."""
 
     def __init__(self, completion: int, token: int) -> None:
         super().__init__()
@@ -17,11 +17,11 @@ class CursorMoved(Message):
 
 
 class Reflowed(Message):
-    """The lines of the token map broke elsewhere, so that what stands beside them has to follow."""
+    """The token map wrapped its lines again; the panel beside it has to follow."""
 
 
 class UpdatePicked(Message):
-    """The user wants to look at update `number`: from the curves or a list."""
+    """The user picked update `number` in the curves or in a list."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Perform(Message):
 
 
 class Drafted(Message):
-    """Settings were changed in the knobs and not applied yet: the `changes` so far."""
+    """The user changed settings but did not apply them yet: the `changes` so far."""
 
     def __init__(self, changes: dict[str, Any]) -> None:
         super().__init__()
@@ -46,11 +46,11 @@ class Drafted(Message):
 
 
 class Compared(Message):
-    """The user wants to see the update as trained in place of as it would be, or the reverse."""
+    """The user switched between the update as trained and the update as it would be."""
 
 
 class Wandered(Message):
-    """The cursor should go on among the tokens while something else has the focus."""
+    """Move the cursor among the tokens while another widget has the focus."""
 
     def __init__(self, along: int = 0, across: int = 0) -> None:
         super().__init__()

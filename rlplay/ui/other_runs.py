@@ -1,4 +1,4 @@
-"""The runs beside the one on the screen: a branch with an engine of its own, or other recordings."""
+"""The runs that are compared with the one on the screen: a branch with a second engine, or other recordings."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from rlplay.ui.session.sources import LiveSource
 
 
 class OtherRuns:
-    """Their sessions, followed like the first."""
+    """The sessions of the other runs."""
 
     def __init__(self, app: App[Any], first: Session, sources: Sequence[Source], show: Callable[[], None]) -> None:
-        """Beside the run of `first`; `show` brings them to the screen."""
+        """The runs of `sources`, compared with the run of `first`; `show` brings them to the screen."""
         self._app, self._first, self._show = app, first, show
         self.sessions = [Session(source) for source in sources]
 
     def listen(self) -> None:
-        """Start their sources and take their events."""
+        """Start the sources and follow their events."""
         for session in self.sessions:
             self._follow(session)
 
@@ -49,12 +49,12 @@ class OtherRuns:
                     await session.source.send(Set(told))
                 await session.source.send(Advance("update"))
 
-        self._app.run_worker(follow(session, heard), group="beside", exit_on_error=False)
+        self._app.run_worker(follow(session, heard), group="other runs", exit_on_error=False)
 
     async def branch_off(self, number: int, changes: dict[str, Any]) -> None:
         """Copy the run up to update `number`, start an engine on the copy and compare the two; keys wait meanwhile.
 
-        It takes the place of what was there; the engine of an earlier branch ends, and its run file stays.
+        The branch replaces the other runs: the engine of an earlier branch ends, and its run file stays.
         """
         one = self._first
         assert one.started is not None
@@ -74,17 +74,17 @@ class OtherRuns:
         except Stopped:
             self._app.notify("No branch was started.")
         except asyncio.CancelledError:
-            copying.action_cancel()  # where the app ends, its thread would go on
+            copying.action_cancel()  # otherwise the thread would outlive the app
             raise
         copying.over(made)
 
     async def close(self) -> None:
-        """End what is followed."""
-        self._app.workers.cancel_group(self._app, "beside")
+        """Stop following the runs and close their sources."""
+        self._app.workers.cancel_group(self._app, "other runs")
         await asyncio.gather(*(session.source.close() for session in self.sessions))
 
 
 def _job(started: Started, path: Path) -> Job:
-    """What goes on with a copy of the run that began so: on the same device, with as many threads."""
+    """A job that continues a copy of the run: same device, same number of threads."""
     scenario = msgspec.structs.replace(scenario_of(started), script=[])
     return Job(scenario, str(path), started.device, started.threads, resume=True)

@@ -1,7 +1,7 @@
-"""Plays a scenario's script on the screen: to the next thing it says at each press, or hands-free.
+"""Plays a scenario's script on the screen: up to the next text at each key press, or hands-free.
 
-Knows nothing of Textual: what it needs of the screen is a `Stage`, so that it is tested without one. The app tells
-it of every `Status` and every answer, and that somebody has taken over.
+The player does not know Textual. It sees the screen as a `Stage`, so that tests need no screen. The app passes on
+every `Status`, every answer of the user, and the news that the user took over.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rlplay.trace.update import PHASES, Phase
 from rlplay.user_preferences import LessonProgress
 
 REFUSED_AFTER = 20.0
-"""Seconds after which a setting that the engine did not take is given up."""
+"""Seconds to wait for the engine to accept a setting."""
 
 TAKE_OVER = "any key: take over"
 NEXT = "`t` next"
 LAST = "Lesson complete · `l` other lessons"
 
 Place = tuple[int, str]
-"""Updates finished, and the phase that comes next or is under way."""
+"""The number of finished updates, and the current or next phase."""
 
 
 class Stage(Protocol):
@@ -41,23 +41,23 @@ class Stage(Protocol):
         """Carry out a verb of the screen."""
 
     def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
-        """Show a scenario's words, and how its claims fared."""
+        """Show a scenario's text and the outcomes of its claims."""
 
     def ask(self, question: str, choices: Sequence[str]) -> None:
-        """Put a question; the choice comes back through `Player.answered`."""
+        """Ask a question; the choice comes back through `Player.answered`."""
 
     def under_way(self, update: int, target: int) -> None:
-        """Say how far the engine is on its way to the update at which the script goes on."""
+        """Show the progress of the engine towards the update at which the script continues."""
 
     def check(self, expect: Expect) -> Outcome:
-        """How a claim fares against what is recorded now."""
+        """Check a claim against the records so far."""
 
     def over(self) -> None:
-        """The script has let go of the screen."""
+        """The script has released the screen."""
 
 
 class Player:
-    """Where a script stands."""
+    """The progress of a script."""
 
     def __init__(self, steps: Sequence[Step], stage: Stage, pace: Callable[[str], float] | None = None) -> None:
         """`pace` gives the seconds a text takes to read, for hands-free play."""
@@ -73,9 +73,9 @@ class Player:
         self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
         self._answer: asyncio.Future[int | None] | None = None
         self._playing = False
-        self._left: Place = (0, "sample")  # where the engine stood when the script last spoke
-        self._way: list[Step] = []  # what the script has done since the last update's end
-        self._lowest = 0  # the earliest update gone back to since then
+        self._left: Place = (0, "sample")  # where the engine was at the script's last text
+        self._way: list[Step] = []  # the script's steps since the end of the last update
+        self._lowest = 0  # the earliest update that the run went back to since then
         self._offered = False
         self._words: tuple[str, list[Outcome], str] = ("", [], "")
         self._colour: Any = None
@@ -93,7 +93,7 @@ class Player:
 
     @property
     def playing(self) -> bool:
-        """Whether steps are being carried out, or a question waits for its answer."""
+        """Whether a step is running or a question is waiting for its answer."""
         return self._playing
 
     @property
@@ -103,13 +103,13 @@ class Player:
 
     @property
     def waits_for(self) -> str:
-        """Why it does not go on at once while it is `playing`."""
+        """What a script that is `playing` waits for."""
         if self._target is None:
             return "Waiting for the engine; the lesson then continues by itself."
         return f"The lesson continues by itself after update {self._target}; this is update {self._update}."
 
     def heard(self, status: Status) -> None:
-        """The engine says where it stands."""
+        """Take the engine's status."""
         self._status = status
         if not self._playing:
             self._lowest = min(self._lowest, status.update)
@@ -120,12 +120,12 @@ class Player:
         self._heard = [(test, future) for test, future in self._heard if not future.done()]
 
     def answered(self, choice: int) -> None:
-        """The user has predicted."""
+        """Take the user's prediction."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(choice)
 
     def take_over(self) -> None:
-        """Somebody acts by hand: hands-free play ends, and an unanswered question is withdrawn."""
+        """The user took over: end hands-free play and withdraw an unanswered question."""
         self.hands_free = False
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
@@ -134,9 +134,9 @@ class Player:
             self._stage.over()
 
     async def play(self) -> None:
-        """Carry out steps up to the next that says something, or until the engine is stopped by hand.
+        """Carry out steps up to the next text, or until the user stops the engine.
 
-        What comes next may not fit where somebody has taken the engine meanwhile: that is said first, and the next
+        If the user moved the engine meanwhile, the next steps may not fit. The first call then says so, and the next
         call goes back.
         """
         if self._playing:
@@ -163,7 +163,7 @@ class Player:
                 self._left, self._lowest = self._place, self._update
 
     async def demo(self) -> None:
-        """Play hands-free, with time to read, until the end or until somebody takes over."""
+        """Play hands-free, with time to read, until the end or until the user takes over."""
         self.hands_free = True
         while self.hands_free and not self.finished:
             await self.play()
@@ -176,11 +176,11 @@ class Player:
 
     @property
     def _wandered(self) -> bool:
-        """Whether the engine is elsewhere than the script left it; a run that was stopped goes on to its end."""
+        """Whether the engine has moved since the script left it; a run stopped by the user still has its target."""
         return self._target is None and not self.finished and self._place != self._left
 
     def _note(self, step: Step, before: int) -> None:
-        """Keep what leads from the end of the last update to here; `before` is the update before `step`."""
+        """Record the steps since the end of the last update; `before` is the update number before `step`."""
         if isinstance(step, Rewind) or (isinstance(step, Go) and self._update != before):
             begun = PHASES.index(cast(Phase, self._place[1]))
             self._way = [Go("phase", begun)] if begun else []
@@ -188,7 +188,7 @@ class Player:
             self._way.append(step)
 
     async def _find_back(self) -> bool:
-        """Say where the engine is and offer the way back; when that was offered, take it. True to go on from there."""
+        """Offer to go back to the lesson; on the second call, go back. True if the script can then continue."""
         undone = self._lowest < self._left[0]
         if not self._offered:
             self._offered = True
@@ -211,7 +211,7 @@ class Player:
         return not self._script.at
 
     def _let_go_of_colour(self) -> None:
-        """After its last word, a lesson's colour gives way to the one that fits the phase."""
+        """After the lesson ends, return from its colour to the automatic one."""
         if self.finished and self._colour is not None:
             self._colour = None
             self._stage.look("lens", "auto")
@@ -238,7 +238,7 @@ class Player:
         return True
 
     async def _ask(self, step: Ask) -> bool:
-        """Wait for a prediction (hands-free: as long as reading takes); False if the question was withdrawn."""
+        """Wait for a prediction (hands-free: for the reading time); False if the question was withdrawn."""
         self._answer = asyncio.get_running_loop().create_future()
         self._stage.ask(step.question, step.choices)
         seconds = self._pace(f"{step.question} {' '.join(step.choices)}") if self.hands_free else None
@@ -257,7 +257,7 @@ class Player:
         return True
 
     async def _go(self, step: Go) -> bool:
-        """Advance; False if the engine was stopped before it had gone as far as the script wants."""
+        """Advance the engine; False if it stopped before the script's target."""
         count = step.count
         if step.until == "update":
             self._target = self._update + count if self._target is None else self._target
@@ -288,7 +288,7 @@ class Player:
             return status.update == target and status.phase == "sample" and not status.running
 
         if self._status is not None and there(self._status):
-            await self._stage.send(RewindCommand(target))  # the status stays as it is, so none will come
+            await self._stage.send(RewindCommand(target))  # no change, so no status will follow
         else:
             await self._done(RewindCommand(target), there)
 
@@ -332,14 +332,14 @@ class Player:
 
 
 def _verdict(asked: Ask, choice: int | None) -> str:
-    told = f"{asked.choices[asked.answer]}. {asked.because}"
+    answer = f"{asked.choices[asked.answer]}. {asked.because}"
     if choice is None:
-        return f"Answer: {told}"
-    return f"✓ Right: {told}" if choice == asked.answer else f"✗ Not quite: {told}"
+        return f"Answer: {answer}"
+    return f"✓ Right: {answer}" if choice == asked.answer else f"✗ Not quite: {answer}"
 
 
 def _where(place: Place) -> str:
-    """A place in words."""
+    """Describe a place in words."""
     update, phase = place
     if phase == "sample":
         return f"after update {update}" if update else "at the start"

@@ -1,6 +1,6 @@
-"""What the main screen consists of: its session, its panels and what was chosen to look at.
+"""The state of the main screen: its session, its panels and the chosen view.
 
-Verbs, dialogues and the refresh work on this; `app.py` brings it to life.
+Verbs, dialogues and the refresh use this class; `app.py` completes it.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 
 class Labels(Protocol):
-    """The dialogue in which pairs get their labels, while it is open."""
+    """The dialogue for labelling pairs, while it is open."""
 
     async def action_choose(self, choice: Choice) -> None:
-        """Label the pair that is shown."""
+        """Label the current pair."""
 
 
 class Playground(GatedApp):
     """The state of the main screen."""
 
-    def __init__(self, source: Source, beside: Sequence[Source], show_beside: Callable[[], None]) -> None:
-        """On `source`, with the runs `beside` it, which `show_beside` brings to the screen."""
+    def __init__(self, source: Source, others: Sequence[Source], show_others: Callable[[], None]) -> None:
+        """Show `source`; `show_others` shows the runs `others`."""
         super().__init__()
         self.session = Session(source)
-        self.other_runs = OtherRuns(self, self.session, beside, show_beside)
+        self.other_runs = OtherRuns(self, self.session, others, show_others)
         self.preview = Preview(self.session, source.send)
         self.knobs: KnobsScreen | None = None
         self.labels: Labels | None = None
@@ -66,7 +66,7 @@ class Playground(GatedApp):
         shown = self.session.shown
         if self.preview.shown is not None:
             return self.preview.lens(self.lens_choice).of(self.preview.settings)
-        # While a step is still being searched for, nothing has been pulled: credit's colours stay.
+        # While TRPO still searches for a step, no token has a gradient: keep the colours of the credit phase.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         return LENSES[self.lens_choice or AUTOMATIC[phase]].of(self.session.settings_of(shown))
 
@@ -78,22 +78,22 @@ class Playground(GatedApp):
         self.inspect()
 
     def inspect(self) -> None:
-        """Take the token under the cursor apart, as it is now."""
+        """Show the details of the token under the cursor."""
         session, preview = self.session, self.preview
         if preview.shown is None:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
         else:
-            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.supposed)
+            self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.result)
 
     def spot(self) -> Spot:
-        """What is looked at, for who says something of it."""
+        """The update, its progress and the token on the screen; a remark belongs to them."""
         shown, cursor = self.session.shown, self.tokens.cursor
         if shown is None or shown.sampled is None:
             return Spot(cursor=cursor)
         return Spot(shown.number, (shown.sampled.position, len(shown.steps)), cursor)
 
     def seek(self, typed: str) -> str:
-        """Show only what `typed` finds, or everything if it is empty; returns what is wrong with it, in a line."""
+        """Show only the matches of `typed`, or everything if it is empty; returns what is wrong, in one line."""
         problem = self.finder.ask(typed, self.session)
         self.session.changed.add("update")
         return problem
@@ -103,13 +103,13 @@ class Playground(GatedApp):
         raise NotImplementedError
 
     def listen(self) -> None:
-        """Start the source and take its events from now on."""
+        """Start the source and follow its events."""
         raise NotImplementedError
 
     def tour(self) -> None:
-        """Play the lesson to the next thing it says; where that waits for labels, ask for them."""
+        """Play the lesson up to its next text; if it waits for labels, ask for them."""
         raise NotImplementedError
 
     def open_knobs(self, at: str | None = None) -> None:
-        """Every setting, to see and to change, with the cursor on the one named `at`."""
+        """Open all settings to view and change, with the cursor on the one named `at`."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Brings the main screen up to date with its session, a part at a time: a key press waits for that part at most."""
+"""Brings the main screen up to date with its session, one part at a time, so that a key waits for one part at most."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from rlplay.ui.words.narration import (
     narrate_stopped,
     narrate_undone,
 )
-from rlplay.ui.words.setting_changes import reset, told
+from rlplay.ui.words.setting_changes import changes_line, changes_notice
 
 PARTS = 3
-"""The answers with their tokens; what is told about them; one of the curves."""
+"""The answers with their tokens; the text about them; one curve panel."""
 
 
-class Painter:
-    """Knows what has changed and is not on the screen yet."""
+class Refresher:
+    """Tracks the changes that the screen does not show yet."""
 
     def __init__(self, app: Playground) -> None:
         self._app = app
-        self._untold: set[str] = set()
+        self._unshown: set[str] = set()
         self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
 
     def next_part(self) -> None:
-        """Paint the part whose turn it is."""
+        """Paint the next part in turn."""
         next(self._parts)()
 
     def panels(self) -> None:
-        """Paint all but the curves, which take longer and say the same a little later."""
+        """Paint everything except the curves: they take longer and may follow a little later."""
         self._answers()
         self._words()
 
     def _answers(self) -> None:
         app, session = self._app, self._app.session
         changes = session.take_changes()
-        self._untold |= changes
+        self._unshown |= changes
         if changes:
             app.header.show(session)
             app.phases.show(session)
@@ -61,39 +61,41 @@ class Painter:
 
     def _list(self, changes: set[str]) -> None:
         app, session, preview = self._app, self._app.session, self._app.preview
-        listed = app.finder.look(session.shown, order(session.shown, app.sort))
+        listed = app.finder.filter(session.shown, order(session.shown, app.sort))
         app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
-            preview.turned, preview.version, app.finder,
+            preview.flipped, preview.version, app.finder,
         )  # fmt: skip
         if listed and app.tokens.cursor[0] not in listed:
             app.tokens.point(listed[0], 0)
         if "update" in changes:
-            abreast = () if app.main.has_class("-narrow") else app.tokens.rows
-            app.rollouts.words = "None of them matches." if app.finder.nothing else app.rollouts.EMPTY
+            token_rows = () if app.main.has_class("-narrow") else app.tokens.rows
+            app.rollouts.words = "No answer matches." if app.finder.nothing else app.rollouts.EMPTY
             kind = kind_of(session.settings_of(session.shown))
-            app.rollouts.show(session.shown, listed, app.sort, abreast, app.finder.count, kind)
+            app.rollouts.show(session.shown, listed, app.sort, token_rows, app.finder.count, kind)
             app.rollouts.point(*app.tokens.cursor)
-            if abreast:  # while its lines were others, it could not follow every scroll
+            if token_rows:  # its lines have changed, so it may have missed a scroll
                 app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
 
     def _nothing_found(self) -> str:
-        """What it is that nothing fits; of clipped tokens also why there are none."""
+        """The message for a search without matches; for clipped tokens also why there are none."""
         session, nothing = self._app.session, self._app.finder.nothing
-        if not nothing or not self._app.finder.wants_clipped or clipping.clipped(session.shown):
+        if not nothing or not self._app.finder.wants_clipped or clipping.count_clipped(session.shown):
             return nothing
-        return f"{clipping.why(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
+        return (
+            f"{clipping.explain_none(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
+        )
 
     def _words(self) -> None:
         app, session = self._app, self._app.session
-        changes, self._untold = self._untold, set()
+        changes, self._unshown = self._unshown, set()
         if not changes:
             return
         if changes & {"update", "status", "history"}:
             app.inspect()
             app.narrator.narrate(_narration(session), app.spot())
-        app.curves.stand(session.standing)
+        app.curves.mark_update(session.older_update)
         settings = session.settings_of(session.shown)
         if changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
             app.curves.prepare(session.history, session.shown, settings)
@@ -101,9 +103,9 @@ class Painter:
             severity = notice.level if notice.level in ("warning", "error") else "information"
             app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
         session.notices.clear()
-        if session.turned:
-            app.notify(told(session.turned), markup=False)
-            session.turned.clear()
+        if session.new_changes:
+            app.notify(changes_notice(session.new_changes), markup=False)
+            session.new_changes.clear()
 
 
 def _narration(session: Session) -> Narration:
@@ -113,13 +115,13 @@ def _narration(session: Session) -> Narration:
         return narrate_problem(session.problem, session.place)
     if session.place == "live" and (live := _live(session)) is not None:
         return live
-    # A limit changed while answers are sampled waits for the next update's.
+    # A limit changed during sampling takes effect in the next update.
     phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
     return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
 
 
 def _live(session: Session) -> Narration | None:
-    """What is to be said of the engine before what is to be said of the update."""
+    """The narration about the engine; it comes before the one about the update."""
     if session.stopped:
         return narrate_stopped(session.stopped)
     if session.asks:
@@ -128,7 +130,7 @@ def _live(session: Session) -> Narration | None:
         return narrate_run(session.history)
     if session.undone or session.reset:
         return narrate_undone(
-            0 if session.shown is None else session.shown.number, session.undone, literal(reset(session.reset))
+            0 if session.shown is None else session.shown.number, session.undone, literal(changes_line(session.reset))
         )
     return None
 

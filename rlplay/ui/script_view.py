@@ -1,4 +1,4 @@
-"""What a scenario's script sees of the screen."""
+"""The screen as a scenario's script sees it."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class AppStage:
         self._app.call_later(self._app.perform, verb, argument)
 
     def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
-        """Show a scenario's words, and what they speak of."""
+        """Show a scenario's text, and return to the live update."""
         self._app.session.back_to_live()
         self._app.narrator.say(text, outcomes, hint)
 
     def ask(self, question: str, choices: Sequence[str]) -> None:
-        """Put a question about what is on the screen now."""
+        """Ask a question about the live update."""
         self._app.session.back_to_live()
         self._app.narrator.ask(question, choices)
 
     def under_way(self, update: int, target: int) -> None:
-        """Say how far the engine is on its way to the update at which the script goes on."""
+        """Show the progress of the engine towards the update at which the script continues."""
         self._app.narrator.under_way(update, target)
 
     def check(self, expect: Expect) -> Outcome:
-        """How a claim fares against what is recorded now."""
+        """Check a claim against the records so far."""
         return check(expect, self._app.session.history, self._app.session.newest)
 
     def over(self) -> None:
-        """The script has let go of the screen."""
+        """The script has released the screen."""
         self._app.narrator.release()

@@ -1,4 +1,4 @@
-"""Opens the screen: on a job, on a recorded run, or on several beside each other."""
+"""Opens the screen on a job, on a recorded run, or on several recorded runs side by side."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlplay.ui.session.sources import LiveSource, ReplaySource
 
 
 def play(job: Job, demo: bool = False) -> int:
-    """Open the playground on a job, with `demo` playing its lesson hands-free; returns the exit status."""
+    """Open the playground on a job (`demo`: play its lesson hands-free); returns the exit status."""
     app = RlplayApp(LiveSource(job), demo)
     app.orients = not demo and not job.resume and first_time()
     status = run(app)
@@ -33,7 +33,7 @@ def play(job: Job, demo: bool = False) -> int:
 
 
 def kept(path: Path) -> str:
-    """Where the run at `path` lies and how to go on with it, for whoever has left the screen."""
+    """One line for the shell after the screen has closed: where the run is, and how to resume it."""
     name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
     return f"run kept: {visible(str(path))} · rlplay resume {shlex.quote(visible(name))}"
 
@@ -44,9 +44,9 @@ def replay(path: str | Path) -> int:
 
 
 def compare(runs: Sequence[Path]) -> int:
-    """Open recorded runs beside each other; returns the exit status. RunFileError if one cannot be read."""
+    """Open recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
     one, *others = map(ReplaySource, runs)
-    return run(RlplayApp(one, beside=others))
+    return run(RlplayApp(one, others=others))
 
 
 def run(app: RlplayApp) -> int:

@@ -27,7 +27,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.share import Shared
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui import start
-from rlplay.ui.plot.several_runs import LOOKS
+from rlplay.ui.plot.several_runs import RUN_STYLES
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.terminal import rlplay
 
@@ -403,7 +403,7 @@ def test_a_new_scenario_is_written_once_and_can_be_shown(
     assert not (tmp_path / "other.yaml").exists()
 
 
-@pytest.mark.parametrize("count", [1, len(LOOKS), len(LOOKS) + 1])
+@pytest.mark.parametrize("count", [1, len(RUN_STYLES), len(RUN_STYLES) + 1])
 def test_as_many_runs_are_compared_as_can_be_told_apart(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, count: int
 ) -> None:
@@ -411,7 +411,7 @@ def test_as_many_runs_are_compared_as_can_be_told_apart(
     status, out, err = called(capsys, "compare", *[str(run)] * count)
     assert (status, out) == (2, "")
     fits = "the screen needs a terminal"  # which is asked for only once the number of runs is right
-    assert (fits if count == len(LOOKS) else f"compare takes 2 to 8 runs; got {count}") in err
+    assert (fits if count == len(RUN_STYLES) else f"compare takes 2 to 8 runs; got {count}") in err
 
 
 def test_doctor_tells_of_what_is_missing_instead_of_failing(

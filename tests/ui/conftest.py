@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.stage import turned
+from tests.ui.stage import keys_done
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +23,6 @@ def _whole_presses(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def whole(self: Pilot[object], *keys: str) -> None:
         await press(self, *keys)
-        await turned(self)
+        await keys_done(self)
 
     monkeypatch.setattr(Pilot, "press", whole)

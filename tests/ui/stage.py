@@ -106,10 +106,10 @@ def all_text(widget: Any) -> str:
     return "\n".join("".join(segment.text for segment in widget.line(row)) for row in range(widget.count()))
 
 
-async def turned(pilot: Any) -> None:
+async def keys_done(pilot: Any) -> None:
     """Every key has had its turn."""
-    turns = getattr(pilot.app, "turns", None)
-    while turns is not None and turns.busy:
+    queue = getattr(pilot.app, "key_queue", None)
+    while queue is not None and queue.busy:
         await pilot.pause()
 
 
@@ -125,6 +125,6 @@ async def settled(pilot: Any) -> None:
     for _ in range(3):
         await pilot.pause()
         await taken(pilot)
-        await turned(pilot)
+        await keys_done(pilot)
     pilot.app.paint()
     await pilot.pause()

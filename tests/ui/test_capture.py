@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.app import App
 
 from rlplay.ui.screenshot import save as keeping
-from rlplay.ui.screenshot.cells import Cell, Look, _cells, capture, clusters, text_of
+from rlplay.ui.screenshot.cells import Cell, CellStyle, _cells, capture, clusters, text_of
 from rlplay.ui.screenshot.save import keep
 from rlplay.ui.screenshot.shapes import Box, Dot, shapes
 from rlplay.ui.screenshot.svg import HEIGHT, NBSP, WIDTH, svg
@@ -19,7 +19,7 @@ from tests.ui.stage import playground, settled
 from tests.ui.stage import text_of as shown
 
 SVG = "{http://www.w3.org/2000/svg}"
-PLAIN = Look("#ffffff", "#000000")
+PLAIN = CellStyle("#ffffff", "#000000")
 
 
 def grid_of(*lines, look=PLAIN):
@@ -102,22 +102,22 @@ def test_without_pillow_there_are_the_other_two_and_a_word(tmp_path, monkeypatch
 
 def test_the_picture_has_the_colours_in_their_places(tmp_path):
     pillow = pytest.importorskip("PIL.Image")
-    from rlplay.ui.screenshot.png import NoFont, Painter
+    from rlplay.ui.screenshot.png import NoFont, PngRenderer
 
     try:
-        painter = Painter()
+        renderer = PngRenderer()
     except NoFont:
         pytest.skip("no monospaced font on this machine")
-    lit = [Cell("█", 1, Look("#ff0000", "#000000")), Cell("東", 2, Look("#ffffff", "#00ff00"))]
-    painter.paint([lit, grid_of("   ")[0]], tmp_path / "a.png")
+    lit = [Cell("█", 1, CellStyle("#ff0000", "#000000")), Cell("東", 2, CellStyle("#ffffff", "#00ff00"))]
+    renderer.paint([lit, grid_of("   ")[0]], tmp_path / "a.png")
     image = pillow.open(tmp_path / "a.png")
-    w, h = painter.width // 2, painter.height // 2
+    w, h = renderer.width // 2, renderer.height // 2
     assert image.size == (3 * w, 2 * h)
     assert image.getpixel((w // 2, h // 2)) == (255, 0, 0)
     assert image.getpixel((3 * w - 1, 0)) == (0, 255, 0), "a wide character's ground covers both columns"
     assert image.getpixel((w, h + 1)) == (0, 0, 0)
     with pytest.raises(FileExistsError):
-        painter.paint([lit], tmp_path / "a.png")
+        renderer.paint([lit], tmp_path / "a.png")
 
 
 async def test_the_key_writes_the_files_and_says_where(tmp_path):
@@ -146,5 +146,5 @@ def test_dim_and_reversed_letters_are_drawn_so():
     (dim, turned) = _cells([Segment("a", Style(color="#ffffff", dim=True)),
                             Segment("b", Style(color="#ffffff", bgcolor="#112233", reverse=True))],
                            theme, "#000000")  # fmt: skip
-    assert (dim.look.ink, dim.look.ground) == ("#999999", "#000000")
-    assert (turned.look.ink, turned.look.ground) == ("#112233", "#ffffff")
+    assert (dim.style.ink, dim.style.ground) == ("#999999", "#000000")
+    assert (turned.style.ink, turned.style.ground) == ("#112233", "#ffffff")

@@ -7,7 +7,7 @@ import pytest
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.trace.records import Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.words.clipping import clipped, told, why
+from rlplay.ui.words.clipping import count_clipped, explain_none, summary
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, playground, settled, text_of
 
@@ -28,52 +28,54 @@ def update(records, ratios=None):
 
 
 def test_one_step_per_batch_cannot_clip():
-    said = why(update(synthetic_update(1, steps=1)), ONE_STEP)
+    said = explain_none(update(synthetic_update(1, steps=1)), ONE_STEP)
     assert said.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")
     assert "num_iterations of two or more (`k`)" in said
-    assert why(update(synthetic_update(1)[:1]), ONE_STEP) == said, "before the step as after it"
-    assert why(None, ONE_STEP, turns=False) == said.replace(" (`k`)", ""), "a recording has no knobs to turn"
+    assert explain_none(update(synthetic_update(1)[:1]), ONE_STEP) == said, "before the step as after it"
+    assert explain_none(None, ONE_STEP, adjustable=False) == said.replace(" (`k`)", ""), (
+        "a recording has no knobs to turn"
+    )
 
 
 def test_the_first_of_several_steps_never_clips():
     whole = synthetic_update(1, steps=3)
-    assert "this update has not taken any of its 2 optimizer steps yet" in why(update(whole[:3]), CHOSEN)
-    assert "at the first of 3 optimizer steps every ratio is still 1" in why(update(whole[:4]), CHOSEN)
+    assert "this update has not taken any of its 2 optimizer steps yet" in explain_none(update(whole[:3]), CHOSEN)
+    assert "at the first of 3 optimizer steps every ratio is still 1" in explain_none(update(whole[:4]), CHOSEN)
 
 
 def test_ratios_that_have_moved_are_named_with_their_band():
     whole = synthetic_update(1, steps=3)
-    said = why(update(whole, [0.91, 1.07]), CHOSEN)
+    said = explain_none(update(whole, [0.91, 1.07]), CHOSEN)
     assert "the ratios, 0.91 … 1.07, are all inside the band 0.8 … 1.2" in said
     assert "A smaller epsilon" in said
-    narrow = why(update(whole, [0.9999, 1.0002]), {**CHOSEN, "epsilon": 0.0003, "epsilon_high": 0.0004})
+    narrow = explain_none(update(whole, [0.9999, 1.0002]), {**CHOSEN, "epsilon": 0.0003, "epsilon_high": 0.0004})
     assert "0.99990 … 1.00020, are all inside the band 0.9997 … 1.0004" in narrow
     outside = update(whole, [1.3])
     own = int(outside.sampled.mask.sum())
-    assert f"{own} outside the band 0.8 … 1.2, none on the side" in why(outside, CHOSEN)
+    assert f"{own} outside the band 0.8 … 1.2, none on the side" in explain_none(outside, CHOSEN)
 
 
 def test_every_surrogate_without_a_clip_says_so():
     without = [name for name in SURROGATES if name != "ppo"]
     for surrogate in without:
-        said = why(update(synthetic_update(1, steps=3)), {**CHOSEN, "surrogate": surrogate})
+        said = explain_none(update(synthetic_update(1, steps=3)), {**CHOSEN, "surrogate": surrogate})
         assert surrogate in said
         assert "surrogate=ppo clips" in said
     bounded = {**CHOSEN, "surrogate": "ratio", "importance_sampling_level": "geometric"}
-    assert "log-ratio" in why(update(synthetic_update(1, steps=3), [1.1]), bounded), "GMPO bounds without ppo"
+    assert "log-ratio" in explain_none(update(synthetic_update(1, steps=3), [1.1]), bounded), "GMPO bounds without ppo"
 
 
 @pytest.mark.parametrize("loss", ["sigmoid", "sft", "reward"])
 def test_losses_without_a_ratio_have_nothing_to_clip(loss):
-    said = why(update(synthetic_update(1)[:1]), {**CHOSEN, "loss_type": loss})
+    said = explain_none(update(synthetic_update(1)[:1]), {**CHOSEN, "loss_type": loss})
     assert f"loss_type={loss} has no ratio to clip" in said
 
 
 def test_where_some_are_clipped_they_are_counted():
     some = update(synthetic_update(1, steps=8))
     count = int((some.latest_step("clip_state") != 0).sum())
-    assert count == clipped(some) > 1
-    assert told(some, CHOSEN, True, "`x`").startswith(f"{count} tokens are clipped, ▲ or ▼: `x` finds them")
+    assert count == count_clipped(some) > 1
+    assert summary(some, CHOSEN, True, "`x`").startswith(f"{count} tokens are clipped, ▲ or ▼: `x` finds them")
 
 
 @pytest.mark.parametrize("ask", ["x", "colour", "find"])
@@ -106,7 +108,7 @@ async def test_the_clip_colour_counts_what_is_clipped_and_x_leads_to_the_reason(
         source.update(1, steps=8)
         await settled(pilot)
         await app.perform("lens", "clip_state")
-        assert f"{clipped(app.session.shown)} tokens are clipped" in app.narrator.render().plain
+        assert f"{count_clipped(app.session.shown)} tokens are clipped" in app.narrator.render().plain
         await pilot.press("x")
         head = text_of(app.inspector).split("\n")[1]
         assert "clipped: A > 0 and w > 1.2" in head or "clipped: A < 0 and w < 0.8" in head

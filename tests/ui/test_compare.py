@@ -15,13 +15,13 @@ from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Update
-from rlplay.ui import other_runs as beside
+from rlplay.ui import other_runs
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.layout.side_by_side import counterpart, level, parting
 from rlplay.ui.layout.token_layout import Layout
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.plot.picture import Size
-from rlplay.ui.plot.several_runs import LOOKS, Overlay
+from rlplay.ui.plot.several_runs import RUN_STYLES, Overlay
 from rlplay.ui.plot.views import FIRST, SECOND, Source
 from rlplay.ui.screens.branch import BranchScreen
 from rlplay.ui.screens.compare import CompareScreen, _difference
@@ -29,9 +29,9 @@ from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.labels import LabelScreen
 from rlplay.ui.session.session import Restored, Session
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.session.two_runs import Pair
+from rlplay.ui.session.two_runs import RunPair
 from rlplay.ui.widgets.compared import ComparedPanels
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN as SETTINGS
 from tests.ui.stage import Fed, all_text, playground, settled
@@ -44,7 +44,7 @@ def compared(tmp_path, updates=(4, 3), seeds=(0, 0)):
         ReplaySource(synthetic_run(tmp_path / f"{name}.rlplay", *shape))
         for name, *shape in zip("abcdefgh", updates, seeds, strict=False)
     ]
-    return RlplayApp(runs[0], beside=runs[1:])
+    return RlplayApp(runs[0], others=runs[1:])
 
 
 async def opened(pilot):
@@ -66,7 +66,7 @@ async def test_x_says_why_none_is_clipped_in_the_run_with_the_cursor(tmp_path):
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         await app.perform("lens", "clip_state")
-        for ratio, update in zip((1.1, 0.9), screen.pair.updates(), strict=True):
+        for ratio, update in zip((1.1, 0.9), screen.runs.updates(), strict=True):
             update.steps = [
                 msgspec.structs.replace(
                     step, clip_state=0 * step.clip_state, importance_ratio=0 * step.importance_ratio + ratio
@@ -86,7 +86,7 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
     app = compared(tmp_path, seeds=(0, 1))
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        assert screen.pair.number == 3
+        assert screen.runs.number == 3
         assert "A  a  update 4" in head(screen)
         assert "B  b  update 3" in head(screen)
         assert "different about B: seed 0 → 1" in head(screen)
@@ -131,16 +131,16 @@ async def test_what_is_compared_stays_while_the_runs_go_on(tmp_path):
         screen = await opened(pilot)
         await pilot.press("left_square_bracket", "left_square_bracket", "down", "right")
         await settled(pilot)
-        assert screen.pair.number == 2
+        assert screen.runs.number == 2
         before = all_text(screen.tokens[0]), screen.tokens[0].cursor
-        for session in screen.pair.both:
+        for session in screen.runs.both:
             for number in range(5, 20):
                 for record in synthetic_update(number):
                     session.history.add(record)
         screen.follow()
         assert (all_text(screen.tokens[0]), screen.tokens[0].cursor) == before
         await pilot.press("v")
-        assert screen.pair.number == 19
+        assert screen.runs.number == 19
 
 
 @pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
@@ -190,7 +190,7 @@ def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
     for seed, history in enumerate(histories):
         for number in range(1, 6):
             history.add(synthetic_update(number, seed)[-1])
-    view = Overlay(("none", "reward"), lambda: list(zip(LOOKS, histories, strict=False)))
+    view = Overlay(("none", "reward"), lambda: list(zip(RUN_STYLES, histories, strict=False)))
     picture = view.draw(Source(histories[0]), Size(60, 10), False)
     assert {FIRST, SECOND} <= {str(span.style) for span in picture.content.spans}
     above, below = view.titles(Source(histories[0]), 5, False)
@@ -210,10 +210,10 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         screen = await opened(pilot)
 
         def seen():
-            number = screen.pair.number
+            number = screen.runs.number
             asked = ["".join(synthetic_update(number, seed)[0].prompts[0].split()) for seed in range(3)]
             texts = ["".join(all_text(tokens).split()) for tokens in screen.tokens]
-            letters = "".join(tokens.look.letter for tokens in screen.tokens)
+            letters = "".join(tokens.run_style.letter for tokens in screen.tokens)
             return letters, [[seed for seed in range(3) if asked[seed] in text] for text in texts]
 
         assert seen() == ("AB", [[0], [1]])
@@ -221,7 +221,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         await pilot.press("left_square_bracket", "o")
         await settled(pilot)
         assert seen() == ("AC", [[0], [2]])
-        assert screen.pair.number == 2, "the update that was picked"
+        assert screen.runs.number == 2, "the update that was picked"
         assert "different about C: seed 0 → 2" in head(screen)
         assert "only in the curves:  ┅ B seed 1" in head(screen)
         assert "Token · C" in str(screen.inspectors[1].border_title)
@@ -229,7 +229,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         await pilot.press("v", "o")
         await settled(pilot)
         assert seen() == ("BC", [[1], [2]]), "the run with the cursor stays"
-        assert screen.pair.number == 3, "B has no fourth"
+        assert screen.runs.number == 3, "B has no fourth"
         await pilot.press("O", "question_mark")
         await settled(pilot)
         assert seen()[0] == "AC"
@@ -251,7 +251,7 @@ async def test_of_two_runs_there_is_no_other(tmp_path):
 
 def test_many_curves_are_told_apart_by_letters_and_all_values_are_named():
     runs = []
-    for seed, look in enumerate(LOOKS):
+    for seed, look in enumerate(RUN_STYLES):
         runs.append((look, History()))
         for number in range(1, 9 + seed):
             runs[-1][1].add(synthetic_update(number, seed)[-1])
@@ -287,7 +287,7 @@ def test_whatever_runs_learn_from_every_panel_begins_with_something_recorded(rec
     history = History()
     finished = next(record for record in synthetic_update(1) if isinstance(record, Finished))
     history.add(msgspec.structs.replace(finished, metrics=dict.fromkeys(recorded, 0.5)))
-    panels = ComparedPanels(lambda: [(LOOKS[0], history), (LOOKS[1], history)]).panels
+    panels = ComparedPanels(lambda: [(RUN_STYLES[0], history), (RUN_STYLES[1], history)]).panels
     shown = [panel.view.metric for panel in panels]
     assert len(set(shown)) == 4
     assert set(shown) <= recorded
@@ -299,7 +299,7 @@ def test_what_stands_one_above_the_other_is_the_same_update():
         for number in range(1, updates + 1):
             history.add(synthetic_update(number)[-1])
         history.add(synthetic_evaluated(5))
-    runs = list(zip(LOOKS, histories, strict=False))
+    runs = list(zip(RUN_STYLES, histories, strict=False))
     views = (Overlay((name,), lambda: runs) for name in ("reward", "eval_reward", "kl"))
     frames = [view.draw(Source(histories[0]), Size(60, 10), False).frame for view in views]
     assert {(frame.first, frame.last) for frame in frames} == {(1, 9)}
@@ -310,9 +310,9 @@ async def test_going_on_shows_the_newest_update_that_both_have(tmp_path):
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         await pilot.press("left_square_bracket")
-        assert screen.pair.number == 3
+        assert screen.runs.number == 3
         await pilot.press("u")
-        assert screen.pair.number == 4
+        assert screen.runs.number == 4
 
 
 def a_session(updates, live=True, running=False):
@@ -332,13 +332,13 @@ def told(pair, count=None):
 
 
 def test_the_run_behind_catches_up_and_level_ones_go_together():
-    assert told(Pair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
-    assert told(Pair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
-    assert told(Pair(a_session(4), a_session(4))) == []
-    assert told(Pair(a_session(4), a_session(4)), 1) == [("A", Advance("update", 1)), ("B", Advance("update", 1))]
-    assert told(Pair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
-    assert told(Pair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
-    assert told(Pair(a_session(2, live=False), a_session(4, live=False)), 1) == [], "recordings are what they are"
+    assert told(RunPair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
+    assert told(RunPair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
+    assert told(RunPair(a_session(4), a_session(4))) == []
+    assert told(RunPair(a_session(4), a_session(4)), 1) == [("A", Advance("update", 1)), ("B", Advance("update", 1))]
+    assert told(RunPair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
+    assert told(RunPair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
+    assert told(RunPair(a_session(2, live=False), a_session(4, live=False)), 1) == [], "recordings are what they are"
 
 
 def test_differences_are_those_of_the_update_compared():
@@ -346,7 +346,7 @@ def test_differences_are_those_of_the_update_compared():
     for session in (one, other):
         session.apply(Recorded(synthetic_started()))
     other.timeline.changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
-    pair = Pair(one, other)
+    pair = RunPair(one, other)
     assert pair.differences() == ["beta 0.05 → 0.1"]
     pair.picked = 2
     assert pair.differences() == []
@@ -365,7 +365,7 @@ async def test_the_cursor_on_a_mark_says_what_it_is_and_of_which_run(tmp_path):
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        screen.pair.both[1].history.add(Rewound(update=2, abandoned=3))
+        screen.runs.both[1].history.add(Rewound(update=2, abandoned=3))
         screen.follow()
         panel = screen.curves.panels[0]
         panel.focus()
@@ -392,7 +392,7 @@ async def test_the_panel_key_lets_each_be_large_in_turn(tmp_path, size):
 
 async def test_what_is_different_is_not_said_before_it_is_known():
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=[second])
+    app = RlplayApp(source, others=[second])
     source.records([synthetic_started()])
     source.update(1)
     async with app.run_test(size=SIZE) as pilot:
@@ -414,7 +414,7 @@ async def test_what_is_different_is_not_said_before_it_is_known():
 
 async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_shares():
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=[second])
+    app = RlplayApp(source, others=[second])
     history = History()
     source.records([synthetic_started()])
     for number in (1, 2):
@@ -427,7 +427,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         assert "B is starting…" in head(screen)
-        assert screen.pair.number == 2
+        assert screen.runs.number == 2
         formulas = [inspector.clipping()[1] for inspector in screen.inspectors]
         assert "its loss before step" in formulas[1]
         assert formulas[0] == formulas[1]
@@ -436,7 +436,7 @@ async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_share
 @pytest.mark.parametrize("size", [SIZE, (80, 24)])
 async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
     source, second = Fed(), Fed()
-    app = RlplayApp(source, beside=[second])
+    app = RlplayApp(source, others=[second])
     for each in (source, second):
         each.records([synthetic_started()])
         each.status()
@@ -461,7 +461,7 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
     second = Fed()
     jobs = []
-    monkeypatch.setattr(beside, "LiveSource", lambda job: jobs.append(job) or second)
+    monkeypatch.setattr(other_runs, "LiveSource", lambda job: jobs.append(job) or second)
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         source.path = synthetic_run(tmp_path / "a.rlplay", 4)
@@ -502,7 +502,7 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         raise Stopped
 
     halfway = threading.Event()
-    monkeypatch.setattr(beside, "branch", copied)
+    monkeypatch.setattr(other_runs, "branch", copied)
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
         source.update(1)
@@ -515,7 +515,7 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         screen = app.screen
         assert isinstance(screen, CopyingScreen)
         screen.add_class("-long")
-        while " 50%" not in str(screen.query_one(Said).render()):
+        while " 50%" not in str(screen.query_one(SteadyStatic).render()):
             await pilot.pause()
         await pilot.press("escape")
         while app.screen is not app.main:
@@ -617,9 +617,9 @@ TWO = [{"name": "imitate", "updates": 2}, {"name": "compare", "updates": 3}]
     ],
 )
 def test_where_data_rewards_and_stages_come_from_is_compared(one, other, said):
-    pair = Pair(*(begun(scenario(**fields)) for fields in (one, other)))
+    pair = RunPair(*(begun(scenario(**fields)) for fields in (one, other)))
     assert " · ".join(pair.differences()) == said
-    assert Pair(*(begun(scenario(**one)) for _ in range(2))).differences() == []
+    assert RunPair(*(begun(scenario(**one)) for _ in range(2))).differences() == []
 
 
 @pytest.mark.parametrize(
@@ -633,12 +633,12 @@ def test_where_data_rewards_and_stages_come_from_is_compared(one, other, said):
     ],
 )
 def test_all_that_answers_depend_on_is_compared(changes, said):
-    assert " · ".join(Pair(begun(), begun(**changes)).differences()) == said
+    assert " · ".join(RunPair(begun(), begun(**changes)).differences()) == said
 
 
 def test_a_run_of_another_program_is_compared_as_far_as_it_is_known():
-    assert Pair(begun("not: [a scenario"), begun("not: [a scenario")).differences() == []
-    assert Pair(begun("- 1"), begun(seed=3)).differences() == ["seed 0 → 3"]
+    assert RunPair(begun("not: [a scenario"), begun("not: [a scenario")).differences() == []
+    assert RunPair(begun("- 1"), begun(seed=3)).differences() == ["seed 0 → 3"]
 
 
 def begun(text=None, **changes):
@@ -649,7 +649,7 @@ def begun(text=None, **changes):
 
 
 def differing(changes=(), text=None):
-    pair = Pair(begun(text), begun(text))
+    pair = RunPair(begun(text), begun(text))
     for session in pair.both:
         for number in range(1, 5):
             for change in changes if session is pair.both[1] else ():
@@ -693,7 +693,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
 
 async def test_both_panels_scroll_together_as_far_as_each_goes(tmp_path):
     runs = [synthetic_run(tmp_path / f"{name}.rlplay", 2, seed) for name, seed in (("a", 0), ("b", 1))]
-    app = RlplayApp(ReplaySource(runs[0]), beside=[ReplaySource(runs[1])])
+    app = RlplayApp(ReplaySource(runs[0]), others=[ReplaySource(runs[1])])
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot)
         one, other = screen.tokens

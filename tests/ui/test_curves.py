@@ -214,7 +214,7 @@ async def test_the_update_looked_at_has_a_mark_of_its_own_below_it():
     history, live = recorded()
     app = Host(history, live)
     async with app.run_test(size=(160, 12)) as pilot:
-        app.query_one(CurvePanels).stand(4)
+        app.query_one(CurvePanels).mark_update(4)
         await pilot.pause()
         picture = app.panels[0]._drawn[1]
         axis = app.panels[0].render().plain.split("\n")[-1]

@@ -12,7 +12,7 @@ from rlplay.ui.command_palette import closeness
 from rlplay.ui.format.numbers import signed
 from rlplay.ui.plot.views import single
 from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.words.largest import told
+from rlplay.ui.words.largest import describe_largest
 from tests.recorded import END, synthetic_update
 from tests.ui.stage import playground, settled, text_of
 
@@ -51,7 +51,7 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
     ],
 )
 def test_what_x_found_is_said_in_words(lens, best, places, own, words):
-    assert told(LENSES[lens], best, places, 0, "⌂", "answer 4 of 8", own).startswith(words)
+    assert describe_largest(LENSES[lens], best, places, 0, "⌂", "answer 4 of 8", own).startswith(words)
 
 
 async def test_several_as_large_are_counted_and_x_goes_through_them():

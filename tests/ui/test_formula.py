@@ -12,7 +12,7 @@ from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Numbers, Pair, settled
+from rlplay.ui.formula.parts import Numbers, PairScores, settled
 from rlplay.ui.formula.surrogate import filled
 from tests.ui.stage import CHOSEN
 
@@ -32,7 +32,7 @@ def won(lines):
 
 
 def test_clipped_high():
-    lines = told({}, advantage=0.93, ratio=1.39, change=0.33, clip_state=1, weight=1 / 128, dloss_dlogp=0.0)
+    lines = told({}, advantage=0.93, ratio=1.39, log_ratio=0.33, clip_state=1, weight=1 / 128, dloss_dlogp=0.0)
     assert words(lines) == [
         "w = exp(ℓ − ℓ_old) = 1.39",
         "S = −min(w·A, clip(w, 0.8, 1.2)·A)",
@@ -231,7 +231,7 @@ def test_what_is_filled_in_is_the_loss_that_was_trained(surrogate, delta, advant
     terms = engine_objective(inputs, torch.ones(1, 1), settings, beta=0.0)
     lines = filled(
         settings,
-        Numbers(-2.0 + change, advantage, terms.ratio.item(), int(terms.clip_state.item()), change=change),
+        Numbers(-2.0 + change, advantage, terms.ratio.item(), int(terms.clip_state.item()), log_ratio=change),
     )
     assert float(won(lines)[-1].replace("−", "-")) == pytest.approx(terms.policy_loss.item(), abs=0.0051)
     assert any(line.startswith(("▲", "▼")) for line in words(lines)) == bool(terms.clip_state.item())
@@ -282,11 +282,11 @@ def test_an_entropy_bonus_is_told():
 @pytest.mark.parametrize(
     ("given", "of", "told_as"),
     [
-        ({"loss_type": "sigmoid", "beta": 0.5}, Pair(True, 1.5, -0.5), "; this one: +0.31"),
-        ({"loss_type": "sigmoid", "beta": 0.5}, Pair(False, -0.5, 1.5), "; this one: +0.31"),
-        ({"loss_type": "hinge", "beta": 0.1}, Pair(True, 2.0, -3.0), "; this one: +0.50"),
-        ({"loss_type": "ipo", "beta": 0.5}, Pair(True, 0.25, -0.25), "; this one: +0.25"),
-        ({"loss_type": "kto", "beta": 1.0}, Pair(False, 0.0, baseline=0.0), "; this one: +0.50"),
+        ({"loss_type": "sigmoid", "beta": 0.5}, PairScores(True, 1.5, -0.5), "; this one: +0.31"),
+        ({"loss_type": "sigmoid", "beta": 0.5}, PairScores(False, -0.5, 1.5), "; this one: +0.31"),
+        ({"loss_type": "hinge", "beta": 0.1}, PairScores(True, 2.0, -3.0), "; this one: +0.50"),
+        ({"loss_type": "ipo", "beta": 0.5}, PairScores(True, 0.25, -0.25), "; this one: +0.25"),
+        ({"loss_type": "kto", "beta": 1.0}, PairScores(False, 0.0, baseline=0.0), "; this one: +0.50"),
     ],
 )
 def test_a_pairs_loss_is_filled(given, of, told_as):

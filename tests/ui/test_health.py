@@ -7,7 +7,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.screens.health import HealthScreen
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import examine, warning
 from tests.recorded import synthetic_update
 from tests.ui.stage import CHOSEN, playground, settled
@@ -24,7 +24,7 @@ def cut(number):
 
 def told(app) -> str:
     assert isinstance(app.screen, HealthScreen)
-    return str(app.screen.query_one(Said).render())
+    return str(app.screen.query_one(SteadyStatic).render())
 
 
 def test_every_check_is_told_and_what_is_wrong_comes_first():

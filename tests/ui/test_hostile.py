@@ -139,7 +139,7 @@ async def test_nothing_in_run_files_side_by_side_is_obeyed(
     poison = Poison(*names)
     paths = [tmp_path / f"{letter}\x1b]0;owned\x07\u202e.rlplay" for letter in "ab"]
     one, other = (ReplaySource(run_of(poison, path)) for path in paths)
-    async with touring(RlplayApp(one, beside=[other]), size) as tour:
+    async with touring(RlplayApp(one, others=[other]), size) as tour:
         await tour.look()
         await tour.press("u", "tab", "y", "tab", "y", "c", "x", "question_mark", "escape", "w", "s")
         await tour.home()

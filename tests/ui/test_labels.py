@@ -14,7 +14,7 @@ from rlplay.link.messages import Prefer
 from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Labelled, Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.screens.labels import LabelScreen, progress, told
+from rlplay.ui.screens.labels import LabelScreen, progress, verdict_text
 from rlplay.ui.session.labelling import NONE_LEFT, Labelling
 from rlplay.ui.widgets.answer import Answer
 from tests.recorded import synthetic_update
@@ -64,10 +64,10 @@ def test_a_choice_can_be_taken_back() -> None:
     assert (labelling.pair, labelling.held) == (0, None)
     labelling.choose("a")
     labelling.go_on()
-    labelling.heard([1, 2])
+    labelling.take_asks([1, 2])
     labelling.take_back()
     assert labelling.pair == 0
-    labelling.heard([1, 2])
+    labelling.take_asks([1, 2])
     assert labelling.pair == 0, "it stands although it waits no more"
     labelling.choose("b")
     assert labelling.go_on() == Prefer(0, "b")
@@ -77,22 +77,22 @@ def test_a_choice_can_be_taken_back() -> None:
 def test_what_the_models_think_comes_after_the_choice() -> None:
     labelling = begun()
     opinion = Judged(0, 1, scores=SCORES)
-    labelling.told(opinion)
+    labelling.take_judged(opinion)
     assert labelling.judged is None
     labelling.choose("a")
-    labelling.told(Judged(1, 1))
-    labelling.told(Judged(0, 2))
+    labelling.take_judged(Judged(1, 1))
+    labelling.take_judged(Judged(0, 2))
     assert labelling.judged is None, "of another pair, of another update"
-    labelling.told(opinion)
-    lines = str(told(labelling)).split("\n")
+    labelling.take_judged(opinion)
+    lines = str(verdict_text(labelling)).split("\n")
     assert [line.split("  ")[-1].strip() for line in lines[2:]] == [
         "likelier: B", "better: A, like you", "better: B, unlike you",
     ]  # fmt: skip
     assert "+0.125   −0.250" in lines[3]
-    labelling.told(Judged(0, 1, scores={"implicit reward": (0.0, 1e-9)}))
-    assert "not trained on yet" in str(told(labelling))
-    labelling.told(Judged(0, 1, refused="out of memory"))
-    assert "out of memory" in str(told(labelling))
+    labelling.take_judged(Judged(0, 1, scores={"implicit reward": (0.0, 1e-9)}))
+    assert "not trained on yet" in str(verdict_text(labelling))
+    labelling.take_judged(Judged(0, 1, refused="out of memory"))
+    assert "out of memory" in str(verdict_text(labelling))
 
 
 def test_two_equal_answers_count_as_left_out() -> None:
@@ -136,7 +136,7 @@ def test_enough_leaves_out_what_has_no_answer() -> None:
 def test_a_pair_that_a_script_labels_is_not_asked_about() -> None:
     labelling = begun()
     labelling.update.add(Labelled(update=1, pair=0, choice="a"))
-    labelling.heard([1, 2])
+    labelling.take_asks([1, 2])
     assert labelling.pair == 1
     assert "2 of 3   ● ◉ ○" in str(progress(labelling, 80))
 

@@ -10,7 +10,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.pair_loss import paired
+from rlplay.ui.formula.pair_loss import pair_scores
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.plot.first_views import OVERVIEW
 from rlplay.ui.plot.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, single
@@ -98,8 +98,8 @@ def test_a_tie_has_no_loss_of_its_own():
     update = Update(1)
     for record in records():
         update.add(record)
-    assert paired(update, 0, "sigmoid").chosen
-    assert [paired(update, completion, "sigmoid") for completion in (2, 3, 6)] == [None] * 3
+    assert pair_scores(update, 0, "sigmoid").chosen
+    assert [pair_scores(update, completion, "sigmoid") for completion in (2, 3, 6)] == [None] * 3
 
 
 @pytest.mark.parametrize("algorithm", ["dpo", "kto", "simpo", "orpo", "sft"])

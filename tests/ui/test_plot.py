@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rlplay.ui.plot.curves import BAND, Curve, curves
-from rlplay.ui.plot.histogram import Look, histogram
+from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Frame, Size, number
 
 SIZE = Size(38, 8)
@@ -118,7 +118,7 @@ def test_a_frame_maps_columns_back_to_updates():
 def test_a_histogram_counts_what_lies_beyond_at_its_edges(kind):
     values = np.array([0.1, 1.0, 1.0, 1.0, 9.0], dtype=kind)
     limits = (1 - 2.5 * (1 - 0.8), 1 + 2.5 * 0.2)  # the first is a little more than 0.5
-    rows = lines(histogram(values, values[:0], (0.8, 1.2), Size(21, 5), Look(limits, "a", "b", log=False)))
+    rows = lines(histogram(values, values[:0], (0.8, 1.2), Size(21, 5), HistogramStyle(limits, "a", "b", log=False)))
     assert rows[-1].startswith("≤0.5")
     assert rows[-1].endswith("≥1.5")
     assert rows[0].strip("│ ") == "█"
@@ -129,7 +129,7 @@ def test_a_histogram_counts_what_lies_beyond_at_its_edges(kind):
 def test_clipped_ratios_stand_in_front_of_the_others():
     values = np.concatenate([np.full(50, 1.3), np.full(9, 0.9)])
     content = histogram(
-        values, values[:25], (0.8, 1.2), Size(30, 9), Look((0.5, 1.5), "whole", "front", log=False)
+        values, values[:25], (0.8, 1.2), Size(30, 9), HistogramStyle((0.5, 1.5), "whole", "front", log=False)
     ).content
     painted = {str(span.style): content.plain[span.start : span.end] for span in content.spans}
     assert "front" in painted
@@ -140,7 +140,7 @@ def test_a_log_histogram_lifts_the_small_bars():
     values = np.concatenate([np.full(1000, 1.0), np.full(3, 1.3)])
     heights = {}
     for log in (False, True):
-        rows = lines(histogram(values, values[:0], (), Size(31, 9), Look((0.5, 1.5), "a", "b", log)))
+        rows = lines(histogram(values, values[:0], (), Size(31, 9), HistogramStyle((0.5, 1.5), "a", "b", log)))
         heights[log] = sum(row[24] != " " for row in rows[:-1])
     assert heights[True] > heights[False] == 1
 

@@ -13,7 +13,7 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.preview import NEEDS_ENGINE, NEEDS_PAUSE, Preview
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.session.what_if import suppose
+from rlplay.ui.session.what_if import what_if_result
 from rlplay.ui.widgets.knobs import KnobList
 from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled
@@ -57,8 +57,8 @@ def test_the_difference_is_counted_token_by_token():
     update = known()
     chosen = pulling(update)[:3]
     clipped = int((update.latest_step("clip_state") != 0).sum())
-    supposed = suppose(update, imagined({"epsilon": 0.5}, chosen, held=["temperature"]))
-    assert np.flatnonzero(supposed.turned).tolist() == chosen
+    supposed = what_if_result(update, imagined({"epsilon": 0.5}, chosen, held=["temperature"]))
+    assert np.flatnonzero(supposed.flipped).tolist() == chosen
     head, strength, held = supposed.words
     assert head.startswith(f"Of these {update.tokens} tokens, 3 would be pulled the other way (±)")
     assert clipped > 0
@@ -70,12 +70,12 @@ def test_the_difference_is_counted_token_by_token():
 def test_nothing_is_claimed_where_nothing_differs():
     answer = imagined({})
     same = msgspec.structs.replace(answer, after=answer.before)
-    assert suppose(known(), same).words[0].endswith("tokens, none would get another gradient.")
+    assert what_if_result(known(), same).words[0].endswith("tokens, none would get another gradient.")
 
 
 def test_the_update_as_it_would_be_keeps_what_does_not_change():
     update = known()
-    supposed = suppose(update, imagined({}))
+    supposed = what_if_result(update, imagined({}))
     assert supposed.after.sampled is update.sampled
     assert supposed.after.credited.ref_logprobs is update.credited.ref_logprobs
     assert supposed.before.credited is update.credited

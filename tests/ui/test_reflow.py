@@ -110,7 +110,7 @@ async def test_the_right_end_of_the_header_goes_along_with_the_edge(monkeypatch)
         source.update(1)
         await settled(pilot)
         narrow = str(app.header.render())
-        monkeypatch.setattr(app.painter, "_parts", itertools.cycle([lambda: None]))  # nothing else has happened
+        monkeypatch.setattr(app.refresher, "_parts", itertools.cycle([lambda: None]))  # nothing else has happened
         await pilot.resize_terminal(160, 45)
         await pilot.pause()
         wide = str(app.header.render())

@@ -271,7 +271,7 @@ async def test_a_damaged_record_is_told_not_waited_for(run):
 
 
 async def test_a_growing_run_that_cannot_be_read_any_more_is_told(run, monkeypatch):
-    monkeypatch.setattr(sources, "LOOK_AGAIN", 0.02)
+    monkeypatch.setattr(sources, "POLL_SECONDS", 0.02)
     source = ReplaySource(run)
     app = RlplayApp(source)
     async with app.run_test(size=(160, 45)) as pilot:
@@ -298,7 +298,7 @@ def test_opening_decodes_no_record_of_the_updates(run, monkeypatch):
 
 
 async def test_a_growing_run_is_followed(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "LOOK_AGAIN", 0.02)
+    monkeypatch.setattr(sources, "POLL_SECONDS", 0.02)
     path = synthetic_run(tmp_path / "a.rlplay", updates=1)
     app = RlplayApp(ReplaySource(path))
     async with app.run_test(size=(160, 45)) as pilot:

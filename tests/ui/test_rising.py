@@ -54,7 +54,7 @@ def test_the_interval_holds_the_true_slope_in_95_of_100_runs():
 def test_a_flat_reward_is_said_to_be_with_its_numbers():
     words = said(0.4 + NOISE)
     found = trend(run(0.4 + NOISE)[1], 40)
-    assert words.startswith(f"The reward is not distinguishable from flat: {found.told}.")
+    assert words.startswith(f"The reward is not distinguishable from flat: {found.text}.")
     assert f"over the last {WINDOW} (95 %)" in words
     assert said(0.4 + 0.01 * np.arange(40) + NOISE) == "", "it rises"
     assert said(0.9 - 0.01 * np.arange(40) + NOISE).startswith("The reward falls: −0.0")

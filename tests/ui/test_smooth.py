@@ -9,7 +9,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Finished
 from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.picture import Size
-from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, told
+from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, smoothing_label
 from rlplay.ui.plot.views import GHOST, SHADE, Lines, Source, Trace, with_average
 from tests.ui.test_curves import Host, recorded, title
 
@@ -83,4 +83,4 @@ async def test_the_key_goes_round_it_is_said_and_the_numbers_stay_raw(size):
 
 
 def test_what_is_not_smoothed_says_nothing():
-    assert [told(weight) for weight in STRENGTHS] == ["", "smoothed .6", "smoothed .9"]
+    assert [smoothing_label(weight) for weight in STRENGTHS] == ["", "smoothed .6", "smoothed .9"]

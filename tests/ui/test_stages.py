@@ -9,7 +9,7 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Credited, Finished, Scored, Staged, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Size
-from rlplay.ui.plot.several_runs import LOOKS, Overlay
+from rlplay.ui.plot.several_runs import RUN_STYLES, Overlay
 from rlplay.ui.plot.views import (
     ENDS_BEFORE,
     IMITATION,
@@ -197,7 +197,7 @@ def test_a_curve_is_cut_where_a_stage_begins():
 
     assert dots_between(single("loss")) == 0, "a loss is another one in each stage"
     assert dots_between(single("eval_gold/helpful/mean")) > 2, "held-out answers are measured alike all the way"
-    assert dots_between(Overlay(("loss",), lambda: [(LOOKS[0], history)])) == 0
+    assert dots_between(Overlay(("loss",), lambda: [(RUN_STYLES[0], history)])) == 0
     assert "┊" in single("loss").draw(Source(history), size, False).content.plain
     assert "┊" not in single("eval_gold/helpful/mean").draw(Source(history), size, False).content.plain
 

@@ -17,7 +17,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Credited
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import legend
-from rlplay.ui.plot.several_runs import LOOKS
+from rlplay.ui.plot.several_runs import RUN_STYLES
 from rlplay.ui.plot.views import GHOST
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.start import run as opened
@@ -80,7 +80,7 @@ async def test_every_lens_has_a_cue_without_colour(colourless, lens, size):
             y, x = app.tokens.content_region.offset.y, app.tokens.content_region.offset.x
             row = app.tokens.content_region
             cells = [cell for line in capture(app)[y : y + row.height] for cell in line[x : x + row.width]]
-            assert any(cell.look.underline or cell.look.strike for cell in cells)
+            assert any(cell.style.underline or cell.style.strike for cell in cells)
 
 
 def test_most_statistics_are_there_to_be_tested():
@@ -199,11 +199,11 @@ async def test_the_letters_of_compared_runs_can_be_read_and_told_apart_in_every_
             app.theme = name
             await pilot.pause()
             variables = app.theme_variables
-            inks = [Color.parse(variables[look.ink.removeprefix("$")]) for look in LOOKS]
+            inks = [Color.parse(variables[look.ink.removeprefix("$")]) for look in RUN_STYLES]
             for ink in inks[2:]:
                 for behind in ("background", "panel"):
                     assert contrast(ink, Color.parse(variables[behind])) >= READABLE, name
-            assert len({ink.hex for ink in inks}) == len(LOOKS), name
+            assert len({ink.hex for ink in inks}) == len(RUN_STYLES), name
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)

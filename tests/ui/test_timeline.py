@@ -28,7 +28,7 @@ def kept(source, tmp_path, updates):
 
 
 def told(app):
-    return str(app.screen.query_one("#told", Static).render())
+    return str(app.screen.query_one("#detail", Static).render())
 
 
 async def opened(pilot):

@@ -90,7 +90,7 @@ async def test_nor_does_the_comparison(tmp_path, size, live):
             side.update(1)
     else:
         sides = [ReplaySource(synthetic_run(tmp_path / f"{name}.rlplay", 2)) for name in "ab"]
-    app = RlplayApp(sides[0], beside=sides[1:])
+    app = RlplayApp(sides[0], others=sides[1:])
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         assert isinstance(app.screen, CompareScreen)

@@ -31,7 +31,7 @@ from rlplay.trace.questions import (
 from rlplay.ui.app import RlplayApp
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
-from tests.ui.stage import Fed, taken, turned
+from tests.ui.stage import Fed, keys_done, taken
 
 
 class Recorder(headless_driver.HeadlessDriver):
@@ -121,7 +121,7 @@ class Tour:
         """What was let happen and pressed is on the screen."""
         await self.pilot.pause()
         await taken(self.pilot)
-        await turned(self.pilot)
+        await keys_done(self.pilot)
         self.app.paint()
         await self.pilot.pause()
 

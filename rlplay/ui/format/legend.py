@@ -13,7 +13,7 @@ _LETTERS = {"diverging": "less more", "sequential": " more"}
 """A letter a shade, where shades are no colours."""
 LOOKED_AT = "◉"
 """The update looked at: in the header, in the timeline, under the curves."""
-TURN_MARKS = {"changed": "◆", "back": "↶", "on": "↷"}
+EVENT_MARKS = {"changed": "◆", "back": "↶", "on": "↷"}
 """What happened between two updates, by the kind of its `Mark`: in the timeline and under the curves."""
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
 

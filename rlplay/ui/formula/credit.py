@@ -13,10 +13,10 @@ _NOTHING = 1e-6
 
 def credit(s: Settings, numbers: Numbers) -> list[Line]:
     """The equations from reward to advantage, each with what it comes to for this token, as far as that is known."""
-    told = terms(s)
+    equations = terms(s)
     filled = {"r": numbers.reward, "G": numbers.returned, "b": numbers.baseline}
-    lines = [_equation(left, told[left], filled[left]) for left in filled if told[left] != "0"]
-    lines.append([(f"A = {told['A'].partition(',')[0]}", "plain")])
+    lines = [_equation(left, equations[left], filled[left]) for left in filled if equations[left] != "0"]
+    lines.append([(f"A = {equations['A'].partition(',')[0]}", "plain")])
     if numbers.advantage is None:
         return [*lines, note("appears after ③ credit")]
     return [*lines, _advantage(s, numbers, numbers.advantage)]

@@ -8,33 +8,33 @@ from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
-from rlplay.ui.formula.pair_loss import pair
-from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, pull, stripped
+from rlplay.ui.formula.pair_loss import pair_equations
+from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, small_signed, stripped
 from rlplay.ui.plot.picture import number
 
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:
     """The loss of one token: each equation in symbols, then filled in as far as its numbers are known."""
-    lines = pair(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
+    lines = pair_equations(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
     lines += _gradient(s, numbers)
     names = {"TRL": trainer(s), "verl": verl(s)}
     return lines + [note(f"in {library}: {name}") for library, name in names.items() if name]
 
 
 def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
-    told = terms(s)
-    lines = [_ratio(s, told["w"], numbers)] if "w" in told else []
-    lines.append([(f"S = {told['S']}", "plain")])
+    equations = terms(s)
+    lines = [_ratio(s, equations["w"], numbers)] if "w" in equations else []
+    lines.append([(f"S = {equations['S']}", "plain")])
     lines += surrogate.filled(s, numbers)
     if in_loss(s):
-        lines.append(_divergence(told["K"], numbers))
+        lines.append(_divergence(equations["K"], numbers))
     lines += _weighted(s, numbers)
-    return [*lines, note(equation("limit", told["limit"]))] if "limit" in told else lines
+    return [*lines, note(equation("limit", equations["limit"]))] if "limit" in equations else lines
 
 
 def _ratio(s: Settings, right: str, numbers: Numbers) -> Line:
     line: Line = [(f"w = {right}", "plain")]
-    if numbers.ratio is None or numbers.change is None:
+    if numbers.ratio is None or numbers.log_ratio is None:
         return line
     return [*line, (" = ", "plain"), (plain(numbers.ratio, digits(s)), "won")]
 
@@ -61,7 +61,7 @@ def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
     counts = row(s, "aggregation").weight.format(longest=s.max_completion_length)
     lines.append([(f"adds {counts}·{inner} to L", "plain")])
     if total is not None and numbers.weight is not None:
-        weighted = pull(numbers.weight * total)
+        weighted = small_signed(numbers.weight * total)
         lines.append([(f"= {number(numbers.weight)}·{filled} = ", "plain"), (weighted, "won")])
     return lines
 
@@ -72,11 +72,11 @@ def _gradient(s: Settings, numbers: Numbers) -> list[Line]:
     if derivative is None:
         return []
     effect = "leaves it alone" if derivative == 0 else "pulls it up" if derivative < 0 else "pushes it down"
-    lines: list[Line] = [[(f"∂L/∂ℓ = {pull(derivative)}: {effect}", "plain")]]
+    lines: list[Line] = [[(f"∂L/∂ℓ = {small_signed(derivative)}: {effect}", "plain")]]
     if of_kl is not None and s.kl_estimator == "full":
         lines.append(note("The exact KL pulls on all candidates, beside this."))
     elif of_kl is not None:
-        lines.append(note(f"of it {pull(derivative - of_kl)} by S, {pull(of_kl)} by K"))
+        lines.append(note(f"of it {small_signed(derivative - of_kl)} by S, {small_signed(of_kl)} by K"))
     if s.entropy_coef:
         lines.append(note("The entropy bonus acts on all candidates, beside this."))
     return lines

@@ -10,25 +10,25 @@ from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
-from rlplay.ui.formula.parts import Line, Numbers, Pair, note, stripped
+from rlplay.ui.formula.parts import Line, Numbers, PairScores, note, stripped
 
 _CERTAIN = 1e-9
 """A mean log-probability nearer to 0 has odds without end."""
 
 
-def pair(s: Settings, numbers: Numbers) -> list[Line]:
+def pair_equations(s: Settings, numbers: Numbers) -> list[Line]:
     """The equations of the pair that the token's answer belongs to, each filled in as far as its numbers are known."""
-    told, of = terms(s), numbers.pair
+    equations, of = terms(s), numbers.pair
     lines: list[Line] = []
     for left in ("s", "Δ", "z", "L"):
-        if left in told:
-            lines.append([(equation(left, told[left]), "plain"), *_filled(s, left, of)])
+        if left in equations:
+            lines.append([(equation(left, equations[left]), "plain"), *_filled(s, left, of)])
     if of is None:
         return [*lines, note("no label yet (phase ② score), left out, or a tie: nothing is learned from this answer")]
     return [*lines, note(f"this is the {'chosen' if of.chosen else 'rejected'} answer")]
 
 
-def paired(update: Update, completion: int, loss_type: str) -> Pair | None:
+def pair_scores(update: Update, completion: int, loss_type: str) -> PairScores | None:
     """A completion's label and scores as of its last optimizer step; None without pairs or without a label."""
     sampled, scored = update.sampled, update.scored
     if loss_type == "policy_gradient" or sampled is None or scored is None or not scored.roles:
@@ -38,7 +38,7 @@ def paired(update: Update, completion: int, loss_type: str) -> Pair | None:
     other = next((i for i in siblings if scored.roles[i] != role), None)
     if role not in ("chosen", "rejected"):
         return None
-    return Pair(
+    return PairScores(
         role == "chosen",
         _score(update, completion, loss_type),
         None if other is None else _score(update, other, loss_type),
@@ -76,7 +76,7 @@ def score(loss_type: str, logprobs: Array, ref_logprobs: Array | None) -> float 
     return None if term is None or term.value is None else term.at(0)
 
 
-def value(s: Settings, of: Pair) -> float | None:
+def value(s: Settings, of: PairScores) -> float | None:
     """What the pair's comparison adds to L before the mean, imitation left aside; None before it is known."""
     if s.loss_type not in PAIR_LOSSES:
         return None
@@ -87,7 +87,7 @@ def value(s: Settings, of: Pair) -> float | None:
     return None if term.value is None else term.at(0)
 
 
-def _filled(s: Settings, left: str, of: Pair | None) -> Line:
+def _filled(s: Settings, left: str, of: PairScores | None) -> Line:
     if of is None:
         return []
     known = {"s": of.own, "Δ": _gap(of), "z": of.baseline, "L": value(s, of)}[left]
@@ -96,7 +96,7 @@ def _filled(s: Settings, left: str, of: Pair | None) -> Line:
     return [({"L": "; this one: ", "s": ": here "}.get(left, " = "), "note"), (stripped(known), "won")]
 
 
-def _gap(of: Pair) -> float | None:
+def _gap(of: PairScores) -> float | None:
     if of.own is None or of.other is None:
         return None
     return of.own - of.other if of.chosen else of.other - of.own

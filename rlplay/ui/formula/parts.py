@@ -39,12 +39,12 @@ class Numbers:
     """What the token's loss is multiplied with in the sum."""
     left_out: int | None = None
     """An index of `LEFT_OUT`."""
-    change: float | None = None
+    log_ratio: float | None = None
     """ℓ − ℓ_old."""
     reward: float | None = None
     returned: float | None = None
     baseline: float | None = None
-    pair: Pair | None = None
+    pair: PairScores | None = None
     answer: Mapping[str, Array] | None = None
     """The token's whole answer, by the names of `rlplay.algorithms.surrogates`; without it the token stands alone."""
     place: int = 0
@@ -55,12 +55,12 @@ class Numbers:
         if self.answer is not None or self.logprob is None or self.advantage is None or self.ratio is None:
             return self.answer
         alone = {"logprobs": self.logprob, "advantages": self.advantage, "ratio": self.ratio, "mask": True}
-        alone["old_logprobs"] = self.logprob - (self.change or 0.0)
+        alone["old_logprobs"] = self.logprob - (self.log_ratio or 0.0)
         return {name: np.atleast_1d(number) for name, number in alone.items()}
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairScores:
     """Where a token's answer is compared: whether it is the chosen one, and the scores s of both answers.
 
     `baseline` is KTO's z, `margin` by how much a reward model should tell them apart. None for what the loss has not.
@@ -100,12 +100,12 @@ def stripped(value: float, places: int = 2) -> str:
     return signed(value, places).strip()
 
 
-def pull(value: float) -> str:
+def small_signed(value: float) -> str:
     """A derivative, small as it may be, with its sign: "+0.000318"."""
     return f"+{number(value)}" if value >= NOISE else number(value)
 
 
-def only_these_pull(s: Settings) -> str:
+def other_gradients(s: Settings) -> str:
     """What still acts where the surrogate does not: "only the KL term pulls"; empty if nothing does."""
     names = beside_surrogate(s)
     return f"only {' and '.join(names)} {'pulls' if len(names) == 1 else 'pull'}" if names else ""

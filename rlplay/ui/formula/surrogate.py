@@ -12,7 +12,7 @@ from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.algorithms.symbols import filled as written
 from rlplay.ui.format.numbers import plain
-from rlplay.ui.formula.parts import Line, Numbers, digits, note, only_these_pull, stripped
+from rlplay.ui.formula.parts import Line, Numbers, digits, note, other_gradients, stripped
 from rlplay.user_code import OwnError
 
 
@@ -48,11 +48,11 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
 
 def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
     """Why the surrogate's gradient is 0 at this token, in short and in words; empty if it is not."""
-    told = row(s, "surrogate").clipped or row(s, "importance_sampling_level").clipped
-    if not numbers.clip_state or told is None:
+    explain = row(s, "surrogate").clipped or row(s, "importance_sampling_level").clipped
+    if not numbers.clip_state or explain is None:
         return []
-    head, reason = told(s, numbers.clip_state)
-    others = only_these_pull(s)
+    head, reason = explain(s, numbers.clip_state)
+    others = other_gradients(s)
     return [head, f"{reason}, so it no longer pulls{f'; {others}' if others else ''}."]
 
 
@@ -68,7 +68,7 @@ def _computed(s: Settings, numbers: Numbers) -> Term | None:
 
 def _effect(s: Settings, a: float) -> str:
     """What the surrogate does with a token that is not clipped."""
-    others = only_these_pull(s)
+    others = other_gradients(s)
     if a == 0:
         return f"A = 0: {others or 'no pull'}"
     what = "the surrogate " if others else ""

@@ -18,9 +18,9 @@ def level(one: Layout, other: Layout) -> None:
     blocks = _blocks(one.rows), _blocks(other.rows)
     filled: tuple[list[Row], list[Row]] = ([], [])
     for place in sorted({*blocks[0], *blocks[1]}):
-        pair = [block.get(place, []) for block in blocks]
-        height = max(map(len, pair))
-        for rows, mine in zip(filled, pair, strict=True):
+        both = [block.get(place, []) for block in blocks]
+        height = max(map(len, both))
+        for rows, mine in zip(filled, both, strict=True):
             # An answer goes on to be itself on its empty lines; `values` keeps the sign for one still empty away.
             filler = Row(place[0], mine[0].completion, [], values=True) if mine else Row(place[0], -1, [])
             rows.extend([*mine, *[filler] * (height - len(mine))])

@@ -10,9 +10,9 @@ from rlplay.ui.format.text import token_text
 from rlplay.ui.layout.wrap import Cell, wrap
 
 GUTTER = 2
-TURNED = 3
+FLIPPED = 3
 """Beside the clip states: a token that changed settings would pull the other way."""
-MARKS = {1: "▲", 2: "▲", -1: "▼", TURNED: "±"}
+MARKS = {1: "▲", 2: "▲", -1: "▼", FLIPPED: "±"}
 VALUE_WIDTH = 5
 
 

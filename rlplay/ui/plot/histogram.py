@@ -14,7 +14,7 @@ from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined, num
 
 
 @dataclass(frozen=True)
-class Look:
+class HistogramStyle:
     """Styles of the bars and of those in front; `log`: bars grow with the logarithm of 1 + count."""
 
     limits: tuple[float, float]
@@ -23,35 +23,35 @@ class Look:
     log: bool = True
 
 
-def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, look: Look) -> Picture:
-    """How `values` are distributed over the look's limits, and in front of that how the `front` ones among them are.
+def histogram(values: Array, front: Array, bounds: Sequence[float], size: Size, style: HistogramStyle) -> Picture:
+    """How `values` are distributed over the style's limits, and in front of that how the `front` ones among them are.
 
     What lies beyond the limits is counted at the edge, marked ≤ or ≥. `bounds` are drawn as lines.
     """
     width, height = size.width, max(size.height - 1, 1)
-    frame = Frame(width, 0, width - 1, *look.limits)
-    edges = np.linspace(*look.limits, width + 1)
+    frame = Frame(width, 0, width - 1, *style.limits)
+    edges = np.linspace(*style.limits, width + 1)
     # As doubles: a limit rounded to the records' single precision may lie outside the edges, and the bar be lost.
-    parts = (np.clip(part.astype(np.float64), *look.limits) for part in (values, front))
+    parts = (np.clip(part.astype(np.float64), *style.limits) for part in (values, front))
     counts = [np.histogram(part, edges)[0] for part in parts]
-    most = max(int(counts[0].max()), 1)
-    shares = [np.log1p(count) / np.log1p(most) if look.log else count / most for count in counts]
+    highest = max(int(counts[0].max()), 1)
+    shares = [np.log1p(count) / np.log1p(highest) if style.log else count / highest for count in counts]
     whole, before = (np.ceil(share * height * 8).astype(int).tolist() for share in shares)
     fences = {frame.column(bound) for bound in bounds}
     lines = [
         joined(
-            _cell(whole[at] - 8 * row, before[at] - 8 * row, look) or ("│" if at in fences else " ", AXIS)
+            _cell(whole[at] - 8 * row, before[at] - 8 * row, style) or ("│" if at in fences else " ", AXIS)
             for at in range(width)
         )
         for row in reversed(range(height))
     ]
-    ends = ("≤" * bool((values < look.limits[0]).any()), "≥" * bool((values > look.limits[1]).any()))
+    ends = ("≤" * bool((values < style.limits[0]).any()), "≥" * bool((values > style.limits[1]).any()))
     notes = [(frame.column(bound) - 1, number(bound), AXIS) for bound in bounds]
-    axis = frame.axis(ends[0] + number(look.limits[0]), ends[1] + number(look.limits[1]), notes)
+    axis = frame.axis(ends[0] + number(style.limits[0]), ends[1] + number(style.limits[1]), notes)
     return Picture(Content("\n").join([*lines, axis]), frame)
 
 
-def _cell(whole: int, front: int, look: Look) -> Cell | None:
+def _cell(whole: int, front: int, style: HistogramStyle) -> Cell | None:
     if front > 0:
-        return BARS[min(front, 8)], look.front + (f" on {look.whole}" if whole >= 8 > front else "")
-    return (BARS[min(whole, 8)], look.whole) if whole > 0 else None
+        return BARS[min(front, 8)], style.front + (f" on {style.whole}" if whole >= 8 > front else "")
+    return (BARS[min(whole, 8)], style.whole) if whole > 0 else None

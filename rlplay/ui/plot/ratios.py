@@ -9,7 +9,7 @@ from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.format.numbers import percent
 from rlplay.ui.formula.parts import bounds
 from rlplay.ui.plot.curves import Curve
-from rlplay.ui.plot.histogram import Look, histogram
+from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import FIRST, Source
 
@@ -51,7 +51,7 @@ class Ratios:
         # A band of no width would leave the axis none either.
         limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
         fences = band if source.settings.get("surrogate", "ppo") == "ppo" else ()
-        return histogram(ratio, ratio[clipped], fences, size, Look(limits, FIRST, "$warning", not log))
+        return histogram(ratio, ratio[clipped], fences, size, HistogramStyle(limits, FIRST, "$warning", not log))
 
     def titles(
         self, source: Source, _cursor: int | None, log: bool, _smoothing: float = 0.0

@@ -12,14 +12,14 @@ from rlplay.trace.history import History, Series
 from rlplay.trace.text import visible
 from rlplay.ui.plot.curves import Curve, curves
 from rlplay.ui.plot.picture import Picture, Size, number
-from rlplay.ui.plot.smoothing import told
+from rlplay.ui.plot.smoothing import smoothing_label
 from rlplay.ui.plot.views import FIRST, SECOND, Source, cuts, manner, signs, with_average
 from rlplay.ui.session.timeline import heading
 from rlplay.ui.theme.themes import RUNS
 
 
 @dataclass(frozen=True)
-class Look:
+class RunStyle:
     """What tells a compared run from the others: its colour, and where there is none, its letter."""
 
     letter: str
@@ -32,14 +32,17 @@ class Look:
         return f"{'━' if self.kind == 'line' else '┅'} {self.letter}"
 
 
-LOOKS = (
-    Look("A", FIRST, "line"),
-    Look("B", SECOND, "dotted"),
-    *(Look(letter, f"${name}", "dotted" if place % 2 else "line") for place, (letter, name) in enumerate(RUNS.items())),
+RUN_STYLES = (
+    RunStyle("A", FIRST, "line"),
+    RunStyle("B", SECOND, "dotted"),
+    *(
+        RunStyle(letter, f"${name}", "dotted" if place % 2 else "line")
+        for place, (letter, name) in enumerate(RUNS.items())
+    ),
 )
 """One for each run that can be compared at once."""
 
-Shown = Sequence[tuple[Look, History]]
+Shown = Sequence[tuple[RunStyle, History]]
 """The runs that are compared; the two that stand side by side come first."""
 
 
@@ -68,21 +71,21 @@ class Overlay:
     def state(self, _source: Source) -> object:
         """Equal where the same is drawn."""
         name = self.metric
-        return name, [(look, run.version(name), run.marks) for look, run in self.runs()], self._span()
+        return name, [(style, run.version(name), run.marks) for style, run in self.runs()], self._span()
 
     def series(self, _source: Source) -> list[Curve]:
         """The curve of each run; one that has no points yet is left out.
 
-        Two are told apart by their lines, more by the letters on them.
+        Two are smoothing_label apart by their lines, more by the letters on them.
         """
         found = []
         runs = self.runs()
-        for look, run in reversed(runs):  # what is drawn later lies above
+        for style, run in reversed(runs):  # what is drawn later lies above
             updates, values = run.series(self.metric)
-            kind = look.kind if len(updates) > 1 else "line"
+            kind = style.kind if len(updates) > 1 else "line"
             if updates:
-                letter = look.letter if len(runs) > 2 else ""
-                found.append(Curve(updates, values, look.ink, kind, letter=letter, cuts=cuts(run, self.metric)))
+                letter = style.letter if len(runs) > 2 else ""
+                found.append(Curve(updates, values, style.ink, kind, letter=letter, cuts=cuts(run, self.metric)))
         return found
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
@@ -91,15 +94,15 @@ class Overlay:
         marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
         if not series:
             return "No run has computed it so far."
-        return curves(series, marks, size, log, told(smoothing), self._span(), source.room)
+        return curves(series, marks, size, log, smoothing_label(smoothing), self._span(), source.room)
 
     def titles(self, _source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         """Above the metric, below the runs' values: at the cursor, else the latest."""
         when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
         name = self.metric
         below = [
-            Content.assemble((f"{look.mark} ", look.ink), (_value(run.series(name), cursor), "bold $foreground"))
-            for look, run in self.runs()
+            Content.assemble((f"{style.mark} ", style.ink), (_value(run.series(name), cursor), "bold $foreground"))
+            for style, run in self.runs()
         ]
         return Content.assemble(visible(heading(name)), when), Content(" · ").join(below)
 

@@ -25,6 +25,6 @@ def smoothed(values: Sequence[float], weight: float) -> list[float]:
     return result
 
 
-def told(weight: float) -> str:
-    """What is said of it: "smoothed .9", nothing where it is off."""
+def smoothing_label(weight: float) -> str:
+    """The label of a smoothed curve: "smoothed .9"; empty if smoothing is off."""
     return f"smoothed {weight:g}".replace("0.", ".") if weight else ""

@@ -86,10 +86,10 @@ def _residuals(found: list[Searched], width: int) -> Content:
     """The residuals on a logarithmic scale, one bar each, and the last as a number."""
     if not found:
         return Content("")
-    told = f" {found[-1].iteration} of {found[-1].iterations} · residual {number(found[-1].residual or 0.0, 2)}"
-    room = max(width - len("CG ") - len(told), 0)
+    summary = f" {found[-1].iteration} of {found[-1].iterations} · residual {number(found[-1].residual or 0.0, 2)}"
+    room = max(width - len("CG ") - len(summary), 0)
     bars = "".join(_bar(each.residual or 0.0) for each in found)[-room:] if room else ""
-    return Content.assemble(("CG ", QUIET), (bars, FIRST), (told, QUIET))
+    return Content.assemble(("CG ", QUIET), (bars, FIRST), (summary, QUIET))
 
 
 def _bar(residual: float) -> str:
@@ -119,8 +119,8 @@ def detail(update: Update) -> str:
     return f"{'CG' if last.kind == 'cg' else 'step tried'} {last.iteration}/{last.iterations}"
 
 
-def told(update: Update, settings: Mapping[str, Any]) -> tuple[str, str]:
-    """What the search has found so far or in the end, and what to press."""
+def narrate(update: Update, settings: Mapping[str, Any]) -> tuple[str, str]:
+    """What the search has found so far, or found in the end, and which key to press next."""
     found, tried = split(update.searched)
     limit = _limit(settings)
     if not update.steps:

@@ -14,10 +14,10 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.format.legend import TURN_MARKS
+from rlplay.ui.format.legend import EVENT_MARKS
 from rlplay.ui.plot.curves import Curve, Margins, curves
 from rlplay.ui.plot.picture import NOISE, Picture, Size, number
-from rlplay.ui.plot.smoothing import smoothed, told
+from rlplay.ui.plot.smoothing import smoothed, smoothing_label
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "No data yet: press `u` for the first update."
@@ -147,7 +147,9 @@ class Lines:
         if not series:
             return source.missing()
         series = [each for curve in series for each in with_average(curve, smoothing)]
-        return curves(series, signs(source.history.marks), size, log, told(smoothing), source.span, source.room)
+        return curves(
+            series, signs(source.history.marks), size, log, smoothing_label(smoothing), source.span, source.room
+        )
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
         known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
@@ -184,12 +186,12 @@ class Lines:
 
 def signs(marks: Iterable[Mark]) -> list[tuple[int, str]]:
     """The marks as they stand under a curve."""
-    return [(mark.update, TURN_MARKS[mark.kind]) for mark in marks]
+    return [(mark.update, EVENT_MARKS[mark.kind]) for mark in marks]
 
 
 def manner(log: bool, smoothing: float) -> str:
     """How a curve is drawn, for its title, where there is room."""
-    return "".join(f" · {word}" for word in (told(smoothing), "log" * log) if word)
+    return "".join(f" · {word}" for word in (smoothing_label(smoothing), "log" * log) if word)
 
 
 def with_average(curve: Curve, smoothing: float) -> list[Curve]:
@@ -208,8 +210,8 @@ def with_average(curve: Curve, smoothing: float) -> list[Curve]:
 def single(metric: str) -> Lines:
     """A panel with one metric, titled as the registry titles it; held-out values are points beside the line."""
     held_out = f"eval_{metric}"
-    beside = (Trace(held_out, "held out", "points"),) if describe(held_out) is not None else ()
-    return Lines(visible(titled(metric)), (Trace(metric), *beside))
+    held_out_trace = (Trace(held_out, "held out", "points"),) if describe(held_out) is not None else ()
+    return Lines(visible(titled(metric)), (Trace(metric), *held_out_trace))
 
 
 REWARD = Lines("Reward", (Trace("reward", band="reward_std"), Trace("eval_reward", "held out", "points")))

@@ -1,4 +1,4 @@
-"""What should be different in a branch: the knobs as they held at its beginning."""
+"""The settings of a branch, starting from those at its first update."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlplay.ui.session.session import Session
 
 
 class BranchScreen(KnobsScreen):
-    """Dismisses with the changes, none at all being fine, or None to leave it."""
+    """Its result is the changes, possibly none, or None if the user cancels."""
 
     VERBS_ON_CHANGES: ClassVar[set[str]] = {"reset", "compare"}
 
@@ -19,12 +19,12 @@ class BranchScreen(KnobsScreen):
         """A branch of the session's run from the end of update `number`."""
         super().__init__(session.settings_after(number), scenario_of(started))
         self._number = number
-        looked_at = session.standing
+        looked_at = session.older_update
         self._unfinished = looked_at if looked_at is not None and number == session.finished < looked_at else None
 
     @property
     def title_line(self) -> str:
-        """What the changes are for."""
+        """The upper line of the frame: where the branch starts."""
         begin = f"update {self._number}" if self._number else "the start"
         if self._unfinished is not None:
             return f"Branch from {begin}, because {self._unfinished} is not finished yet"
@@ -32,6 +32,6 @@ class BranchScreen(KnobsScreen):
 
     @property
     def key_line(self) -> str:
-        """The keys that do something now."""
+        """The lower line of the frame: the keys that work now."""
         changed = "`r` reset" if self.draft.differing() else "`/` find"
         return f"`a` start · `← →` change · `enter` type · {changed} · `esc` cancel"

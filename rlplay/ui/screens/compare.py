@@ -1,4 +1,4 @@
-"""Runs beside each other: curves in one plot, the same prompts' answers of two, the distributions at the cursor."""
+"""Compares runs: curves of all in one plot, two runs' answers to the same prompts, distributions at the cursor."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.layout.side_by_side import counterpart, parting
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
-from rlplay.ui.plot.several_runs import LOOKS, Shown
+from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.two_runs import Pair, place
+from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping
 
-_LOOK_AGAIN = 0.1
+_REFRESH_SECONDS = 0.1
 KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"
 MANY_KEYS = f"`o` other run  {KEYS}"
 LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
 VIEWS = ("answers", "token", "curves")
 
 
-class Looks(Protocol):
-    """How tokens are shown on the main screen, and so here."""
+class DisplayOptions(Protocol):
+    """How the main screen shows tokens; the comparison follows it."""
 
     @property
     def lens_choice(self) -> str | None:
-        """The statistic that the user has chosen to colour them."""
+        """The statistic that the user chose for the colours."""
 
     @property
     def signs(self) -> bool:
-        """Whether numbers are written beside the colours."""
+        """Whether numbers are shown as well as colours."""
 
 
 class CompareScreen(ModalScreen[None]):
-    """Follows two sessions or more, A, B and so on; two of them stand side by side."""
+    """Follows two or more sessions, A, B and so on, and shows two of them side by side."""
 
     HELP = """\
 # Compare
 
-Two runs at the same update, **A** and **B** to begin with, and the curves of all. Two are told apart by their lines
-(━ and ┅), more by the letters on them, too. `o` puts the next run in the place of the one without the cursor.
-The fourth line says what the others have that the run on the left has not.
+Two runs at the same update, first **A** and **B**, and the curves of all runs. With two runs, the line style (━ or ┅)
+tells their curves apart; with more, each curve also has a letter. `o` replaces the run without the cursor by the next
+one. The fourth line shows how the other runs differ from the run on the left.
 
-With the same seed and the same data both are given the same prompts and the same random numbers, so that whatever is
-different comes from what is different about the runs, named in the third line. Of data and reward files runs keep the
-names only: what is in them is not compared.
+With the same seed and the same data, both runs get the same prompts and the same random numbers. Every difference in
+them then comes from a difference named in the third line. Runs record only the names of data and reward files, so the
+comparison does not cover the contents of these files.
 
-Answers to the same prompt stand at the same height; the cursor is in both. Below are the distributions at that place.
-They can be compared only as long as the words before the token are the same, and the frame says whether they are.
+Answers to the same prompt are on the same line, and the cursor is in both runs. Below are the distributions at the
+cursor. They are comparable only if the words before the token are the same; the frame says whether they are.
 
-`p` makes the answers, the token or the curves large in turn. A ↷ below the curves is where a run went on after it had
-ended, and where a branch did from what it shares with the other.
+`p` enlarges the answers, the token or the curves in turn. ↷ below the curves marks where a run was resumed, or where a
+branch left the part that it shares with the other run.
 
-`u` lets the run that is behind play an update, both where they are level. `space` lets it catch up.
+`u` plays one update of the run that is behind, or of both if they are level. `space` lets the run behind catch up.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "onward(1)", "one more update"),
@@ -78,32 +78,34 @@ ended, and where a branch did from what it shares with the other.
         Binding("c", "perform('lens')", "colour"),
         Binding("C", "perform('lens_back')", "colour back"),
         Binding("m", "perform('signs')", "marks"),
-        Binding("o", "other(1)", "next run beside the one with the cursor"),
-        Binding("O", "other(-1)", "the run before"),
-        Binding("x", "most", "largest value"),
+        Binding("o", "other(1)", "replace the run without the cursor"),
+        Binding("O", "other(-1)", "the same, in reverse order"),
+        Binding("x", "largest", "largest value"),
         Binding("y", "perform('copy')", "copy"),
         Binding("w", "perform('shot')", "save the view"),
-        Binding("a", "label", "label the pairs that wait"),
+        Binding("a", "label", "label the waiting pairs"),
         Binding("p", "panels", "panels"),
         Binding("question_mark,f1", "help", "help"),
         Binding("escape,b,q", "dismiss", "close"),
     ]
 
-    def __init__(self, looks: Looks, sessions: Sequence[Session], ask: Callable[[Session, str], None]) -> None:
-        """Of `sessions`, coloured as `looks` says; `ask` asks for the labels that one of them waits for."""
+    def __init__(
+        self, display: DisplayOptions, sessions: Sequence[Session], ask: Callable[[Session, str], None]
+    ) -> None:
+        """Compare `sessions`, coloured as in `display`; `ask` asks for labels that a session waits for."""
         super().__init__()
-        self._looks, self._ask = looks, ask
+        self._display, self._ask = display, ask
         self.sessions = sessions
-        self.sides = [0, 1]  # which two stand side by side
-        self.pair = Pair(sessions[0], sessions[1])
-        self.tokens = PairedTokens(LOOKS[0]), PairedTokens(LOOKS[1])
+        self.sides = [0, 1]  # the two runs shown side by side
+        self.runs = RunPair(sessions[0], sessions[1])
+        self.tokens = PairedTokens(RUN_STYLES[0]), PairedTokens(RUN_STYLES[1])
         self.inspectors = Inspector(), Inspector()
         self.curves = ComparedPanels(self._shown)
         self._drawn: object = None
         self._cut = self._cuts()
 
     def compose(self) -> ComposeResult:
-        yield Said(id="runs")
+        yield SteadyStatic(id="runs")
         with Horizontal(id="pair"):
             for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
                 with Vertical():
@@ -120,88 +122,88 @@ ended, and where a branch did from what it shares with the other.
         for mine, its in (self.tokens, self.tokens[::-1]):
             self.watch(mine, "scroll_y", partial(_scroll_along, mine, its), init=False)
         self.follow()
-        self.set_interval(_LOOK_AGAIN, self.follow)
+        self.set_interval(_REFRESH_SECONDS, self.follow)
 
     def follow(self) -> None:
         """Bring the screen up to date with both runs."""
         cuts = self._cuts()
         if cuts != self._cut:
             self._cut = cuts
-            self.pair.forget()
+            self.runs.forget()
         self._head()
         self.curves.overlay()
-        self.curves.stand(self.pair.picked)
-        lens, chosen, signs = self._look()
-        updates = self.pair.updates()
-        drawn = [id(update) for update in updates], self.pair.number, lens.name, chosen, signs
+        self.curves.mark_update(self.runs.picked)
+        lens, chosen, signs = self._display_options()
+        updates = self.runs.updates()
+        drawn = [id(update) for update in updates], self.runs.number, lens.name, chosen, signs
         if drawn == self._drawn:
             return
         self._drawn = drawn
         for tokens, update in zip(self.tokens, updates, strict=True):
-            letter, number = tokens.look.letter, self.pair.number
-            tokens.words = f"Update {number} of {letter} comes once it is finished, or was not kept." if number else (
-                "What both have finished is compared here.")  # fmt: skip
+            letter, number = tokens.run_style.letter, self.runs.number
+            tokens.words = f"Update {number} of {letter} is not finished or was not kept." if number else (
+                "Updates that both runs have finished are compared here.")  # fmt: skip
             order = [] if update is None or update.sampled is None else list(range(update.completions))
-            session = self.pair.both[tokens is self.tokens[1]]
+            session = self.runs.both[tokens is self.tokens[1]]
             tokens.show(update, order, lens.of(session.settings_of(update)), not chosen, signs)
         self._inspect()
 
     def _cuts(self) -> list[int]:
-        """How much of each run was rewound away."""
-        return [sum(len(part[0]) for part in session.history.abandoned("num_tokens")) for session in self.pair.both]
+        """How many updates of each run were discarded by going back."""
+        return [sum(len(part[0]) for part in session.history.abandoned("num_tokens")) for session in self.runs.both]
 
-    def _look(self) -> tuple[Lens, bool, bool]:
-        """The statistic that colours the tokens, whether it was chosen, and whether numbers are written."""
-        chosen = self._looks.lens_choice
-        return LENSES[chosen or AUTOMATIC["after"]], chosen is not None, self._looks.signs
+    def _display_options(self) -> tuple[Lens, bool, bool]:
+        """The statistic of the colours, whether the user chose it, and whether numbers are shown."""
+        chosen = self._display.lens_choice
+        return LENSES[chosen or AUTOMATIC["after"]], chosen is not None, self._display.signs
 
     def _shown(self) -> Shown:
-        """All runs, the two that stand side by side first."""
+        """All runs, the two shown side by side first."""
         others = [index for index in range(len(self.sessions)) if index not in self.sides]
-        return [(LOOKS[index], self.sessions[index].history) for index in (*self.sides, *others)]
+        return [(RUN_STYLES[index], self.sessions[index].history) for index in (*self.sides, *others)]
 
     def _head(self) -> None:
         lines = [
             Content.assemble(
-                (f"{tokens.look.mark}  ", f"bold {tokens.look.ink}"),
+                (f"{tokens.run_style.mark}  ", f"bold {tokens.run_style.ink}"),
                 (visible(session.source.path.stem), "bold"),
                 f"  {visible(place(session))}",
             )
-            for tokens, session in zip(self.tokens, self.pair.both, strict=True)
+            for tokens, session in zip(self.tokens, self.runs.both, strict=True)
         ]
-        lines.append(_differing(self.pair, self.size.width))
+        lines.append(_differing(self.runs, self.size.width))
         if len(self.sessions) > 2:
             lines.append(self._others())
-        self.query_one("#runs", Said).say(Content("\n").join(lines))
+        self.query_one("#runs", SteadyStatic).say(Content("\n").join(lines))
 
     def _others(self) -> Content:
-        """The runs of which only the curves are shown, and where each differs from the one on the left."""
+        """The runs that appear only in the curves, and how each differs from the run on the left."""
         line = Content("only in the curves:")
         for index in (index for index in range(len(self.sessions)) if index not in self.sides):
-            look, pair = LOOKS[index], Pair(self.pair.both[0], self.sessions[index])
-            differing = ", ".join(pair.unlike()) or f"as {self.tokens[0].look.letter}"
-            line = Content.assemble(line, (f"  {look.mark} ", f"bold {look.ink}"), differing)
+            style, pair = RUN_STYLES[index], RunPair(self.runs.both[0], self.sessions[index])
+            differing = ", ".join(pair.unlike()) or f"as {self.tokens[0].run_style.letter}"
+            line = Content.assemble(line, (f"  {style.mark} ", f"bold {style.ink}"), differing)
         return line.truncate(self.size.width - 2, ellipsis=True)
 
     def _inspect(self) -> None:
-        """Take apart the tokens under the cursors, and say whether they follow the same words."""
-        updates = self.pair.updates()
+        """Show the details of both tokens, and whether the words before them are the same."""
+        updates = self.runs.updates()
         for side, update in enumerate(updates):
-            session = self.pair.both[side]
+            session = self.runs.both[side]
             self.inspectors[side].show(update, self.tokens[side].cursor, session.settings_of(update))
-        told = ""
+        caption = ""
         if updates[0] is not None and updates[1] is not None and updates[0].sampled and updates[1].sampled:
             (mine, token), (its, _) = (tokens.cursor for tokens in self.tokens)
-            told = _context(parting((updates[0].sampled, mine), (updates[1].sampled, its)), token)
+            caption = _context(parting((updates[0].sampled, mine), (updates[1].sampled, its)), token)
         for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
-            inspector.caption(Content(f"Token · {tokens.look.letter}"), Content(told))
+            inspector.caption(Content(f"Token · {tokens.run_style.letter}"), Content(caption))
 
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
         """The cursor is in both runs at once."""
         event.stop()
         side = 1 if self.tokens[1].has_focus else 0
-        here, there = (self.pair.updates()[index] for index in (side, 1 - side))
+        here, there = (self.runs.updates()[index] for index in (side, 1 - side))
         if here is not None and there is not None and here.sampled is not None and there.sampled is not None:
             other = counterpart(event.completion, here.sampled, there.sampled)
             if other is not None:
@@ -211,13 +213,13 @@ ended, and where a branch did from what it shares with the other.
     @on(UpdatePicked)
     def _picked(self, event: UpdatePicked) -> None:
         event.stop()
-        self.pair.picked = event.number
+        self.runs.picked = event.number
         self.follow()
 
     def action_move(self, step: int) -> None:
         """Compare the update before or after."""
         try:
-            moved = self.pair.move(step)
+            moved = self.runs.move(step)
         except RunFileError as error:
             self.notify(visible(str(error)), severity="error", markup=False)
             return
@@ -226,34 +228,34 @@ ended, and where a branch did from what it shares with the other.
         self.follow()
 
     def action_other(self, step: int) -> None:
-        """Another run beside the one with the cursor, at the same update."""
+        """Replace the run without the cursor by the next one, at the same update."""
         if len(self.sessions) == 2:
-            self.notify("There are only these two runs: rlplay compare takes more.")
+            self.notify("There are only two runs here; rlplay compare takes more.")
             return
         side = 0 if self.tokens[1].has_focus else 1
         stays, runs = self.sides[1 - side], range(len(self.sessions))
         others = [index for index in runs if index != stays]
         self.sides[side] = others[(others.index(self.sides[side]) + step) % len(others)]
         one, other = self.sides
-        pair = Pair(self.sessions[one], self.sessions[other], LOOKS[one].letter + LOOKS[other].letter)
-        pair.picked, self.pair = self.pair.picked, pair
-        self.tokens[side].look = LOOKS[self.sides[side]]
+        pair = RunPair(self.sessions[one], self.sessions[other], RUN_STYLES[one].letter + RUN_STYLES[other].letter)
+        pair.picked, self.runs = self.runs.picked, pair
+        self.tokens[side].run_style = RUN_STYLES[self.sides[side]]
         self._drawn, self._cut = None, []
         self.follow()
 
     def action_newest(self) -> None:
-        """Follow the newest update that both have."""
-        self.pair.picked = None
+        """Follow the newest update that both runs have."""
+        self.runs.picked = None
         self.follow()
 
     async def action_onward(self, count: int | None = None) -> None:
-        """Let the run that is behind go on."""
-        told = self.pair.onward(count)
-        self.pair.picked = None  # who goes on wants to see what comes
-        for session, command in told:
+        """Continue the run that is behind."""
+        commands = self.runs.onward(count)
+        self.runs.picked = None  # show the new updates
+        for session, command in commands:
             await session.source.send(command)
-        if not told:
-            live = any(session.source.live for session in self.pair.both)
+        if not commands:
+            live = any(session.source.live for session in self.runs.both)
             self.notify("Both are at the same update: u plays one more." if live else "Both runs are recordings.")
 
     def action_perform(self, verb: str) -> None:
@@ -261,70 +263,70 @@ ended, and where a branch did from what it shares with the other.
         self.post_message(Perform(verb))
 
     def action_help(self) -> None:
-        """What is compared, and all keys."""
+        """Explain the comparison and list all keys."""
         from rlplay.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self))
 
-    def action_most(self) -> None:
-        """To the token with the largest value; where none is clipped, why."""
+    def action_largest(self) -> None:
+        """Go to the token with the largest value; if no token is clipped, say why."""
         side = 1 if self.tokens[1].has_focus else 0
-        tokens, session, update = self.tokens[side], self.pair.both[side], self.pair.updates()[side]
+        tokens, session, update = self.tokens[side], self.runs.both[side], self.runs.updates()[side]
         found, what = tokens.next_largest()
         if found is not None:
             tokens.point(*found)
             tokens.post_message(CursorMoved(*found))
         elif what:
-            what = clipping.why(update, session.settings_of(update), session.source.live)
+            what = clipping.explain_none(update, session.settings_of(update), session.source.live)
         if what:
             self.notify(what.replace("`", ""), markup=False)
 
     def action_label(self) -> None:
-        """Ask which answer is better, for the run that waits for it."""
-        waiting = next((each for each in zip(self.pair.letters, self.pair.both, strict=True) if each[1].asks), None)
+        """Ask for the labels that one of the runs waits for."""
+        waiting = next((each for each in zip(self.runs.letters, self.runs.both, strict=True) if each[1].asks), None)
         if waiting is None:
             self.notify("Neither run waits for labels.")
         else:
             self._ask(*waiting[::-1])
 
     def action_panels(self) -> None:
-        """Answers, tokens or curves in turn: on a wide screen large, on a narrow one alone."""
+        """Show answers, token or curves in turn: enlarged on a wide screen, alone on a narrow one."""
         here = next(view for view in VIEWS if self.has_class(f"-view-{view}"))
         following = VIEWS[(VIEWS.index(here) + 1) % len(VIEWS)]
         for view in VIEWS:
             self.set_class(view == following, f"-view-{view}")
-        # Keys should move what is in sight.
+        # Keys should act on the visible panel.
         (self.curves.panels[0] if following == "curves" else self.tokens[0]).focus()
 
 
 def _scroll_along(mine: PairedTokens, its: PairedTokens, y: float) -> None:
-    """Keep `its` lines beside `mine`, which scrolled to `y`, as far as it has any."""
-    end = y == mine.max_scroll_y and its.scroll_y > y  # it went on alone: its panel is longer
+    """Scroll `its` lines along with `mine`, which scrolled to `y`, as far as they reach."""
+    end = y == mine.max_scroll_y and its.scroll_y > y  # the longer panel scrolls on alone
     if its.scroll_y != y and not end:
         its.scroll_to(y=y, animate=False, immediate=True)
 
 
-def _differing(pair: Pair, width: int) -> Content:
-    """The third line: what the runs are compared at, and what is different about the second there."""
+def _differing(pair: RunPair, width: int) -> Content:
+    """The third line: the update that is compared, and how the second run differs there."""
     line = _difference(pair)
     return Content(line if len(line) <= width - 2 else f"{line[: width - 3]}…")
 
 
-def _difference(pair: Pair) -> str:
+def _difference(pair: RunPair) -> str:
     its = pair.letters[1]
     if pair.starting:
         return f"{pair.starting} is starting…"
     there, set_now = (" · ".join(pair.differences(now)) for now in (False, True))
     if there:
-        return f"at update {pair.number}, different about {its}: {there}"
+        return f"at update {pair.number}, {its} differs in: {there}"
     later = f"; {its} changes later: {set_now}" if set_now else ""
     for letter, session in zip(pair.letters, pair.both, strict=True):
         if session.finished < pair.number:
-            return f"{letter} has come to update {session.finished} only, not to {pair.number}{later}"
+            return f"{letter} has reached only update {session.finished}, not {pair.number}{later}"
     if pair.alike:
-        return f"at update {pair.number} both are the same: settings, answers and numbers{later}"
+        return f"at update {pair.number} both have equal settings, answers and numbers{later}"
     before = f"; {', '.join(pair.earlier)} differed before" if pair.earlier else ""
-    files = "; what their data and reward files hold is not compared" if pair.names_files else ""
+    files = "; contents of data and reward files are not compared" if pair.names_files else ""
     return f"at update {pair.number} the settings are the same{before}{files}{later}"
 
 
@@ -333,4 +335,4 @@ def _context(parted: int | None, token: int) -> str:
         return "not the same prompt"
     if parted is None or token <= parted:
         return "same prefix, so comparable"
-    return f"other words before it, from token {parted + 1} on"
+    return f"different words before it, from token {parted + 1} on"

@@ -1,4 +1,4 @@
-"""How far the copy of a run has come, while it is made: keys wait for it, and `esc` gives it up."""
+"""The progress of copying a run: other keys wait, and `esc` cancels the copy."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from textual.content import Content
 from textual.screen import ModalScreen
 
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 
-_LOOK_AGAIN = 1 / 15
+_REFRESH_SECONDS = 1 / 15
 _PATIENCE = 0.3
-"""Seconds after which somebody who waits is told why; most copies are made by then."""
+"""Seconds before the progress appears; most copies are finished by then."""
 _BAR = 20
 
 
 class CopyingScreen(ModalScreen[bool]):
-    """Dismisses with whether the copy was made. `going` is for the thread that copies, all else for the screen's."""
+    """Its result is whether the copy was made. The copying thread calls `going`, the screen's thread all else."""
 
     DEFAULT_CSS = """
     CopyingScreen { align: center middle; background: transparent; }
-    CopyingScreen Said {
+    CopyingScreen SteadyStatic {
         display: none; width: 44; height: 3; padding: 0 1; background: $background; border: round $accent;
         border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted;
     }
-    CopyingScreen.-long { background: $background 70%; Said { display: block; } }
+    CopyingScreen.-long { background: $background 70%; SteadyStatic { display: block; } }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "cancel")]
 
@@ -38,27 +38,27 @@ class CopyingScreen(ModalScreen[bool]):
         self._made: bool | None = None
 
     def compose(self) -> ComposeResult:
-        told = Said()
-        told.border_title = f"Copying updates 1 to {self._number}" if self._number else "Copying the start of the run"
-        told.border_subtitle = keyed("`esc` cancel")
-        yield told
+        panel = SteadyStatic()
+        panel.border_title = f"Copying updates 1 to {self._number}" if self._number else "Copying the start of the run"
+        panel.border_subtitle = keyed("`esc` cancel")
+        yield panel
 
     def on_mount(self) -> None:
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
         self.set_timer(_PATIENCE, lambda: self.add_class("-long"))
 
     def going(self, share: float) -> bool:
-        """So much is copied, from 0 to 1; whether it is still wanted."""
+        """Take the copied share, 0 to 1; returns whether to continue."""
         self._share = share
         return not self._cancelled
 
     def over(self, made: bool) -> None:
-        """The copy was made, or given up."""
+        """The copy was made or cancelled."""
         self._made = made
         self._follow()
 
     def action_cancel(self) -> None:
-        """Give it up; the screen stays until what was begun is cleared away."""
+        """Cancel the copy; the screen closes once the partial copy is removed."""
         self._cancelled = True
 
     def _follow(self) -> None:
@@ -67,4 +67,6 @@ class CopyingScreen(ModalScreen[bool]):
             return
         filled = round(self._share * _BAR)
         bar = ("━" * filled, "$primary"), ("━" * (_BAR - filled), "$border")
-        self.query_one(Said).say(Content.assemble(*bar, f" {self._share:>4.0%}  ", "cancelling" * self._cancelled))
+        self.query_one(SteadyStatic).say(
+            Content.assemble(*bar, f" {self._share:>4.0%}  ", "cancelling" * self._cancelled)
+        )

@@ -1,4 +1,4 @@
-"""What to find: typed on a line at the bottom, while the answers above are already looked through."""
+"""Search: a line at the bottom to type in, while the answers above already show the matches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rlplay.ui.widgets.narrator import keyed
 
 
 class FindScreen(ModalScreen[None]):
-    """`seek` takes what is typed and says what is wrong with it."""
+    """`seek` searches for the typed text and returns what is wrong with it."""
 
     DEFAULT_CSS = """
     FindScreen { background: transparent; }
@@ -53,7 +53,7 @@ class FindScreen(ModalScreen[None]):
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
-        # What may become a comparison is left to grow: neither looked for as text nor called wrong.
+        # The beginning of a comparison is neither searched for as text nor reported as wrong.
         growing = event.value and any(name.startswith(event.value.lower()) for name in self._unfinished())
         if not growing and self._seek(event.value) and not self._goes_on(event.value):
             self._seek(self._before)
@@ -68,16 +68,16 @@ class FindScreen(ModalScreen[None]):
             self.dismiss()
 
     def action_cancel(self) -> None:
-        """Leave, with all answers in sight."""
+        """Close the search and show all answers."""
         self._seek("")
         self.dismiss()
 
     def _unfinished(self) -> list[str]:
-        """What is no comparison yet, as far as it is typed."""
+        """The words with which a comparison can begin."""
         return [CLIPPED[:-1], *names(self._session.shown)]
 
     def _goes_on(self, typed: str) -> bool:
-        """Whether `typed` has begun another comparison after those that already hold."""
+        """Whether `typed` begins another comparison after complete ones."""
         query = self._finder.query
         return query is not None and bool(query.conditions) and typed.startswith(query.typed)
 

@@ -1,4 +1,4 @@
-"""The glossary: every word in plain English, found by typing, and a key to where it can be seen live."""
+"""The glossary: every term in plain English, found by typing, with a key to where the screen shows it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PANELS = {
 
 
 class GlossaryScreen(ModalScreen[None]):
-    """Words on the left, the one under the cursor explained on the right."""
+    """Terms on the left; on the right the explanation of the one under the cursor."""
 
     DEFAULT_CSS = """
     GlossaryScreen { align: center middle; background: $background 70%; }
@@ -62,15 +62,15 @@ class GlossaryScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "step(-1)", "word above"),
-        Binding("down", "step(1)", "word below"),
+        Binding("up", "step(-1)", "term above"),
+        Binding("down", "step(1)", "term below"),
         Binding("pageup", "scroll(-1)", "scroll the text up"),
         Binding("pagedown", "scroll(1)", "scroll the text down"),
         Binding("escape", "dismiss", "close"),
     ]
 
     def __init__(self, term: str | None = None, here: tuple[str, Any] | None = None) -> None:
-        """The cursor starts on `term`, a name or an alias, or on the word that can be seen at `here`."""
+        """The cursor starts on `term`, a name or an alias, or on the term that the screen shows at `here`."""
         super().__init__()
         if term is None:
             self._first = next((each for each in TERMS.values() if each.see == here), matching("")[0])
@@ -93,18 +93,18 @@ class GlossaryScreen(ModalScreen[None]):
 
     @property
     def term(self) -> Term | None:
-        """The word under the cursor."""
+        """The term under the cursor."""
         option = self.query_one(OptionList).highlighted_option
         return None if option is None or option.id is None else TERMS[option.id]
 
     def action_step(self, step: int) -> None:
-        """To another word."""
+        """Go to another term."""
         words = self.query_one(OptionList)
         if words.option_count:
             words.highlighted = max(0, min((words.highlighted or 0) + step, words.option_count - 1))
 
     def action_scroll(self, step: int) -> None:
-        """Another part of a long explanation."""
+        """Scroll a long explanation."""
         text = self.query_one(VerticalScroll)
         text.scroll_relative(y=step * max(text.size.height - 1, 1), animate=False)
 
@@ -119,11 +119,11 @@ class GlossaryScreen(ModalScreen[None]):
         if term is not None:
             self.query_one(Static).update(entry(term))
             self.query_one(VerticalScroll).scroll_home(animate=False)
-            self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` word · {_enter(term)}`esc` close")
+            self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` term · {_enter(term)}`esc` close")
 
     @on(Input.Submitted)
     def action_jump(self) -> None:
-        """To where the word can be seen live; else copy the command of a scenario about it."""
+        """Go to where the screen shows the term; otherwise copy the command of a scenario about it."""
         term = self.term
         if term is None:
             return
@@ -136,7 +136,7 @@ class GlossaryScreen(ModalScreen[None]):
 
     def _list(self, found: list[Term], at: Term | None) -> None:
         words = self.query_one(OptionList)
-        how_many = f"{len(found)} of {len(TERMS)}" if len(found) < len(TERMS) else f"{len(found)} words"
+        how_many = f"{len(found)} of {len(TERMS)}" if len(found) < len(TERMS) else f"{len(found)} terms"
         self.query_one(Vertical).border_title = Content.assemble("Glossary", (f" · {how_many}", "$text-muted"))
         words.set_options([Option(Content(term.name), id=term.name) for term in found])
         if at is None:
@@ -147,7 +147,7 @@ class GlossaryScreen(ModalScreen[None]):
 
 
 def entry(term: Term) -> Content:
-    """Everything about one word."""
+    """Everything about one term."""
     lines = [Content.styled(term.name, "bold $accent"), Content(term.text)]
     if term.formula:
         lines += [Content(""), *(Content.styled(line, "bold") for line in term.formula.split("\n"))]
@@ -163,7 +163,7 @@ def entry(term: Term) -> Content:
 
 
 def _algorithm(name: str) -> list[Content]:
-    """Its paper, what it builds on, and its equations."""
+    """The algorithm's paper, its predecessor and its equations."""
     preset = PRESETS[name]
     after = f" · builds on {PRESETS[preset.after].title}" if preset.after else ""
     equations = (equation(left, right) for left, right in terms(resolve({"algorithm": name})).items())
@@ -172,7 +172,7 @@ def _algorithm(name: str) -> list[Content]:
 
 
 def _place(verb: str, argument: Any) -> list[Content]:
-    """Where it can be seen live, with what the registry says about it."""
+    """Where the screen shows the term, with the registry's explanation."""
     kind, title, formula, reading = _row(verb, argument)
     there = Content(f" {title} ").stylize(Style.from_meta({"@click": "screen.jump"}))
     head = Content.assemble(("enter", "bold $accent"), (f"  {kind} ", "$text-muted"), there)

@@ -1,4 +1,4 @@
-"""Health: what is wrong with the run, if anything; every check with its numbers, and what to try."""
+"""Health: the problems of the run, if any; every check with its numbers, and what to try."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rlplay.ui.format.text import without_knobs
 from rlplay.ui.messages import Perform
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import Finding, examine, progress, warning
 
-_LOOK_AGAIN = 0.5
+_REFRESH_SECONDS = 0.5
 
 
 class HealthScreen(ModalScreen[None]):
@@ -44,33 +44,33 @@ class HealthScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as panel:
             panel.border_subtitle = keyed(f"{'`k` knobs · ' * (self._session.place == 'live')}`esc` close")
-            yield Said(id="findings")
+            yield SteadyStatic(id="findings")
 
     def on_mount(self) -> None:
         self._follow()
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def _follow(self) -> None:
         session, update = self._session, examined(self._session)
         panel = self.query_one(VerticalScroll)
         if update is None:
             panel.border_title = "Health"
-            self.query_one(Said).say(keyed("No data yet: press `u` for the first update."))
+            self.query_one(SteadyStatic).say(keyed("No data yet: press `u` for the first update."))
             return
         panel.border_title = f"Health · update {update.number}"
         findings = examine(update, session.history, session.settings_of(update))
-        lines = [_line(finding, turns=session.place == "live") for finding in findings]
-        told = [_summary(findings, progress(session.history)), Content(""), *lines]
-        self.query_one(Said).say(Content("\n").join(told))
+        lines = [_line(finding, adjustable=session.place == "live") for finding in findings]
+        page = [_summary(findings, progress(session.history)), Content(""), *lines]
+        self.query_one(SteadyStatic).say(Content("\n").join(page))
 
     def action_knobs(self) -> None:
-        """Turn what has been named."""
+        """Open the settings."""
         self.dismiss()
         self.post_message(Perform("knobs"))
 
 
 def examined(session: Session) -> Update | None:
-    """The update shown; the one before as long as that has nothing wrong and is not finished."""
+    """The update on the screen; while it is unfinished and has no problem, the one before it."""
     shown = session.shown
     if shown is None or shown.finished is not None or warning(shown, session.history, session.settings_of(shown)):
         return shown
@@ -83,10 +83,10 @@ def _summary(findings: list[Finding], reward: str) -> Content:
     return Content.assemble((words, "bold $warning" if wrong else "bold"), f" {reward}".rstrip())
 
 
-def _line(finding: Finding, turns: bool) -> Content:
-    """One check; without the way to a knob where none `turns`."""
+def _line(finding: Finding, adjustable: bool) -> Content:
+    """One check; names the key for settings only if they are `adjustable`."""
     if finding.wrong:
-        wrong = finding.wrong if turns else without_knobs(finding.wrong)
+        wrong = finding.wrong if adjustable else without_knobs(finding.wrong)
         return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))
     mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
     evidence = finding.evidence or "not enough data"

@@ -28,16 +28,16 @@ GENERAL = """\
 # rlplay
 
 A model answers prompts (**sample**), and each answer gets a reward (**score**). Every token then gets an advantage,
-above 0 if things turned out better than expected and below 0 if worse (**credit**). The weights move to make tokens
-with an advantage above 0 likelier (**update**). Then it starts again.
+above 0 if the result was better than expected and below 0 if it was worse (**credit**). The weights change to make
+tokens with an advantage above 0 likelier (**update**). Then the next update begins.
 
-Other algorithms learn from examples, or from a label that says which of two answers is better. They go through the same
-phases, without a reward.
+Other algorithms learn from examples, or from a label that says which of two answers is better. They have the same
+phases, but no reward.
 
 Move between panels with **tab** or the mouse, and open this help on any of them.
 """
 _GROUPS = {
-    "engine": "Go on and go back",
+    "engine": "Forward and back",
     "look": "What you see",
     "panels": "Panels",
     "script": "Lesson",
@@ -56,7 +56,7 @@ _NAMES = {
 
 
 class HelpScreen(ModalScreen[None]):
-    """Explains `widget`, or the nearest panel around it that explains itself; statistics as under the `settings`."""
+    """Explains `widget`, or the nearest panel around it that has help; statistics follow the `settings`."""
 
     DEFAULT_CSS = """
     HelpScreen { align: center middle; background: $background 70%; }
@@ -75,7 +75,7 @@ class HelpScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close"),
-        Binding("question_mark,f1,d", "glossary", "what the words mean"),
+        Binding("question_mark,f1,d", "glossary", "glossary"),
     ]
 
     def __init__(self, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:
@@ -86,7 +86,7 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll() as page:
             page.border_title = "Help"
-            page.border_subtitle = keyed("`↑ ↓` scroll · `?` what the words mean · `esc` close")
+            page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
             yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL, open_links=False)
             for section in (*_statistics(self._panel, self._settings), _keys(self._panel)):
                 yield Static(section)
@@ -95,7 +95,7 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).focus()
 
     def action_glossary(self) -> None:
-        """On to what the words mean."""
+        """Open the glossary."""
         self.post_message(Perform("glossary"))
         self.dismiss()
 

@@ -354,13 +354,13 @@ class KnobsScreen(ModalScreen[Changes | None]):
         if idle := self.draft.idle(name):
             lines.append(Content.styled(f"No effect now: {idle}.", "$text-muted"))
         if trouble := self.refused or self.draft.problem:
-            told = [Content.styled(f"▲ {visible(trouble)}", "$error")]
+            outcome = [Content.styled(f"▲ {visible(trouble)}", "$error")]
         else:
-            told = [Content.styled(visible(line), "$warning") for line in self.foreseen]
+            outcome = [Content.styled(visible(line), "$warning") for line in self.foreseen]
         terms = differing(self.draft.now, self.draft.settings)
-        told += [Content.styled(text, _INK[kind]) for line in terms for text, kind in line]
+        outcome += [Content.styled(text, _INK[kind]) for line in terms for text, kind in line]
         # Where there is little room, what a change would do comes before what the setting is.
-        lines = [*told, *lines] if self.has_class("-narrow") else [*lines, *told]
+        lines = [*outcome, *lines] if self.has_class("-narrow") else [*lines, *outcome]
         again = [Content.styled(self.done, "$success")] if self.done else self._again()
         return Content("\n").join([*lines, *again])
 

@@ -118,9 +118,9 @@ update.
         if not session.asks or session.newest is not labelling.update:
             self.dismiss(None)
             return
-        labelling.heard(session.asks)
+        labelling.take_asks(session.asks)
         if session.judged is not None:
-            labelling.told(session.judged)
+            labelling.take_judged(session.judged)
         self._draw()
 
     # Drawing
@@ -144,7 +144,7 @@ update.
         line.update(progress(labelling, line.content_size.width))
         verdict = self.query_one("#verdict", Static)
         verdict.border_title = "What the model thinks" if held else ""
-        verdict.update(told(labelling))
+        verdict.update(verdict_text(labelling))
 
     def _answer(self, side: str) -> Answer:
         return self.query_one(f"#{side}", Answer)
@@ -247,7 +247,7 @@ def progress(labelling: Labelling, width: int) -> Content:
     return next((line for line in lines if line.cell_length <= width), place + aside)
 
 
-def told(labelling: Labelling) -> Content:
+def verdict_text(labelling: Labelling) -> Content:
     """Before a choice how to make it; after it, each score of the two answers and which of them it favours."""
     if labelling.held is None:
         refused = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
@@ -295,5 +295,5 @@ def _verdict(name: str, favoured: Choice | None, agrees: bool | None) -> str:
     """What a score says of the two, and whether it `agrees` with the user."""
     if favoured is None:
         return "no difference"
-    told = {None: "", True: ", like you", False: ", unlike you"}[agrees]
-    return f"{'likelier' if name == 'log-probability' else 'better'}: {favoured.upper()}{told}"
+    agreement = {None: "", True: ", like you", False: ", unlike you"}[agrees]
+    return f"{'likelier' if name == 'log-probability' else 'better'}: {favoured.upper()}{agreement}"

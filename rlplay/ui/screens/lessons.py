@@ -1,4 +1,4 @@
-"""The lessons: what each bundled scenario shows, how far it was played, and a key that plays it."""
+"""The lessons: what each bundled scenario shows, how far the user played it, and a key to play it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rlplay.ui.widgets.narrator import keyed
 from rlplay.user_preferences import LessonProgress
 
 ORDER = ("two-plus-two", "learn-to-think", "flattery", "dpo", "rlhf")
-"""The lessons as they build on one another; others come after these."""
+"""The order in which the lessons build on one another; other lessons follow."""
 
 
 class LessonsScreen(ModalScreen[str | None]):
-    """Its result is the scenario to play; None for none."""
+    """Its result is the name of the scenario to play, or None."""
 
     DEFAULT_CSS = """
     LessonsScreen { align: center middle; background: $background 70%; }
@@ -69,7 +69,7 @@ class LessonsScreen(ModalScreen[str | None]):
 
     @work(thread=True)
     def _read(self) -> None:
-        """Each is checked from end to end, which takes longer than a key may."""
+        """Load all lessons in a thread: checking them takes longer than a key may."""
         found = [scenario for scenario in map(load, bundled()) if scenario.script]
         found.sort(key=lambda scenario: ORDER.index(scenario.name) if scenario.name in ORDER else len(ORDER))
         self.app.call_from_thread(self._list, found)
@@ -77,8 +77,8 @@ class LessonsScreen(ModalScreen[str | None]):
     def _list(self, scenarios: list[Scenario]) -> None:
         self._scenarios = {scenario.name: scenario for scenario in scenarios}
         whole = sum(name in self._scenarios and played.whole for name, played in self._played.items())
-        told = f" · {whole} of {len(scenarios)} played to the end"
-        self.query_one(Vertical).border_title = Content.assemble("Lessons", (told, "$text-muted"))
+        count = f" · {whole} of {len(scenarios)} played to the end"
+        self.query_one(Vertical).border_title = Content.assemble("Lessons", (count, "$text-muted"))
         lessons = self.query_one(OptionList)
         lessons.set_options([Option(self._line(scenario), id=scenario.name) for scenario in scenarios])
         names = list(self._scenarios)
@@ -92,12 +92,12 @@ class LessonsScreen(ModalScreen[str | None]):
     @on(OptionList.OptionHighlighted)
     def _moved(self, event: OptionList.OptionHighlighted) -> None:
         scenario = self._scenarios[event.option_id or ""]
-        self.query_one(Static).update(self._told(scenario))
+        self.query_one(Static).update(self._summary(scenario))
         elsewhere = "play" if self._moves else "copy its command"
         enter = "continue" if scenario.name == self._here else elsewhere
         self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` lesson · `enter` {enter} · `d` glossary · `esc` close")
 
-    def _told(self, scenario: Scenario) -> Content:
+    def _summary(self, scenario: Scenario) -> Content:
         played = self._played.get(scenario.name)
         questions = sum("ask" in step for step in scenario.script)
         asks = f" · {questions} to predict" if questions else ""
@@ -121,7 +121,7 @@ class LessonsScreen(ModalScreen[str | None]):
         self.dismiss(event.option_id)
 
     def action_glossary(self) -> None:
-        """The words, which lead to where they can be seen."""
+        """Open the glossary."""
         self.post_message(Perform("glossary"))
         self.dismiss(None)
 

@@ -1,4 +1,4 @@
-"""The log: what the engine said, where it runs, and how long each phase of the last update took."""
+"""The log: the engine's messages, its device, and how long each phase of the last update took."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rlplay.ui.theme.colours import palette
 from rlplay.ui.widgets.narrator import keyed
 
 LEVELS = ("debug", "info", "warning", "error")
-_LOOK_AGAIN = 0.5
+_REFRESH_SECONDS = 0.5
 _BAR = 24
 _NARROWEST = 20
 """Cells of a line before the log knows its width."""
@@ -67,25 +67,25 @@ class LogScreen(ModalScreen[None]):
         self.query_one(RichLog).focus()
         self._rewrite()
         self._follow()
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def on_resize(self) -> None:
-        """Lines break elsewhere."""
+        """Wrap the lines to the new width."""
         self.call_after_refresh(self._rewrite)
 
     @property
     def lines(self) -> list[tuple[float, LogLine]]:
-        """What the filter lets through, oldest first, with the time it came."""
+        """The messages that pass the filter, oldest first, each with its time of arrival."""
         least = LEVELS.index(self._level)
         return [(at, line) for at, line in self._session.log if LEVELS.index(line.level) >= least]
 
     def action_filter(self) -> None:
-        """Leave out the next level; after errors only, show all again."""
+        """Hide one more level; after errors only, show all levels again."""
         self._level = LEVELS[(LEVELS.index(self._level) + 1) % len(LEVELS)]
         self._rewrite()
 
     def action_copy(self) -> None:
-        """Copy what is shown."""
+        """Copy the messages shown."""
         self.app.copy_to_clipboard("\n".join(f"{_clock(at)} {line.level} {line.text}" for at, line in self.lines))
         self.notify(f"{len(self.lines)} messages copied.")
 
@@ -131,7 +131,7 @@ def _clock(at: float) -> str:
 
 def _place(started: Started | None) -> list[Content]:
     if started is None:
-        return [Content.styled("waiting for the engine to say where it runs", "$text-muted")]
+        return [Content.styled("waiting for the engine to start", "$text-muted")]
     versions = " · ".join(f"{name} {version}" for name, version in started.versions.items())
     threads = "1 thread" if started.threads == 1 else f"{started.threads} threads"
     return [

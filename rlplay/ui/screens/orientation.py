@@ -1,4 +1,4 @@
-"""The first minute: four cards over the living screen, each lighting the part it speaks of."""
+"""The first minute: four cards over the live screen. Each card highlights the panels that it explains."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LIT = "-lit"
 
 @dataclass(frozen=True)
 class Card:
-    """What one card says, on a small screen `narrow` as well, and the parts of the main screen it lights.
+    """One card: its text (with `narrow` added on a small screen) and the panels that it highlights.
 
-    A `high` card stands above on a small screen, where it would cover what it speaks of.
+    A `high` card is at the top of a small screen, so that it does not cover the panels that it explains.
     """
 
     title: str
@@ -57,8 +57,8 @@ CARDS = (
     ),
     Card(
         "Finding help",
-        "`?` explains the panel you are in, `d` any word, `k` every setting. `ctrl+p` finds everything by name, these "
-        "cards too. The line above the keys says what has just happened. `t` plays the lesson.",
+        "`?` explains the current panel, `d` any term, `k` every setting. `ctrl+p` finds everything by name, even "
+        "these cards. The line above the keys says what just happened. `t` plays the lesson.",
         "Narrator, Footer",
         high=True,
     ),
@@ -66,7 +66,7 @@ CARDS = (
 
 
 class OrientationScreen(ModalScreen[None]):
-    """Any key or click goes on, escape skips the rest."""
+    """Any key or click shows the next card; escape skips the rest."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = """
@@ -82,7 +82,7 @@ class OrientationScreen(ModalScreen[None]):
     """
 
     def __init__(self, main: Screen[object]) -> None:
-        """`main` is the screen that is explained."""
+        """`main` is the screen that the cards explain."""
         super().__init__()
         self._main = main
         self._at = -1
@@ -100,7 +100,7 @@ class OrientationScreen(ModalScreen[None]):
         self._light("")
 
     def on_key(self, event: events.Key) -> None:
-        """Every key means one of two things."""
+        """Escape ends the cards; any other key shows the next."""
         event.stop()
         event.prevent_default()
         if event.key == "escape":
@@ -109,7 +109,7 @@ class OrientationScreen(ModalScreen[None]):
             self._go_on()
 
     def on_click(self) -> None:
-        """The mouse goes on, too."""
+        """A click shows the next card."""
         self._go_on()
 
     def _go_on(self) -> None:

@@ -1,4 +1,4 @@
-"""A share code typed or pasted: what it would change here is said before it is applied."""
+"""A share code, typed or pasted; the screen shows its changes before they are applied."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
 
 _SHOWN = 8
-"""Changes that are named one by one."""
+"""Changes listed one by one."""
 
 
 class PasteScreen(ModalScreen[dict[str, Any] | None]):
-    """Dismisses with the settings to change, or None."""
+    """Its result is the settings to change, or None."""
 
     DEFAULT_CSS = """
     PasteScreen { align: center middle; background: $background 70%; }
@@ -42,7 +42,7 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
     def __init__(self, settings: dict[str, Any], scenario: Scenario) -> None:
-        """`settings` hold now in a run of `scenario`."""
+        """`settings` are the current ones in a run of `scenario`."""
         super().__init__()
         self._held = msgspec.convert(settings, Settings)
         self._scenario = scenario
@@ -55,7 +55,7 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
-        self.query_one(Static).update(self._told(event.value))
+        self.query_one(Static).update(self._preview(event.value))
 
     @on(Input.Submitted)
     def _entered(self, event: Input.Submitted) -> None:
@@ -64,8 +64,8 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
         except ValueError:
             self._typed(Input.Changed(event.input, event.value))
 
-    def _told(self, word: str) -> Content:
-        """What the code would do here, or why it cannot."""
+    def _preview(self, word: str) -> Content:
+        """The changes that the code would make, or why it cannot be used."""
         try:
             shared = shared_in(word)
             found = changes(shared, self._held, self._scenario)
@@ -76,15 +76,15 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
         lines = [visible(line) for line in [*named[:_SHOWN], *rest]] or ["The settings already match the code."]
         if (shared.scenario, shared.seed) != (self._scenario.name, self._scenario.seed):
             lines.append(
-                f"It is from {visible(shared.scenario)}, seed {shared.seed}; to run all of it: rlplay {PREFIX}…"
+                f"From {visible(shared.scenario)}, seed {shared.seed}; to run the whole recipe: rlplay {PREFIX}…"
             )
         return Content("\n").join(map(Content, lines))
 
 
 def changes(shared: Shared, held: Settings, scenario: Scenario) -> dict[str, Any]:
-    """What to change in a run of `scenario` in which the settings `held`. Raises ValueError, one line.
+    """The changes to make in a run of `scenario` with the settings `held`. Raises ValueError, one line.
 
-    Of a code for another scenario, or for one with stages, only the settings that it names itself.
+    A code for another scenario, or for one with stages, changes only the settings that it names.
     """
     coded = shared.scenario_with()
     if coded.name == scenario.name and not coded.stages:

@@ -276,7 +276,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     async def action_plain(self) -> None:
         """With or without the chat template."""
         if self._can_ask():
-            await self._ask(self.probing.turn())
+            await self._ask(self.probing.toggle_template())
 
     def action_scroll(self, pages: int) -> None:
         """Leaf through the tails."""

@@ -13,19 +13,19 @@ from textual.screen import ModalScreen
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui.format.legend import LOOKED_AT, TURN_MARKS
+from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
 from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import Timeline
 from rlplay.ui.widgets.narrator import keyed
-from rlplay.ui.widgets.said import Said
+from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates
-from rlplay.ui.words.setting_changes import reset
+from rlplay.ui.words.setting_changes import changes_line
 
-_LOOK_AGAIN = 0.25
+_REFRESH_SECONDS = 0.25
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
-_TURNS = f"{TURN_MARKS['changed']} changed  {TURN_MARKS['back']} went back  {TURN_MARKS['on']} resumed"
+_EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {EVENT_MARKS['on']} resumed"
 
 
 class TimelineScreen(ModalScreen[None]):
@@ -39,8 +39,8 @@ policy from the reference. The last line is the live run. `↑` `↓` `home` `en
 second click looks at that update. Training is not interrupted.
 
 ● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be looked at;
-{LOOKED_AT} the main screen shows it. {TURN_MARKS["changed"]} a changed setting took effect here, {TURN_MARKS["back"]}
-the run went back to this update, {TURN_MARKS["on"]} the run resumed here after it had ended.
+{LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
+the run went back to this update, {EVENT_MARKS["on"]} the run resumed here after it had ended.
 
 `z` goes back to an update: later updates are discarded, and their curves stay in grey. `b` starts a second run from
 this update, with settings that you change; the first run is not touched.
@@ -55,7 +55,7 @@ this update, with settings that you change; the first run is not touched.
     }
     TimelineScreen Static { height: 1; }
     TimelineScreen #columns { color: $text-muted; text-style: bold; }
-    TimelineScreen #told { height: auto; min-height: 3; max-height: 5; border-top: solid $border; }
+    TimelineScreen #detail { height: auto; min-height: 3; max-height: 5; border-top: solid $border; }
     TimelineScreen Updates { height: 1fr; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -82,17 +82,17 @@ this update, with settings that you change; the first run is not touched.
             panel.border_subtitle = keyed(
                 f"`enter` look · `z` go back · `b` branch · `v` {back} · `?` help · `esc` close"
             )
-            yield Said(id="state")
-            yield Said(id="columns")
+            yield SteadyStatic(id="state")
+            yield SteadyStatic(id="columns")
             yield Updates()
-            yield Said(id="told")
+            yield SteadyStatic(id="detail")
 
     def on_mount(self) -> None:
         updates = self.query_one(Updates)
         updates.focus()
         self._follow()
-        self.call_after_refresh(updates.put, self._session.standing)
-        self.set_interval(_LOOK_AGAIN, self._follow)
+        self.call_after_refresh(updates.put, self._session.older_update)
+        self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def on_resize(self) -> None:
         """Other columns have room."""
@@ -108,7 +108,7 @@ this update, with settings that you change; the first run is not touched.
         session = self._session
         reached = session.finished
         eval_reward = session.history.latest("eval_reward")
-        known = reached, len(session.history.marks), session.standing, eval_reward, _now(session)
+        known = reached, len(session.history.marks), session.older_update, eval_reward, _now(session)
         if known != self._known:
             self._known = known
             updates = self.query_one(Updates)
@@ -116,16 +116,16 @@ this update, with settings that you change; the first run is not touched.
                 self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
             except RunFileError as error:
                 self.notify(visible(str(error)), severity="error", markup=False)
-            updates.show(Timeline(session.history, reached, *self._on_disk), session.standing, _now(session))
+            updates.show(Timeline(session.history, reached, *self._on_disk), session.older_update, _now(session))
         self._label()
 
     def _label(self) -> None:
-        self.query_one("#state", Said).say(state(self._session))
-        self.query_one("#columns", Said).say(Content(self.query_one(Updates).head))
-        legend = Content.styled(f"{_DISK}  {_TURNS}", "$text-muted")
-        self.query_one("#told", Said).say(Content("\n").join([self._told(), legend]))
+        self.query_one("#state", SteadyStatic).say(state(self._session))
+        self.query_one("#columns", SteadyStatic).say(Content(self.query_one(Updates).head))
+        legend = Content.styled(f"{_DISK}  {_EVENTS}", "$text-muted")
+        self.query_one("#detail", SteadyStatic).say(Content("\n").join([self._row_detail(), legend]))
 
-    def _told(self) -> Content:
+    def _row_detail(self) -> Content:
         row = self.query_one(Updates).row
         if row is None:
             live = "The live run. `↑` looks back; training is not interrupted."
@@ -231,7 +231,7 @@ def _lost(number: int, finished: int) -> str:
 def _reset(session: Session, number: int) -> str:
     """The settings that go back with the run to update `number`."""
     back = session.undoing(number)
-    return f"Settings go back, too: {literal(reset(back))}." if back else ""
+    return f"Settings go back, too: {literal(changes_line(back))}." if back else ""
 
 
 def _called(number: int) -> str:

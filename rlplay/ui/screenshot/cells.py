@@ -20,7 +20,7 @@ _DIM = 0.4
 
 
 @dataclass(frozen=True)
-class Look:
+class CellStyle:
     """How a cell is drawn; colours are written #rrggbb."""
 
     ink: str
@@ -36,7 +36,7 @@ class Cell(NamedTuple):
 
     text: str
     width: int
-    look: Look
+    style: CellStyle
 
 
 Grid = list[list[Cell]]
@@ -61,9 +61,9 @@ def _cells(segments: Iterable[Segment], theme: TerminalTheme, ground: str) -> It
     for text, style, control in segments:
         if control:
             continue
-        look = _look(style or Style(), theme, ground)
+        drawn = _cell_style(style or Style(), theme, ground)
         for cluster in clusters(text):
-            yield Cell(cluster, cell_len(cluster), look)
+            yield Cell(cluster, cell_len(cluster), drawn)
 
 
 def clusters(text: str) -> Iterator[str]:
@@ -78,14 +78,14 @@ def clusters(text: str) -> Iterator[str]:
         yield cluster
 
 
-def _look(style: Style, theme: TerminalTheme, ground: str) -> Look:
+def _cell_style(style: Style, theme: TerminalTheme, ground: str) -> CellStyle:
     ink = _hex(style.color, theme, theme.foreground_color.hex)
     behind = _hex(style.bgcolor, theme, ground)
     if style.reverse:
         ink, behind = behind, ink
     if style.dim:
         ink = Shade.parse(ink).blend(Shade.parse(behind), _DIM).hex.lower()
-    return Look(ink, behind, bool(style.bold), bool(style.italic), bool(style.underline), bool(style.strike))
+    return CellStyle(ink, behind, bool(style.bold), bool(style.italic), bool(style.underline), bool(style.strike))
 
 
 def _hex(color: Color | None, theme: TerminalTheme, default: str) -> str:

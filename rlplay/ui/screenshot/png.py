@@ -26,7 +26,7 @@ class NoFont(OSError):
     """There is no monospaced font to draw with."""
 
 
-class Painter:
+class PngRenderer:
     """Draws screens with a fixed cell size. Raises NoFont where there is nothing to draw letters with."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Painter:
         """The screen at half the size it is drawn."""
         columns = max(sum(cell.width for cell in line) for line in grid)
         size = (columns * self.width, len(grid) * self.height)
-        image = Image.new("RGB", size, grid[0][0].look.ground)
+        image = Image.new("RGB", size, grid[0][0].style.ground)
         draw = ImageDraw.Draw(image)
         for y, line in enumerate(grid):
             x = 0
@@ -57,22 +57,22 @@ class Painter:
         return image.resize((size[0] // 2, size[1] // 2), Image.Resampling.BOX)
 
     def _cell(self, draw: ImageDraw.ImageDraw, cell: Cell, left: int, top: int) -> None:
-        look, w, h = cell.look, self.width, self.height
+        style, w, h = cell.style, self.width, self.height
         right = left + cell.width * w - 1
-        draw.rectangle((left, top, right, top + h - 1), fill=look.ground)
+        draw.rectangle((left, top, right, top + h - 1), fill=style.ground)
         made_of = shapes(cell.text)
         for shape in made_of or ():
             if isinstance(shape, Box):
                 x0, y0, x1, y1 = (round(share * side) for share, side in zip(shape, (w, h, w, h), strict=True))
-                draw.rectangle((left + x0, top + y0, left + x1 - 1, top + y1 - 1), fill=look.ink)
+                draw.rectangle((left + x0, top + y0, left + x1 - 1, top + y1 - 1), fill=style.ink)
             else:
                 x, y, r = left + w * shape.x, top + h * shape.y, w * RADIUS
-                draw.ellipse((x - r, y - r, x + r, y + r), fill=look.ink)
+                draw.ellipse((x - r, y - r, x + r, y + r), fill=style.ink)
         if made_of is None and cell.text.strip():
-            draw.text((left, top), cell.text, fill=look.ink, font=self._font_for(cell.text[0], look.bold))
-        for y, there in ((top + h - 4, look.underline), (top + h // 2, look.strike)):
+            draw.text((left, top), cell.text, fill=style.ink, font=self._font_for(cell.text[0], style.bold))
+        for y, there in ((top + h - 4, style.underline), (top + h // 2, style.strike)):
             if there:
-                draw.line((left, y, right, y), fill=look.ink, width=2)
+                draw.line((left, y, right, y), fill=style.ink, width=2)
 
     def _font_for(self, character: str, bold: bool) -> ImageFont.FreeTypeFont:
         own = self._bold if bold else self._plain

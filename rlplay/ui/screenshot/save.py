@@ -42,7 +42,7 @@ def _written(path: Path, text: str) -> Path:
 
 
 def _painted(grid: Grid, path: Path) -> Path:
-    from rlplay.ui.screenshot.png import Painter
+    from rlplay.ui.screenshot.png import PngRenderer
 
-    Painter().paint(grid, path)
+    PngRenderer().paint(grid, path)
     return path

@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 
 from rlplay.trace.text import visible
-from rlplay.ui.screenshot.cells import Cell, Grid, Look
+from rlplay.ui.screenshot.cells import Cell, CellStyle, Grid
 from rlplay.ui.screenshot.shapes import RADIUS, Box, Dot, shapes
 
 WIDTH, HEIGHT, SIZE = 9, 18, 15
@@ -23,7 +23,7 @@ def svg(grid: Grid, title: str) -> str:
     columns = max(sum(cell.width for cell in line) for line in grid)
     size = f'width="{columns * WIDTH}" height="{len(grid) * HEIGHT}"'
     lines = "\n".join(part for y, line in enumerate(grid) for part in _line(line, y * HEIGHT))
-    ground = grid[0][0].look.ground
+    ground = grid[0][0].style.ground
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {columns * WIDTH} {len(grid) * HEIGHT}">\n'
         f"<title>{escape(visible(title))}</title>\n"
@@ -34,31 +34,31 @@ def svg(grid: Grid, title: str) -> str:
 
 def _line(cells: list[Cell], top: float) -> Iterator[str]:
     x, inked = 0, list[str]()
-    for look, run in groupby(cells, key=lambda cell: cell.look):
+    for style, run in groupby(cells, key=lambda cell: cell.style):
         part = list(run)
         columns = sum(cell.width for cell in part)
-        yield _box(Box(x, 0, x + columns, 1), top, look.ground)
-        inked += _run(part, x, top, look)
+        yield _box(Box(x, 0, x + columns, 1), top, style.ground)
+        inked += _run(part, x, top, style)
         x += columns
     yield from inked  # over all grounds: a letter may reach into the cell beside it
 
 
-def _run(cells: list[Cell], x: int, top: float, look: Look) -> Iterator[str]:
+def _run(cells: list[Cell], x: int, top: float, style: CellStyle) -> Iterator[str]:
     drawn = ""
     for kind, group in groupby(cells, key=_kind):
         part = list(group)
         columns = sum(cell.width for cell in part)
         text = "".join(cell.text for cell in part)
         if kind == "letters" and text.strip():
-            yield _text(text, x, columns, top, look, 'lengthAdjust="spacing"')
+            yield _text(text, x, columns, top, style, 'lengthAdjust="spacing"')
         for cell in part:
             if kind == "letter" and cell.text.strip():
-                yield _text(cell.text, x, cell.width, top, look, 'lengthAdjust="spacingAndGlyphs"')
+                yield _text(cell.text, x, cell.width, top, style, 'lengthAdjust="spacingAndGlyphs"')
             elif kind == "shapes":
                 drawn += "".join(_path(shape, x, top) for shape in shapes(cell.text) or ())
             x += cell.width
     if drawn:
-        yield f'<path fill="{look.ink}" d="{drawn}"/>'
+        yield f'<path fill="{style.ink}" d="{drawn}"/>'
 
 
 def _kind(cell: Cell) -> str:
@@ -68,12 +68,12 @@ def _kind(cell: Cell) -> str:
     return "letters" if len(cell.text) == cell.width == 1 and cell.text <= "\u024f" else "letter"
 
 
-def _text(text: str, x: int, columns: int, top: float, look: Look, fit: str) -> str:
-    weight = ' font-weight="bold"' * look.bold + ' font-style="italic"' * look.italic
-    lines = [name for name, there in (("underline", look.underline), ("line-through", look.strike)) if there]
+def _text(text: str, x: int, columns: int, top: float, style: CellStyle, fit: str) -> str:
+    weight = ' font-weight="bold"' * style.bold + ' font-style="italic"' * style.italic
+    lines = [name for name, there in (("underline", style.underline), ("line-through", style.strike)) if there]
     weight += f' text-decoration="{" ".join(lines)}"' * bool(lines)
     place = f'x="{x * WIDTH}" y="{top + _BASELINE:g}" textLength="{columns * WIDTH}" {fit}'
-    return f'<text {place} fill="{look.ink}"{weight}>{escape(text).replace(" ", NBSP)}</text>'
+    return f'<text {place} fill="{style.ink}"{weight}>{escape(text).replace(" ", NBSP)}</text>'
 
 
 def _box(box: Box, top: float, fill: str) -> str:

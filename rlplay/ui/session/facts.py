@@ -10,7 +10,7 @@ import numpy as np
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
-from rlplay.ui.formula.pair_loss import paired
+from rlplay.ui.formula.pair_loss import pair_scores
 from rlplay.ui.formula.parts import Numbers
 
 _STEPPED = (
@@ -102,11 +102,11 @@ class Facts:
             dkl_dlogp=last["dkl_dlogp"],
             weight=last["weights"],
             left_out=None if left_out is None else int(left_out),
-            change=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
+            log_ratio=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
             reward=value_at(self.lenses["token_rewards"], token),
             returned=value_at(self.lenses["returns"], token),
             baseline=value_at(None if credited is None else credited.baseline, token),
-            pair=paired(self.update, completion, loss_type),
+            pair=pair_scores(self.update, completion, loss_type),
             answer=self._answer(completion),
             place=token - int(self.update.sampled.offsets[completion]),
         )

@@ -32,7 +32,7 @@ class Finder:
         self.query = query
         return ""
 
-    def look(self, update: Update | None, listed: list[int]) -> list[int]:
+    def filter(self, update: Update | None, listed: list[int]) -> list[int]:
         """Look through `update`, and return those of the answers `listed` that fit, in the same order."""
         self._update, self._listed, self.found = update, listed, None
         if self.query is not None and update is not None and update.sampled is not None:
@@ -48,8 +48,8 @@ class Finder:
         return f"{len(self._listed)} of {0 if self._update is None else self._update.completions}"
 
     @property
-    def told(self) -> str:
-        """What is looked for and how much of it there is."""
+    def summary(self) -> str:
+        """The search text and the number of matches."""
         if self.query is None:
             return ""
         stops = None if self.found is None else self.found.stops

@@ -70,13 +70,13 @@ class Labelling:
         self.held, self.refused = choice, ""
         return Judge(self.pair)
 
-    def heard(self, asks: Sequence[int]) -> None:
+    def take_asks(self, asks: Sequence[int]) -> None:
         """These pairs wait now; one that a script has labelled meanwhile is not asked about any more."""
         before, self.asks = self.asks, list(asks)
         if self.held is None and self.pair in before and self.pair not in self.asks and self.left:
             self._show(self.left[0])
 
-    def told(self, judged: Judged) -> None:
+    def take_judged(self, judged: Judged) -> None:
         """What the models make of a pair."""
         if (judged.update, judged.pair) == (self.update.number, self.pair) and self.held is not None:
             self.judged = judged

@@ -11,7 +11,7 @@ from rlplay.trace.questions import Imagined, WhatIf
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.what_if import Supposed, suppose
+from rlplay.ui.session.what_if import WhatIfResult, what_if_result
 
 NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes it."
 NEEDS_PAUSE = "Pause the run to preview the change on these answers."
@@ -30,7 +30,7 @@ class Preview:
         self._changes: dict[str, Any] = {}
         self._asked: dict[str, Any] | None = None
         self._settings: dict[str, Any] = {}
-        self.supposed: Supposed | None = None
+        self.result: WhatIfResult | None = None
         self.as_trained = False
         self.words: list[str] = []
         self._waits = False  # for the run to pause
@@ -64,34 +64,34 @@ class Preview:
             return
         shown = self._session.shown
         if imagined.refused or shown is None or shown.number != imagined.update or shown.credited is None:
-            self.supposed = None
+            self.result = None
             self.words = [f"No preview on these answers: {imagined.refused or 'the engine has moved on'}."]
             return
-        self.supposed = suppose(shown, imagined)
+        self.result = what_if_result(shown, imagined)
         self._settings = imagined.settings
-        self.words = self.supposed.words
+        self.words = self.result.words
 
     def clear(self) -> None:
         """Back to the update as it is."""
-        self._changes, self._asked, self.supposed, self.words, self.as_trained = {}, None, None, [], False
+        self._changes, self._asked, self.result, self.words, self.as_trained = {}, None, None, [], False
         self._waits = False
 
     @property
     def shown(self) -> Update | None:
         """The update to draw: as it would be, or as trained if that is wanted; None for the real one."""
-        if self.supposed is None:
+        if self.result is None:
             return None
-        return self.supposed.before if self.as_trained else self.supposed.after
+        return self.result.before if self.as_trained else self.result.after
 
     @property
-    def turned(self) -> Array | None:
+    def flipped(self) -> Array | None:
         """The tokens that would be pulled the other way, bool [T]; None without a preview."""
-        return None if self.supposed is None else self.supposed.turned
+        return None if self.result is None else self.result.flipped
 
     @property
     def version(self) -> str:
         """Which of the two is drawn, in words; empty without a preview."""
-        return "" if self.supposed is None else "as trained" if self.as_trained else "as it would be"
+        return "" if self.result is None else "as trained" if self.as_trained else "as it would be"
 
     @property
     def settings(self) -> dict[str, Any]:

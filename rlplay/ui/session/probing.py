@@ -118,7 +118,7 @@ class Probing:
         self.tails, self.values = {}, {}
         return self.peek()
 
-    def turn(self) -> Peek:
+    def toggle_template(self) -> Peek:
         """From the chat template to plain text, or back."""
         return self.type(self.prompt, None, not self.plain)
 

@@ -20,7 +20,7 @@ from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.words.narration import Place
-from rlplay.ui.words.setting_changes import taken_back
+from rlplay.ui.words.setting_changes import reverting_changes
 
 KEPT = 12
 """Updates held in memory; older ones are read from the run file again."""
@@ -95,7 +95,7 @@ class Session:
         self.history = History()
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
         self.notices: list[Notice] = []
-        self.turned: list[Changed] = []  # settings changed since the screen last looked
+        self.new_changes: list[Changed] = []  # settings changed since the screen last looked
         self.reset: list[Changed] = []  # settings that went back with the run, until another update is sampled
         self.probing = Probing()
         self.judged: Judged | None = None  # the last answer about a pair
@@ -135,7 +135,7 @@ class Session:
         return "end" if self.status is not None and self.status.finished else "replay"
 
     @property
-    def standing(self) -> int | None:
+    def older_update(self) -> int | None:
         """The update shown, where it is not the newest there is."""
         newest = self.place in ("live", "ended", "end") or self.shown is None
         return None if newest or self.shown is None else self.shown.number
@@ -169,13 +169,13 @@ class Session:
         return self.timeline.at(number + 1, "sample")
 
     @property
-    def turns_at(self) -> list[int]:
+    def changed_at(self) -> list[int]:
         """The updates in which settings became others."""
         return sorted({change.update for change in self.timeline.changes})
 
     def undoing(self, number: int) -> list[Changed]:
         """What going back to the end of update `number` makes of the settings that were changed since."""
-        return taken_back((each for each in self.timeline.after(number) if isinstance(each, Changed)), number)
+        return reverting_changes((each for each in self.timeline.after(number) if isinstance(each, Changed)), number)
 
     @property
     def finished(self) -> int:
@@ -185,8 +185,8 @@ class Session:
     @property
     def branches_at(self) -> int:
         """The update that a branch begins after: the one looked at if it is finished, else the last that is."""
-        standing = self.standing
-        return self.finished if standing is None else min(standing, self.finished)
+        older = self.older_update
+        return self.finished if older is None else min(older, self.finished)
 
     @property
     def asks(self) -> list[int]:
@@ -251,14 +251,14 @@ class Session:
                 self.changed.add("update")
             case Changed():
                 self.timeline.changes.append(record)
-                self.turned.append(record)
+                self.new_changes.append(record)
                 self.changed.add("update")
             case Rewound():
                 self.stopped = ""
                 self._arrived(record.update)
                 self.undone = max(self.undone, record.abandoned if record.abandoned > record.update else 0)
                 self.reset = self.undoing(record.update)
-                self.turned.extend(self.reset)
+                self.new_changes.extend(self.reset)
                 self.timeline.go_back(record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PACE = 0.7
 """Seconds each update is shown for while a replay runs."""
-LOOK_AGAIN = 1.0
+POLL_SECONDS = 1.0
 """Seconds between two looks at a run file that may still grow."""
 
 
@@ -130,7 +130,7 @@ class ReplaySource:
         numbers = self.recorded()
         self._go(numbers[-1] if numbers else 0)
         if self._watch is None or self._watch.done():
-            self._watch = asyncio.create_task(self._told(self._grow))
+            self._watch = asyncio.create_task(self._guarded(self._grow))
 
     async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
         """What the playhead shows."""
@@ -151,7 +151,7 @@ class ReplaySource:
                 self._stop()
             case Advance(until="forever"):
                 self._stop()
-                self._running = asyncio.create_task(self._told(self._play))
+                self._running = asyncio.create_task(self._guarded(self._play))
             case Advance():
                 self._stop()
                 until: Stride = "update" if command.until == "forever" else command.until
@@ -253,7 +253,7 @@ class ReplaySource:
             self._running.cancel()
             self._running = None
 
-    async def _told(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do `work` in the background; what stops it is shown, not lost with the task."""
         try:
             await work()
@@ -262,7 +262,7 @@ class ReplaySource:
 
     async def _grow(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_AGAIN)
+            await asyncio.sleep(POLL_SECONDS)
             fresh = self._reader.follow(self._seen)
             if not fresh:
                 continue

@@ -27,7 +27,7 @@ _KEPT = 8
 """Updates held in memory, of both together."""
 
 
-class Pair:
+class RunPair:
     """Two of the runs, called by their letters, and the update at which they are compared."""
 
     def __init__(self, one: Session, other: Session, letters: str = "AB") -> None:
@@ -91,8 +91,8 @@ class Pair:
     def earlier(self) -> list[str]:
         """The settings that differed before the update that is compared, and no longer do."""
         now = {name for name, _, _ in self._settings(max(self.number, 1))}
-        turns = {at for session in self.both for at in session.turns_at}
-        before = {name for at in {1, *turns} if at < self.number for name, _, _ in self._settings(at)}
+        changed = {at for session in self.both for at in session.changed_at}
+        before = {name for at in {1, *changed} if at < self.number for name, _, _ in self._settings(at)}
         return [name for name in KNOBS if name in before - now]
 
     @property
@@ -109,10 +109,10 @@ class Pair:
         if begun[0] is None or begun[1] is None:
             return []
         one, other = (_begun(started) for started in begun if started is not None)
-        told = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
-        aside = [each for each in told if each[0] in ("threads", *_PROGRAMS)]
-        told = [each for each in told if each not in aside]
-        return [*told, *self._settings(None if now else max(self.number, 1)), *aside]
+        differing = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
+        aside = [each for each in differing if each[0] in ("threads", *_PROGRAMS)]
+        differing = [each for each in differing if each not in aside]
+        return [*differing, *self._settings(None if now else max(self.number, 1)), *aside]
 
     def _settings(self, number: int | None) -> list[tuple[str, Any, Any]]:
         """The settings that differ in an update; None: as they are set now."""

@@ -17,18 +17,18 @@ _NOTHING = 1e-5
 
 
 @dataclass(frozen=True)
-class Supposed:
+class WhatIfResult:
     """`before` and `after` hold one optimizer step for each token, at the same log-probabilities."""
 
     before: Update
     after: Update
-    turned: Array
+    flipped: Array
     """bool [T], where a token would be pulled the other way."""
     words: list[str]
     """What would differ, in a few short lines."""
 
 
-def suppose(update: Update, imagined: Imagined) -> Supposed:
+def what_if_result(update: Update, imagined: Imagined) -> WhatIfResult:
     """What the engine's answer says of `update`, which has credit and is the one it is about."""
     assert update.sampled is not None
     assert update.credited is not None
@@ -38,10 +38,12 @@ def suppose(update: Update, imagined: Imagined) -> Supposed:
     kept = {name: getattr(update.credited, name) for name in ("ref_logprobs", "ref_top_logprobs")}
     after.credited = msgspec.structs.replace(imagined.credited, **kept)
     sampled = update.sampled.mask == 1
-    pulls = _pulls(before)[sampled], _pulls(after)[sampled]
-    turned = np.zeros(update.tokens, dtype=bool)
-    turned[sampled] = pulls[0] * pulls[1] < 0
-    return Supposed(before, after, turned, _words(pulls, _clips(before)[sampled], _clips(after)[sampled], imagined))
+    gradients = _gradients(before)[sampled], _gradients(after)[sampled]
+    flipped = np.zeros(update.tokens, dtype=bool)
+    flipped[sampled] = gradients[0] * gradients[1] < 0
+    return WhatIfResult(
+        before, after, flipped, _words(gradients, _clips(before)[sampled], _clips(after)[sampled], imagined)
+    )
 
 
 def _like(update: Update, steps: list[Stepped]) -> Update:
@@ -50,11 +52,11 @@ def _like(update: Update, steps: list[Stepped]) -> Update:
     return other
 
 
-def _pulls(update: Update) -> Array:
+def _gradients(update: Update) -> Array:
     """∂L/∂ℓ of every token, rounding noise taken for 0."""
-    pulls = update.latest_step("dloss_dlogp")
-    assert pulls is not None
-    return np.where(np.abs(pulls) > _NOTHING * np.abs(pulls).max(initial=0.0), pulls, 0.0)
+    gradients = update.latest_step("dloss_dlogp")
+    assert gradients is not None
+    return np.where(np.abs(gradients) > _NOTHING * np.abs(gradients).max(initial=0.0), gradients, 0.0)
 
 
 def _clips(update: Update) -> Array:
@@ -63,8 +65,8 @@ def _clips(update: Update) -> Array:
     return np.asarray(clips != 0)
 
 
-def _words(pulls: tuple[Array, Array], was: Array, will: Array, imagined: Imagined) -> list[str]:
-    old, new = pulls
+def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Imagined) -> list[str]:
+    old, new = gradients
     noise = _NOTHING * np.abs(old).max(initial=0.0)
     counts = [
         (int(((old * new) < 0).sum()), "be pulled the other way (±)"),
@@ -75,8 +77,8 @@ def _words(pulls: tuple[Array, Array], was: Array, will: Array, imagined: Imagin
         (int(((old * new > 0) & (np.abs(new) - np.abs(old) > noise)).sum()), "get a larger gradient"),
         (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "get a smaller gradient"),
     ]
-    told = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
-    lines = [f"Of these {len(old):,} tokens, {told or 'none would get another gradient'}."]
+    listed = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
+    lines = [f"Of these {len(old):,} tokens, {listed or 'none would get another gradient'}."]
     if imagined.losses is not None:
         strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
         lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")

@@ -79,8 +79,8 @@ def _plain(text: str) -> bool:
 @lru_cache(4096)
 def _as_wide(text: str) -> str:
     """`text` without what would be obeyed, in as many cells."""
-    pairs = ((symbol, cell_len(symbol), cell_len(odd)) for symbol, odd in zip(one_by_one(text), text, strict=True))
-    return set_cell_size("".join(s if width == room else s * room for s, width, room in pairs), cell_len(text))
+    symbols = ((symbol, cell_len(symbol), cell_len(odd)) for symbol, odd in zip(one_by_one(text), text, strict=True))
+    return set_cell_size("".join(s if width == room else s * room for s, width, room in symbols), cell_len(text))
 
 
 class GatedApp(App[int]):

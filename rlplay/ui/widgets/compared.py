@@ -9,7 +9,7 @@ from textual.content import Content
 from rlplay.trace.text import visible
 from rlplay.ui.layout.side_by_side import level
 from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.plot.several_runs import Look, Overlay, Shown
+from rlplay.ui.plot.several_runs import Overlay, RunStyle, Shown
 from rlplay.ui.plot.views import Source
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.curves import CurvePanels
@@ -29,19 +29,19 @@ class PairedTokens(Tokens):
 
     partner: PairedTokens | None = None
 
-    def __init__(self, look: Look) -> None:
-        """The mark of `look` stands before its title."""
+    def __init__(self, style: RunStyle) -> None:
+        """The mark of `style` stands before its title."""
         super().__init__()
-        self.look = look
+        self.run_style = style
 
     @property
     def title_room(self) -> int:
         """Cells for the words in the upper border, after the mark."""
-        return super().title_room - len(self.look.mark) - 1
+        return super().title_room - len(self.run_style.mark) - 1
 
     def caption(self, title: Content, subtitle: Content) -> None:
         """The words in the border, with the run's mark."""
-        super().caption(Content.assemble((f"{self.look.mark} ", self.look.ink), title), subtitle)
+        super().caption(Content.assemble((f"{self.run_style.mark} ", self.run_style.ink), title), subtitle)
 
     def _lay_out(self) -> None:
         super()._lay_out()
@@ -76,13 +76,13 @@ class ComparedPanel(CurvePanel):
         assert isinstance(self.view, Overlay)
         name, runs = self.view.metric, self._runs()
         columns = [dict(zip(*run.series(name), strict=True)) for _, run in runs]
-        rows = [["update", *(f"{name} {look.letter}" for look, _ in runs)]]
+        rows = [["update", *(f"{name} {style.letter}" for style, _ in runs)]]
         rows += [[str(update), *(str(column.get(update, "")) for column in columns)] for update in self._updates()]
         return "the curves' values", "\n".join(map(",".join, rows))
 
     def _notes(self) -> list[str]:
-        marks = ((look, mark) for look, run in self._runs() for mark in run.marks)
-        return [visible(f"{look.letter} {mark.text}") for look, mark in marks if mark.update == self.cursor]
+        marks = ((style, mark) for style, run in self._runs() for mark in run.marks)
+        return [visible(f"{style.letter} {mark.text}") for style, mark in marks if mark.update == self.cursor]
 
     def _updates(self) -> list[int]:
         return sorted({at for _, run in self._runs() for name in self.view.metrics for at in run.series(name)[0]})

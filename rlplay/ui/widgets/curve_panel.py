@@ -104,7 +104,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self.log_scale = False
         self.smoothing = STRENGTHS[0]
         self.cursor: int | None = None
-        self.standing: int | None = None
+        self.marked_update: int | None = None
         self.source: Source | None = None
         self.room: Margins = (0, 0)
         self._measured: tuple[object, Margins] = None, (0, 0)
@@ -146,10 +146,10 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self._label()
         self.refresh()
 
-    def stand(self, update: int | None) -> None:
+    def mark_update(self, update: int | None) -> None:
         """Light the update that the rest of the screen shows, where that is not the newest."""
-        if update != self.standing:
-            self.standing = update
+        if update != self.marked_update:
+            self.marked_update = update
             self._label()
             self.refresh()
 
@@ -161,10 +161,10 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         if isinstance(drawn, str):
             return keyed(drawn)
         content = drawn.content
-        at = self.standing if self.cursor is None else self.cursor
+        at = self.marked_update if self.cursor is None else self.cursor
         if at is not None and self.source is not None and self.view.of_run:
-            if self.standing is not None:
-                drawn = replace(drawn, content=marked(content, drawn.frame, self.standing, LOOKED_AT))
+            if self.marked_update is not None:
+                drawn = replace(drawn, content=marked(content, drawn.frame, self.marked_update, LOOKED_AT))
             content = drawn.with_cursor(at, " · ".join(self._notes()))
         instead = self._instead()
         spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
@@ -279,7 +279,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
     def _label(self) -> None:
         if self.source is not None:
-            at = self.standing if self.cursor is None else self.cursor
+            at = self.marked_update if self.cursor is None else self.cursor
             above, below = self.view.titles(self.source, at, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)

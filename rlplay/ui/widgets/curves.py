@@ -37,10 +37,10 @@ class CurvePanels(Widget):
     def compose(self) -> ComposeResult:
         yield from self.panels
 
-    def stand(self, update: int | None) -> None:
+    def mark_update(self, update: int | None) -> None:
         """Light the update that the rest of the screen shows, where that is not the newest."""
         for panel in self.panels:
-            panel.stand(update)
+            panel.mark_update(update)
 
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Draw the run so far and the update looked at, in which `settings` held."""

@@ -21,13 +21,13 @@ from rlplay.ui.format.numbers import plain, short, signed
 from rlplay.ui.format.text import quoted
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Line, Numbers, pull, settled
+from rlplay.ui.formula.parts import Line, Numbers, settled, small_signed
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import bar
 from rlplay.ui.plot.picture import number
 from rlplay.ui.session.facts import Facts, Steps, value_at
-from rlplay.ui.session.what_if import Supposed
+from rlplay.ui.session.what_if import WhatIfResult
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.rollouts import label
 
@@ -68,7 +68,7 @@ Below stand all statistics of this token, the ones the colours can show.
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
         self._facts: Facts | None = None
-        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], Supposed | None] | None = None
+        self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], WhatIfResult | None] | None = None
 
     def on_resize(self) -> None:
         """A new width folds the lines elsewhere."""
@@ -91,10 +91,10 @@ Below stand all statistics of this token, the ones the colours can show.
 
     def show(
         self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any],
-        supposed: Supposed | None = None,
+        what_if: WhatIfResult | None = None,
     ) -> None:  # fmt: skip
-        """Show the token at `cursor`, if there is one; if the update is `supposed`, beside what was trained."""
-        self._shown = update, cursor, settings, supposed
+        """Show the token at `cursor`, if there is one; if the update is `what_if`, beside what was trained."""
+        self._shown = update, cursor, settings, what_if
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
@@ -108,7 +108,7 @@ Below stand all statistics of this token, the ones the colours can show.
                 self._lines = [
                     *self._head(update, sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)),
                     [],
-                    *([] if supposed is None else self._compared(supposed, token)),
+                    *([] if what_if is None else self._compared(what_if, token)),
                     *self._candidates(self._facts, sampled, token),
                     [],
                     *(self._formulas(s, numbers, self._facts.steps(token)) if settings else []),
@@ -139,21 +139,21 @@ Below stand all statistics of this token, the ones the colours can show.
     def _earned(self, scored: Scored, completion: int, kind: Kind) -> list[list[Segment]]:
         """The answer's reward and its parts; its label, where answers are not rewarded."""
         if kind not in REWARDED:
-            told = [("label: ", self.palette.muted), (label(scored, completion, kind), self.palette.strong)]
-            return [[Segment(*part) for part in told]]
+            line = [("label: ", self.palette.muted), (label(scored, completion, kind), self.palette.strong)]
+            return [[Segment(*part) for part in line]]
         parts = [
             f"{number(scored.weights.get(name, 1.0))}·{visible(name)} {plain(float(part[completion]))}"
             for name, part in scored.parts.items()
         ]
         reward = plain(float(scored.rewards[completion]))
-        told = [("reward ", self.palette.muted), (reward, self.palette.strong)]
+        line = [("reward ", self.palette.muted), (reward, self.palette.strong)]
         if parts and (len(parts) > 1 or not parts[0].startswith("1·")):
-            told.append((" = " + " + ".join(parts), self.palette.muted))
-        return _folded(told, self.scrollable_content_region.width)
+            line.append((" = " + " + ".join(parts), self.palette.muted))
+        return _folded(line, self.scrollable_content_region.width)
 
-    def _compared(self, supposed: Supposed, token: int) -> list[list[Segment]]:
+    def _compared(self, what_if: WhatIfResult, token: int) -> list[list[Segment]]:
         """What changed settings would change of the token, beside what was trained."""
-        old, new = (Facts(update).numbers(token) for update in (supposed.before, supposed.after))
+        old, new = (Facts(update).numbers(token) for update in (what_if.before, what_if.after))
         lines = [[Segment(f"{'':<10}{'as trained':>12}{'would be':>12}", self.palette.muted)]]
         for name, field, written in _COMPARED:
             was, will = (getattr(numbers, field) for numbers in (old, new))
@@ -165,16 +165,16 @@ Below stand all statistics of this token, the ones the colours can show.
         return [*lines, []]
 
     def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
-        most = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
+        limit = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
         ids = [int(x) for x in sampled.top_ids[token]]
         old = _by_id(ids, sampled.top_logprobs, token)
         ref = _by_id(ids, facts.ref_top, token)
         new = _by_id(ids, facts.new_top, token)
         chosen = int(sampled.token_ids[token])
-        listed = _likeliest(ids, old, new, most)
-        grown = listed != ids[:most]
+        listed = _likeliest(ids, old, new, limit)
+        grown = listed != ids[:limit]
         if chosen not in old:
-            listed = [*listed[: most - 1], chosen]
+            listed = [*listed[: limit - 1], chosen]
             alone = (old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new)
             for table, logprobs in alone:
                 if logprobs is not None:
@@ -274,7 +274,7 @@ _COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("clip", "clip_state", _clip),
     ("KL", "kl", lambda value: plain(value, 4)),
     ("weight", "weight", number),
-    ("∂L/∂ℓ", "dloss_dlogp", pull),
+    ("∂L/∂ℓ", "dloss_dlogp", small_signed),
 )
 """What a preview compares of a token: name, field of its numbers, and how it is written."""
 
@@ -296,10 +296,10 @@ def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, floa
     return {i: float(np.exp(lp)) for i, lp in zip(ids, logprobs[token], strict=False)}
 
 
-def _likeliest(ids: list[int], old: Mapping[int, float], new: Mapping[int, float], most: int) -> list[int]:
+def _likeliest(ids: list[int], old: Mapping[int, float], new: Mapping[int, float], limit: int) -> list[int]:
     """Those of the candidates that are or have become the likeliest, likeliest before the update first."""
     likely = {i: float(np.fmax(old[i], new.get(i, np.nan))) for i in ids}
-    kept = set(sorted(ids, key=lambda i: -likely[i])[:most])
+    kept = set(sorted(ids, key=lambda i: -likely[i])[:limit])
     return [i for i in ids if i in kept]
 
 

@@ -131,9 +131,11 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
     def insist(self) -> None:
         """Say that the question wants its answer first, where it cannot be overlooked."""
         numbers = [f"`{number}`" for number in range(1, len(self._choices) + 1)]
-        told = keyed(f"▲ Press {', '.join(numbers[:-1])} or {numbers[-1]} first: what do you expect?", f"bold {WARN}")
+        reminder = keyed(
+            f"▲ Press {', '.join(numbers[:-1])} or {numbers[-1]} first: what do you expect?", f"bold {WARN}"
+        )
         self._top = 0
-        self._set(Content("\n").join([told, self._words]), "-lesson")
+        self._set(Content("\n").join([reminder, self._words]), "-lesson")
 
     def under_way(self, update: int, target: int) -> None:
         """How far the engine is on the way to where the lesson goes on."""
@@ -204,27 +206,31 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
 
     def _show(self) -> None:
         """A lesson's words or the narration, with what was remarked."""
-        told, remark = self._narration, self._remarked()
+        narration, remark = self._narration, self._remarked()
         if self.teaching:
             self._set(Content("\n").join([self._words, *remark, self._below]), "-lesson")
-        elif told is not None:
-            self._set(self._narrated(told), "-warning" if told.warning else "")
+        elif narration is not None:
+            self._set(self._narrated(narration), "-warning" if narration.warning else "")
 
-    def _narrated(self, told: Narration) -> Content:
+    def _narrated(self, narration: Narration) -> Content:
         """What was remarked, what happened, what looks wrong, what to press; leaves out what is empty."""
-        parts = [keyed(told.happened), Content.assemble(("▲ ", WARN), keyed(told.warning)), keyed(told.next, QUIET)]
-        there = (told.happened, told.warning, told.next)
+        parts = [
+            keyed(narration.happened),
+            Content.assemble(("▲ ", WARN), keyed(narration.warning)),
+            keyed(narration.next, QUIET),
+        ]
+        there = (narration.happened, narration.warning, narration.next)
         return Content("\n").join([*self._remarked(), *(part for part, text in zip(parts, there, strict=True) if text)])
 
     def _shortened(self, room: int) -> Content:
         """The narration without its last sentences, so that it ends where one does; the warning stays."""
-        told, width = self._narration, max(self.content_size.width, 1)
-        if told is None:
+        narration, width = self._narration, max(self.content_size.width, 1)
+        if narration is None:
             return self._text
-        sentences = _SENTENCES.split(told.happened)
+        sentences = _SENTENCES.split(narration.happened)
         for count in range(len(sentences), -1, -1):
-            for hint in (told.next, ""):
-                shorter = self._narrated(replace(told, happened=" ".join(sentences[:count]), next=hint))
+            for hint in (narration.next, ""):
+                shorter = self._narrated(replace(narration, happened=" ".join(sentences[:count]), next=hint))
                 if len(shorter.wrap(width)) <= room:
                     return shorter
         return self._text

@@ -159,11 +159,11 @@ class ProbeBars(ProbePanel):
         text, bar = self._columns()
         head = f"{'':{text + 2}}{'reference':<{bar + 6}}{'policy now':<{bar + 6}}"
         yield [Segment(head, self.palette.muted)]
-        standing = self._standing()
+        at_place = self._token_at_place()
         for rank, (token, policy, reference) in enumerate(zip(peeked.top_ids, peeked.top, peeked.ref_top, strict=True)):
             here = fresh and rank == self.probing.rank
             style = self.palette.strong if here else self.palette.text if fresh else self.palette.muted
-            mark = "▸ " if here else "· " if token == standing else "  "
+            mark = "▸ " if here else "· " if token == at_place else "  "
             name = set_cell_size(quoted(peeked.pieces.get(token, "")), text)
             yield [
                 Segment(mark, self.palette.key if here else self.palette.muted),
@@ -182,7 +182,7 @@ class ProbeBars(ProbePanel):
         bar = max(min((self.width - 26) // 2, 16), 4)
         return max(self.width - 2 - 2 * (bar + 6), 6), bar
 
-    def _standing(self) -> int | None:
+    def _token_at_place(self) -> int | None:
         probing = self.probing
         return probing.answer[probing.place] if probing.place < len(probing.answer) else None
 

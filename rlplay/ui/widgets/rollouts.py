@@ -80,10 +80,10 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
         self.cursor = (0, 0)
 
     def show(
-        self, update: Update | None, order: list[int], sort: Sort, beside: Sequence[Row] = (), found: str = "",
+        self, update: Update | None, order: list[int], sort: Sort, token_rows: Sequence[Row] = (), found: str = "",
         kind: Kind = "rewards",
     ) -> None:  # fmt: skip
-        """List `update`'s completions in this `order`, each on the line where `beside`, the token map, begins it.
+        """List `update`'s completions in this `order`, each on the line where `token_rows`, the token map, begins it.
 
         `found` says how many of them these are, where they are not all; `kind` what the update learns from.
         """
@@ -98,7 +98,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
             set() if self._sampled is None or not compares else _without_signal(self._sampled, self._credited)
         )
         self._repeated = {} if self._sampled is None else repeated(self._sampled, order)
-        self._rows = _abreast(beside) if beside else _close(order, self._sampled)
+        self._rows = _aligned_rows(token_rows) if token_rows else _compact_rows(order, self._sampled)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
         named = Content.assemble("Rollouts", (f" · {found}" if found else "", "$accent"))
         columns = COLUMNS[kind]
@@ -212,7 +212,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
             self._go(self._rows[row][1])
 
 
-def _close(order: list[int], sampled: Sampled | None) -> list[tuple[int, int]]:
+def _compact_rows(order: list[int], sampled: Sampled | None) -> list[tuple[int, int]]:
     """Each prompt and its completions, nothing in between."""
     rows: list[tuple[int, int]] = []
     for completion in order if sampled is not None else ():
@@ -224,11 +224,11 @@ def _close(order: list[int], sampled: Sampled | None) -> list[tuple[int, int]]:
     return rows
 
 
-def _abreast(beside: Sequence[Row]) -> list[tuple[int, int]]:
+def _aligned_rows(token_rows: Sequence[Row]) -> list[tuple[int, int]]:
     """A line for every line of the token map: what begins there, or nothing."""
     rows: list[tuple[int, int]] = []
     seen: set[tuple[int, int]] = set()
-    for row in beside:
+    for row in token_rows:
         begins = (row.group, row.completion) not in seen and (row.completion >= 0 or bool(row.cells))
         rows.append((row.group, (PROMPT if row.completion < 0 else row.completion) if begins else NOTHING))
         if begins:

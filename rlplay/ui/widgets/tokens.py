@@ -21,13 +21,13 @@ from rlplay.trace.update import Update
 from rlplay.ui.format.legend import legend
 from rlplay.ui.format.numbers import short
 from rlplay.ui.format.text import literal, quoted, within
-from rlplay.ui.layout.token_layout import GUTTER, TURNED, Layout, Row
+from rlplay.ui.layout.token_layout import FLIPPED, GUTTER, Layout, Row
 from rlplay.ui.layout.wrap import Cell
 from rlplay.ui.messages import CursorMoved, Reflowed
 from rlplay.ui.session.finder import Finder
 from rlplay.ui.theme.colours import beyond, levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
-from rlplay.ui.words.largest import told
+from rlplay.ui.words.largest import describe_largest
 from rlplay.ui.words.narration import Place
 
 VACANT: dict[Place, str] = {
@@ -88,26 +88,26 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._found: Array | None = None
         self._signs = False
         self._steps = 0
-        self._supposed = False
+        self._previews = False
         self._layout = Layout()
         self.cursor = (0, 0)
 
     def show(
         self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool,
-        turned: Array | None = None, version: str = "", finder: Finder | None = None,
+        flipped: Array | None = None, version: str = "", finder: Finder | None = None,
     ) -> None:  # fmt: skip
         """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
 
-        `automatic` says that nobody chose the lens. Of an update that is supposed, `turned` (bool [T]) marks the
+        `automatic` says that nobody chose the lens. Of an update that is supposed, `flipped` (bool [T]) marks the
         tokens that would be pulled the other way, and `version` says which one it is. What `finder` has found stands
         out, and the border names it.
         """
         sampled = None if update is None else update.sampled
         steps = 0 if update is None else len(update.steps)
-        stands = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
-        stands = stands and turned is None and not self._supposed
+        unchanged = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
+        unchanged = unchanged and flipped is None and not self._previews
         self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
-        self._supposed = turned is not None
+        self._previews = flipped is not None
         self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._sampled = sampled
         self._values = self._levels = self._means = None
@@ -116,22 +116,22 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._values = lens.values(update)
             self._levels = None if self._values is None else levels(lens, self._values)
             self._means = advantages(update)
-            if not stands:
+            if not unchanged:
                 clips = update.latest_step("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
-                if self._clips is not None and turned is not None:
-                    self._clips = np.where(turned, TURNED, self._clips)
+                if self._clips is not None and flipped is not None:
+                    self._clips = np.where(flipped, FLIPPED, self._clips)
             completion, token = self.cursor
             if completion >= len(sampled.group):
                 self.cursor = (0, 0)
             else:
                 self.cursor = (completion, min(token, max(self._length(completion) - 1, 0)))
-        if stands:
+        if unchanged:
             self.rebuild()
         else:
             self._lay_out()
         alike = self._levels is not None and not self._levels.any()
-        found = "" if finder is None or finder.query is None else f" · {finder.told}"
+        found = "" if finder is None or finder.query is None else f" · {finder.summary}"
         named = title(lens, automatic, update, self.title_room - cell_len(found), alike)
         named = Content.assemble("Tokens", (found, "$accent"), named[len("Tokens") :])
         if version:
@@ -199,7 +199,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         text = sampled.pieces.get(int(sampled.token_ids[start + token]), sampled.texts[start + token])
         answer = f"answer {self._order.index(completion) + 1} of {len(self._order)}"
         own = int(sampled.mask[start:end].sum())
-        return places[at], told(lens, best, places, at, literal(quoted(text)), answer, own)
+        return places[at], describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
 
     def clipping(self) -> tuple[str, str]:
         """What copying takes: the token under the cursor."""

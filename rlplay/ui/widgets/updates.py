@@ -16,7 +16,7 @@ from textual.message import Message
 
 from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
-from rlplay.ui.format.legend import LOOKED_AT, TURN_MARKS
+from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.session.timeline import DISTANCES, SCORES, Row, Timeline
 from rlplay.ui.widgets.lines import Lines
@@ -168,5 +168,5 @@ def _written(value: float | None, digits: int) -> str:
 def _listed(events: tuple[Mark, ...]) -> str:
     """All that happened at an update, each kind with its mark before it."""
     kinds = groupby(events, key=lambda mark: mark.kind)
-    told = (f"{TURN_MARKS[kind]} {' · '.join(mark.text for mark in marks)}" for kind, marks in kinds)
-    return visible("  ".join(told))
+    listed = (f"{EVENT_MARKS[kind]} {' · '.join(mark.text for mark in marks)}" for kind, marks in kinds)
+    return visible("  ".join(listed))

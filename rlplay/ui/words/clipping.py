@@ -17,35 +17,35 @@ from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.words.narration import STILL
 
 
-def clipped(update: Update | None) -> int:
+def count_clipped(update: Update | None) -> int:
     """How many tokens are clipped, each in the last optimizer step that saw it."""
     states = None if update is None else update.latest_step("clip_state")
     return 0 if states is None else int(np.count_nonzero(np.nan_to_num(states)))
 
 
-def told(update: Update | None, settings: Mapping[str, Any], turns: bool, way: str) -> str:
-    """How many are, with the `way` that finds them; if none is, why."""
-    count = clipped(update)
+def summary(update: Update | None, settings: Mapping[str, Any], adjustable: bool, way: str) -> str:
+    """How many tokens are clipped, and the key (`way`) that finds them; if none is, why."""
+    count = count_clipped(update)
     if not count:
-        return why(update, settings, turns)
+        return explain_none(update, settings, adjustable)
     tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
     return f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the Token panel says why."
 
 
-def because(settings: Mapping[str, Any], state: int) -> str:
+def explain_clipped(settings: Mapping[str, Any], state: int) -> str:
     """Why a token in this clip state no longer pulls, in a sentence."""
     head = why_clipped(settled(settings), Numbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
     return f"Here {reason}: its ratio has reached the bound, so it no longer pulls."
 
 
-def why(update: Update | None, settings: Mapping[str, Any], turns: bool = True) -> str:
+def explain_none(update: Update | None, settings: Mapping[str, Any], adjustable: bool = True) -> str:
     """Why none is, with the numbers of this run, and how to see one: two sentences.
 
-    Keys stand between backticks; where no knob `turns`, as in a recording, none is named.
+    Backticks mark keys. The text names the key for settings only if they are `adjustable`: in a recording they are not.
     """
     cause, remedy = _cause(update, settled(settings))
-    return f"No token is clipped: {cause}. {remedy if turns else without_knobs(remedy)}"
+    return f"No token is clipped: {cause}. {remedy if adjustable else without_knobs(remedy)}"
 
 
 def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
@@ -68,7 +68,9 @@ def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
         return f"this update has not taken any of its {planned} optimizer steps yet", "`u` takes them."
     if len(steps) == 1 and still:
         return f"at the first of {planned} optimizer steps every ratio is still 1", "`s` takes the next."
-    return _inside(ratio, s), f"A smaller epsilon, or a larger learning_rate or num_iterations{BY_KNOB}, clips some."
+    return _why_unclipped(
+        ratio, s
+    ), f"A smaller epsilon, or a larger learning_rate or num_iterations{BY_KNOB}, clips some."
 
 
 def _ratios(update: Update | None) -> Array:
@@ -79,8 +81,8 @@ def _ratios(update: Update | None) -> Array:
     return np.asarray(ratio[np.isfinite(ratio) & (update.sampled.mask == 1)])
 
 
-def _inside(ratio: Array, s: Settings) -> str:
-    """What keeps ratios that have moved from being clipped."""
+def _why_unclipped(ratio: Array, s: Settings) -> str:
+    """Why no ratio is clipped although ratios have moved."""
     if s.importance_sampling_level == "geometric":
         return "no token's log-ratio has passed the bound on the side that its advantage pushes it to"
     low, high, places = 1 - s.clip_range[0], 1 + s.clip_range[1], digits(s)

@@ -12,7 +12,7 @@ import numpy as np
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.format.text import BY_KNOB, literal
-from rlplay.ui.formula.parts import only_these_pull, settled
+from rlplay.ui.formula.parts import other_gradients, settled
 from rlplay.ui.plot.picture import number
 from rlplay.ui.words.trend import WINDOW, not_risen, risen
 
@@ -24,8 +24,8 @@ def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
 
 def progress(history: History) -> str:
     """How the reward has moved, in a sentence; empty before there are two of it."""
-    told = _over_time("reward")(Update(0), history)
-    return f"Reward {told}." if told else ""
+    moved = _over_time("reward")(Update(0), history)
+    return f"Reward {moved}." if moved else ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _no_signal(update: Update, _history: History, settings: dict[str, Any]) -> s
         return ""
     if settings.get("loss_type", "policy_gradient") != "policy_gradient":  # a reward model leaves the policy alone
         return ""
-    others = only_these_pull(settled(settings))
+    others = other_gradients(settled(settings))
     rest = f" {others[0].upper()}{others[1:]}." if others else ""
     return f"Every advantage is 0: this update can learn nothing from its rewards.{rest}"
 
@@ -146,18 +146,18 @@ def _signal(update: Update, _history: History) -> str:
 
 
 def _over_time(metric: str, unit: str = "") -> Callable[[Update, History], str]:
-    def told(_update: Update, history: History) -> str:
+    def span(_update: Update, history: History) -> str:
         updates, values = history.series(metric)
         if len(values) < 2:
             return ""
         return f"from {number(values[0])} at update {updates[0]} to {number(values[-1])}{unit} at {updates[-1]}"
 
-    return told
+    return span
 
 
 def _gold(update: Update, history: History) -> str:
     names = (name for name in history.names() if name.startswith("gold/"))
-    return next((told for name in names if (told := _over_time(name)(update, history))), "")
+    return next((moved for name in names if (moved := _over_time(name)(update, history))), "")
 
 
 def _cut(update: Update, _history: History) -> str:

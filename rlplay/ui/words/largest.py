@@ -12,7 +12,9 @@ from rlplay.ui.layout.token_layout import MARKS
 ON = "; `x` goes to the next."
 
 
-def told(lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, token: str, answer: str, own: int) -> str:
+def describe_largest(
+    lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, token: str, answer: str, own: int
+) -> str:
     """What stands at `places[at]`, one of the `places` (completion, token) where the statistic is `best`.
 
     `token` is what the token says and `answer` which one it is part of, with `own` tokens of the policy's in all.

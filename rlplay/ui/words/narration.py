@@ -144,8 +144,8 @@ def narrate_run(history: History) -> Narration:
             since = f"{number(values[0])} → " if len(values) > 1 else ""
             when = f" (update {measured[-1]})" if measured[-1] < updates[-1] else ""
             parts.append(f"{words} {since}{number(values[-1])}{unit}{when}")
-    told = f"Running. {_count(len(updates), 'update')}"
-    return Narration(f"{told}: {', '.join(parts)}." if parts else f"{told}.", "`space` pauses.")
+    head = f"Running. {_count(len(updates), 'update')}"
+    return Narration(f"{head}: {', '.join(parts)}." if parts else f"{head}.", "`space` pauses.")
 
 
 def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
@@ -241,14 +241,14 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
 
 def _update(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
     if settings.get("surrogate") == "trpo":
-        return search.told(update, settings)
+        return search.narrate(update, settings)
     step = update.steps[-1]
     ratio = step.importance_ratio
     count = step.epochs * step.minibatches
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
     held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
     if pairs.learns_from_answers(settings):
-        return f"Optimizer step {step.step + 1} of {count}: {pairs.stands(step.metrics)}", following
+        return f"Optimizer step {step.step + 1} of {count}: {pairs.loss_and_accuracy(step.metrics)}", following
     if count == 1 and held:
         return (
             "With one optimizer step per batch every ratio is 1 and nothing is clipped; that is normal. "
@@ -283,13 +283,15 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     assert finished is not None
     assert sampled is not None
     answers = pairs.learns_from_answers(settings)
-    parts = [f"Update {update.number}: {pairs.stands(finished.metrics) if answers else _reward(update, history)}"]
-    before, change = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
-    if credited is not None and before is not None and change is not None:
-        known = np.isfinite(change) & (sampled.mask == 1)
+    parts = [
+        f"Update {update.number}: {pairs.loss_and_accuracy(finished.metrics) if answers else _reward(update, history)}"
+    ]
+    before, delta = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
+    if credited is not None and before is not None and delta is not None:
+        known = np.isfinite(delta) & (sampled.mask == 1)
         favoured, others = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
         moved = [
-            f"tokens {which} {_became(float(before[kept].mean()), float(change[kept].mean()))}"
+            f"tokens {which} {_became(float(before[kept].mean()), float(delta[kept].mean()))}"
             for which, chosen in ((favoured, credited.advantages > 0), (others, credited.advantages < 0))
             if (kept := known & chosen).any()
         ]
@@ -300,12 +302,12 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
 
 
-def _became(start: float, change: float) -> str:
+def _became(start: float, delta: float) -> str:
     """How a mean probability has moved: "became likelier (0.970 → 0.978)"."""
-    moved = f"({start:.3f} → {start + change:.3f})"
-    if abs(change) < UNMOVED:
+    moved = f"({start:.3f} → {start + delta:.3f})"
+    if abs(delta) < UNMOVED:
         return f"hardly changed {moved}"
-    return f"became {'likelier' if change > 0 else 'less likely'} {moved}"
+    return f"became {'likelier' if delta > 0 else 'less likely'} {moved}"
 
 
 def _reward(update: Update, history: History) -> str:

@@ -52,7 +52,7 @@ def labelled(update: Update) -> str:
     return f"{said} You left {out} out." if out else said
 
 
-def stands(metrics: Mapping[str, float]) -> str:
+def loss_and_accuracy(metrics: Mapping[str, float]) -> str:
     """What the loss says, and in how many pairs the chosen answer is ahead."""
     said = f"loss {number(metrics['loss'])}" if "loss" in metrics else UNLEARNED
     if "rewards/accuracies" in metrics:

@@ -14,13 +14,13 @@ from rlplay.trace.settings import effective_from
 from rlplay.trace.text import visible
 
 
-def told(changes: Sequence[Changed]) -> str:
+def changes_notice(changes: Sequence[Changed]) -> str:
     """A line for each setting, and below those that take hold together the update in which they do."""
     groups = groupby(changes, key=effective_from)
     return "\n".join(line for since, group in groups for line in (*map(_line, group), f"from update {since} on"))
 
 
-def taken_back(changes: Iterable[Changed], number: int) -> list[Changed]:
+def reverting_changes(changes: Iterable[Changed], number: int) -> list[Changed]:
     """What it makes of the settings when a run goes back to the end of update `number`, before these `changes`.
 
     They come in the order they were made; for each setting that they left another there is one change back.
@@ -35,7 +35,7 @@ def taken_back(changes: Iterable[Changed], number: int) -> list[Changed]:
     return [change for change in back.values() if change.value != change.previous]
 
 
-def reset(changes: Iterable[Changed]) -> str:
+def changes_line(changes: Iterable[Changed]) -> str:
     """The settings that went back with the run, in a line: "Temperature 0.2 → 1 · Clip ε 0.1 → 0.2"."""
     return " · ".join(map(_line, changes))
 

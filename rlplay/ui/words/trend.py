@@ -34,7 +34,7 @@ class Trend:
     margin: float
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """In words: "+0.0012 ± 0.0031 per update over the last 20 (95 %)"."""
         sign = "+" if self.slope > 0 else ""
         return f"{sign}{number(self.slope)} ± {number(self.margin)} per update over the last {WINDOW} (95 %)"
@@ -63,7 +63,7 @@ def not_risen(update: Update, history: History, settings: dict[str, Any]) -> str
     if settings.get("loss_type", "policy_gradient") != "policy_gradient":
         return ""
     falls = found.slope < -found.margin
-    said = f"The reward {'falls' if falls else 'is not distinguishable from flat'}: {found.told}."
+    said = f"The reward {'falls' if falls else 'is not distinguishable from flat'}: {found.text}."
     return f"{said} {' '.join(_remedies(update, history, falls))}"
 
 
@@ -72,7 +72,7 @@ def risen(update: Update, history: History) -> str:
     if full := _ceiling(update, history):
         return f"at its ceiling: {full}"
     found = trend(history, update.number)
-    return "" if found is None else found.told
+    return "" if found is None else found.text
 
 
 def _rewards(history: History, last: int) -> list[tuple[int, float]]:

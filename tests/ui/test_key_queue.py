@@ -8,7 +8,7 @@ from textual.command import CommandPalette
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
-from rlplay.ui.key_queue import Turns
+from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.screens.find import FindScreen
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.knobs import KnobsScreen
@@ -107,13 +107,13 @@ async def test_who_wants_to_leave_is_told_the_keys_that_do():
 
 
 async def test_a_key_held_down_does_not_lag_behind_the_finger(monkeypatch):
-    waits, done = [], Turns._done
+    waits, done = [], KeyQueue._done
 
     async def noted(self, before):
         waits.append(app.tokens.cursor)
         await done(self, before)
 
-    monkeypatch.setattr(Turns, "_done", noted)
+    monkeypatch.setattr(KeyQueue, "_done", noted)
     app, source = playground()
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)

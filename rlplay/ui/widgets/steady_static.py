@@ -6,7 +6,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 
-class Said(Static):
+class SteadyStatic(Static):
     """A `Static` for words that are told in a timer: those that stay do not lay the whole screen out again."""
 
     def __init__(self, *, id: str | None = None) -> None:
