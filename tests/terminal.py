@@ -44,9 +44,10 @@ class Terminal:
             (Path(env["RLPLAY_HOME"]) / "oriented").touch()  # no orientation, whose cards would take the keys
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
+            # Before the program begins, or it may ask for the size too early and never hear of the change.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
             colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
             os.execvpe(argv[0], argv, os.environ | colours | (env or {}))
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def text(self) -> str:
         """What the screen shows."""
