@@ -11,9 +11,9 @@ import msgspec
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rlplay.engine.sft import Document, SupervisedPlan, SupervisedStep, supervised
 from rlplay.pocket.conversation import Conversation
 from rlplay.pocket.corpus import conversations
+from rlplay.pocket.pretraining import Document, SupervisedPlan, SupervisedStep, supervised
 from rlplay.pocket.tokenizer import LONGEST, train_tokenizer
 
 VOCABULARY = 1024

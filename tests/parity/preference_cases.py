@@ -12,8 +12,8 @@ from torch import Tensor
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine.pair_loss import Compared, kto_baseline, nll, pair_loss
-from rlplay.engine.sft import masked_loss
 from rlplay.engine.tensors import Tensors
+from rlplay.pocket.pretraining import masked_loss
 from tests.parity import case
 from tests.parity.pairs import PAIRS, Pairs, pairs
 

@@ -9,8 +9,8 @@ import torch
 from click.testing import CliRunner
 from transformers import AutoModelForCausalLM
 
-from rlplay.engine.sft import Document, SupervisedPlan, learning_rate, masked_loss, pack
 from rlplay.pocket import __main__ as command
+from rlplay.pocket.pretraining import Document, SupervisedPlan, learning_rate, masked_loss, pack
 from rlplay.pocket.recipe import Recipe, new_model, new_tokenizer, train
 
 
