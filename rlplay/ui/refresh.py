@@ -10,7 +10,7 @@ from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
 from rlplay.ui.layout.answer_order import order
 from rlplay.ui.playground import Playground
-from rlplay.ui.session.session import Session
+from rlplay.ui.session.session import Part, Session
 from rlplay.ui.widgets.tokens import VACANT
 from rlplay.ui.words import clipping
 from rlplay.ui.words.narration import (
@@ -34,7 +34,7 @@ class Refresher:
 
     def __init__(self, app: Playground) -> None:
         self._app = app
-        self._unshown: set[str] = set()
+        self._unshown: set[Part] = set()
         self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
 
     def next_part(self) -> None:
@@ -59,7 +59,7 @@ class Refresher:
         if changes & {"update", "look"}:
             self._list(changes)
 
-    def _list(self, changes: set[str]) -> None:
+    def _list(self, changes: set[Part]) -> None:
         app, session, preview = self._app, self._app.session, self._app.preview
         listed = app.finder.filter(session.shown, order(session.shown, app.sort))
         app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
@@ -135,7 +135,7 @@ def _live(session: Session) -> Narration | None:
     return None
 
 
-def _curves_are_due(session: Session, changes: set[str]) -> bool:
+def _curves_are_due(session: Session, changes: set[Part]) -> bool:
     shown = session.shown
     moved = shown is not None and bool(shown.steps or shown.searched)
     return "history" in changes or session.looking is not None or moved

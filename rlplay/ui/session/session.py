@@ -6,7 +6,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -79,12 +79,12 @@ class Source(Protocol):
         """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""
 
 
-class Session:
-    """The state of one run as the screen knows it.
+Part = Literal["update", "look", "history", "status", "log", "notice"]
+"""What may have changed since the screen last looked: "update" is the update shown, "look" how it is shown."""
 
-    `changed` names what has changed since the screen last looked: "update" (the update shown), "look" (how it is
-    shown), "history", "status", "log" or "notice".
-    """
+
+class Session:
+    """The state of one run as the screen knows it; `changed` are the parts that have changed since it last looked."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -99,7 +99,7 @@ class Session:
         self.reset: list[Changed] = []  # settings that went back with the run, until another update is sampled
         self.probing = Probing()
         self.judged: Judged | None = None  # the last answer about a pair
-        self.changed: set[str] = {"update", "history", "status"}
+        self.changed: set[Part] = {"update", "history", "status"}
         self.looking: int | None = None
         self.looked = Look("auto", 0, 0)  # as it was noted in the run last
         self.asked: str = ""
@@ -342,7 +342,7 @@ class Session:
         self.loading = Loading("starting the engine again", 0.0)
         self.changed.add("status")
 
-    def take_changes(self) -> set[str]:
+    def take_changes(self) -> set[Part]:
         """What has changed since the last call."""
         changes, self.changed = self.changed, set()
         return changes
