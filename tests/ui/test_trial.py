@@ -47,7 +47,7 @@ async def test_why_no_token_is_clipped(size):
         await press(pilot, "C", "C")
         said = app.narrator.render().plain
         assert said.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")
-        assert "(k, num_iterations)" in said, "and how to see one"
+        assert "num_iterations of two or more (k)" in said, "and how to see one"
 
 
 @SIZES
