@@ -1,6 +1,5 @@
-"""What to play: the settings of a run, the algorithms as combinations of them, scenarios and their script verbs.
+"""What to play: scenario files, their scripts and the claims in them, and share codes.
 
-May import `rlplay.trace` and the names of the tasks; never torch or Textual. Start with `settings.py` (every knob),
-then `presets.py` (algorithm names), `schema.py` (a scenario file) and `verbs.py` (everything a user or a script can
-do).
+May import `rlplay.trace`, `rlplay.algorithms` and `rlplay.tasks`; never torch or Textual. Start with `schema.py` (a
+scenario file), then `loader.py` (which reads and checks it), `script.py` and `expect.py` (the grammar of scripts).
 """

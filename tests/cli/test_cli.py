@@ -393,7 +393,7 @@ def test_a_new_scenario_is_written_once_and_can_be_shown(
         (["mine"], "mine.yaml exists already"),
         (["other", "--from", "none"], "no run 'none'"),
         (["other", "--from", "mine.yaml"], "not a run file"),
-        (["bad name/x"], "there is no folder 'bad name'; make it, or give a name alone, e.g. x"),
+        (["bad name/x"], "there is no folder 'bad name'; create it, or give only a name, e.g. x"),
         ([""], "letters or digits, e.g. my-first"),
         (["/"], "letters or digits, e.g. my-first"),
     ]:

@@ -64,7 +64,7 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"focus": {"row": 1}}, "completion and token"),
         ({"probe": "Hi"}, "mapping with some of prompt"),
         ({"probe": {"promt": "Hi"}}, "did you mean 'prompt'"),
-        ({"probe": {"token": True}}, "token of probe must be of type int"),
+        ({"probe": {"token": True}}, "token of probe takes a value of type int"),
         ({"probe": {"then": "walk"}}, "one of samples"),
         ({"ask": QUESTION | {"answer": "left"}}, "not one of its choices"),
         ({"ask": {"question": "Why?"}}, "mapping with question"),
