@@ -213,7 +213,7 @@ def _metric(quantity: MetricValue, history: Series) -> _Measured:
     if quantity.ratio_to is None:
         return _Measured(value - base, value, base, unit=unit)
     if base == 0:
-        raise LookupError(f"{titled(quantity.metric)} at update {other} is 0, so there is no ratio")
+        raise LookupError(f"{titled(quantity.metric)} at update {other} is 0 and cannot be a divisor")
     return _Measured(value / base, value, base, True, unit)
 
 

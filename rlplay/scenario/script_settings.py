@@ -85,7 +85,7 @@ def _stage_faults(stages: list[Any], settings: Settings | None) -> Iterator[str]
 
 def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
     if not isinstance(stage, dict):
-        return "a stage is a mapping with name, updates and settings"
+        return "expected a mapping with name, updates and settings"
     name, updates, own = stage.get("name"), stage.get("updates"), stage.get("settings", {})
     known = Stage.__struct_fields__
     problems = [f"unknown key {str(key)!r}{did_you_mean(str(key), known)}" for key in stage if key not in known]
