@@ -1,11 +1,11 @@
-"""Hugging Face's hub, from which models and datasets are fetched by name: what it is called, and whether it answers."""
+"""Hugging Face's hub, which serves models and datasets by name: its address, and whether it answers."""
 
 from __future__ import annotations
 
 import threading
 
 PATIENCE = 8.0
-"""Seconds until a hub that has not answered is taken to be out of reach."""
+"""Seconds without an answer after which the hub counts as out of reach."""
 
 
 def address() -> str:
@@ -16,24 +16,24 @@ def address() -> str:
 
 
 def out_of_reach() -> str:
-    """Why the hub cannot be reached, in one line; empty if it answers, whatever it says.
+    """Why the hub cannot be reached, in one line; empty if it answers with any status.
 
-    It is asked once and for `PATIENCE` at most, where its own library would try for a minute, file by file.
+    This asks once and waits `PATIENCE` seconds at most; huggingface_hub would retry each file for a minute.
     """
-    heard: list[str] = []
+    result: list[str] = []
 
-    def knock() -> None:
+    def request() -> None:
         from huggingface_hub import constants, get_session
 
         try:
             get_session().head(constants.ENDPOINT, timeout=PATIENCE)
-        except Exception as error:  # whose kinds depend on the library's version; an answer of any status raises none
-            heard.append(f"{address()} cannot be reached: {str(error).strip() or type(error).__name__}".rstrip("."))
+        except Exception as error:  # their types depend on the library's version; an HTTP error status raises none
+            result.append(f"{address()} cannot be reached: {str(error).strip() or type(error).__name__}".rstrip("."))
         else:
-            heard.append("")
+            result.append("")
 
-    # In a thread that nobody waits for at the end: no timeout bounds the look-up of a host's name.
-    asking = threading.Thread(target=knock, daemon=True)
-    asking.start()
-    asking.join(PATIENCE)
-    return heard[0] if heard else f"{address()} has not answered for {PATIENCE:.0f} s"
+    # A daemon thread, because no timeout bounds the look-up of a host name.
+    thread = threading.Thread(target=request, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    return result[0] if result else f"{address()} has not answered for {PATIENCE:.0f} s"

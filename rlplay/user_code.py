@@ -1,4 +1,4 @@
-"""Functions from the user's own Python files, read again when they change, and mistakes in them in one line."""
+"""Functions from the user's Python files: loaded again when the file changes, with their errors in one line."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rlplay.trace.text import visible
 
 
 class OwnError(ValueError):
-    """Something of the user's own that cannot be used: one line with the file, the place and what to do."""
+    """A file of the user's that cannot be used: one line with the file, the place and what to do."""
 
 
 class UserFunction:
-    """A user's function, as its file on disk defines it now: a mistake can be mended while the run waits.
+    """A user's function as its file defines it now, so that the user can fix a mistake while the run waits.
 
     Raises OwnError, one line, if the file cannot be run or has no such function.
     """
@@ -29,7 +29,7 @@ class UserFunction:
         self._current: Callable[..., Any] | None = None
 
     def current(self) -> Callable[..., Any]:
-        """The function, read again if its file has changed since."""
+        """The function, loaded again if its file has changed."""
         try:
             found = self.path.stat()
         except OSError as error:  # an editor may be replacing it
@@ -43,7 +43,7 @@ class UserFunction:
         return self._current
 
     def failed(self, error: BaseException) -> OwnError:
-        """What the function raised, as one line with the user's line."""
+        """The error that the function raised, in one line with the place in the user's file."""
         return OwnError(blame(self.path, error))
 
 
@@ -58,16 +58,16 @@ def _function(path: Path, name: str) -> Callable[..., Any]:
 
 
 def _module(path: Path) -> types.ModuleType:
-    """The user's file, run anew; what a file beside it defines can be imported by it, also later, when called."""
+    """The user's file, run again. It may import files from its folder, also later, inside a call."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
-        sys.path.append(folder)  # last, so that no file there stands in for a library
+        sys.path.append(folder)  # last, so that no file there hides a library
     module = types.ModuleType(f"rlplay_user_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}")
     module.__file__ = str(path)
     # Dataclasses and pickle look their module up here.
     sys.modules[module.__name__] = module
     try:
-        # Not by importlib: its cache takes two versions of one second and one length for the same.
+        # Not by importlib: its cache cannot tell two versions of the same second and length apart.
         exec(compile(path.read_bytes(), path, "exec"), vars(module))
     except SyntaxError as error:
         place = path if error.filename is None else error.filename
@@ -78,7 +78,7 @@ def _module(path: Path) -> types.ModuleType:
 
 
 def blame(path: Path, error: BaseException) -> str:
-    """`FILE:LINE: Kind: message`, the line being the last one of the user's file that was running."""
+    """`FILE:LINE: Kind: message`, with the last line of the user's file in the traceback."""
     user = path.resolve()
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == user]

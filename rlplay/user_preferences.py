@@ -1,4 +1,4 @@
-"""What is kept between starts: the theme and how far each lesson was played, in a small file of rlplay's own folder."""
+"""What rlplay remembers between starts: the theme, and the progress in each lesson."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlplay import paths
 
 
 class LessonProgress(msgspec.Struct, frozen=True):
-    """How far a lesson was played."""
+    """How far the user played a lesson."""
 
     steps: int
     of: int
@@ -21,28 +21,28 @@ class LessonProgress(msgspec.Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Whether it was played to its end."""
+        """Whether the user played it to its end."""
         return self.steps >= self.of
 
 
 def file() -> Path:
-    """Where it is kept; it need not exist yet."""
+    """The file of the preferences; it may not exist yet."""
     return paths.home() / "preferences.json"
 
 
 def theme() -> str | None:
-    """The name of the theme chosen last; None if none was, or if the file cannot be read."""
+    """The name of the theme that the user chose last; None if there is none or the file cannot be read."""
     name = _read().get("theme")
     return name if isinstance(name, str) else None
 
 
 def keep_theme(name: str) -> None:
-    """Start with this theme from now on. Raises OSError if that cannot be written down."""
+    """Remember the theme for the next start. Raises OSError if the file cannot be written."""
     _write({"theme": name})
 
 
 def lessons() -> dict[str, LessonProgress]:
-    """What was played of each lesson, by its scenario's name; none if the file cannot be read."""
+    """The progress in each lesson, by its scenario's name; empty if the file cannot be read."""
     try:
         return msgspec.convert(_read().get("lessons", {}), dict[str, LessonProgress])
     except msgspec.ValidationError:
@@ -50,9 +50,9 @@ def lessons() -> dict[str, LessonProgress]:
 
 
 def keep_lesson(name: str, played: LessonProgress) -> None:
-    """Remember how far the lesson of scenario `name` was played, unless it was played further once.
+    """Remember the progress in the lesson of scenario `name`, unless the user has played it further before.
 
-    Raises OSError if that cannot be written down.
+    Raises OSError if the file cannot be written.
     """
     known = lessons()
     before = known.get(name)

@@ -67,7 +67,7 @@ def test_a_run_is_found_by_path_name_part_and_last() -> None:
     for given in (run, run.name, run.stem, "think", "last"):
         assert paths.find_run(given) == run
     other = made("think-twice")
-    with pytest.raises(ValueError, match=rf"'think' fits 2 runs, newest first: {other.stem}, {run.stem}; write more"):
+    with pytest.raises(ValueError, match=rf"'think' matches 2 runs, newest first: {other.stem}, {run.stem}; write"):
         paths.find_run("think")
     with pytest.raises(ValueError, match="no run 'none'"):
         paths.find_run("none")
@@ -82,7 +82,7 @@ def test_a_name_comes_before_how_one_begins_and_that_before_a_part_of_one(
         run.write_text("")
     for given, name in (("a", "a"), ("ab", "ab"), ("b-a.rlplay", "b-a"), ("b-c", "b-c-ab"), ("c-a", "b-c-ab")):
         assert paths.find_run(given) == runs[name]
-    with pytest.raises(ValueError, match="'b' fits 2 runs, newest first: b-c-ab, b-a;"):
+    with pytest.raises(ValueError, match="'b' matches 2 runs, newest first: b-c-ab, b-a;"):
         paths.find_run("b")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ab").write_text("")
@@ -93,5 +93,5 @@ def test_of_many_runs_that_fit_the_newest_are_listed(home: Path) -> None:
     (home / "runs").mkdir()
     for number in range(7):
         (home / "runs" / f"run-{number}.rlplay").write_text("")
-    with pytest.raises(ValueError, match="fits 7 runs, newest first: run-6, run-5, run-4, run-3, run-2, …; write"):
+    with pytest.raises(ValueError, match="matches 7 runs, newest first: run-6, run-5, run-4, run-3, run-2, …; write"):
         paths.find_run("run")

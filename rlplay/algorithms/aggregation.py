@@ -1,6 +1,6 @@
 """How token losses become one number: a weight for every token, so that L = Σ weight·token loss. Rows at the end.
 
-`mask` bool [N, L] is True on the tokens that count, `counted` the same in the precision of the weights; 0 elsewhere.
+`mask` bool [N, L] is True for tokens that count; `counted` is the same as numbers in the precision of the weights.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from rlplay.algorithms.choice import Choice, call_choice
 
 
 def seq_mean_token_mean(xp: Any, mask: Any, counted: Any) -> Any:
-    """1/(N·n_i): every completion counts alike, long ones' tokens less (GRPO)."""
+    """1/(N·n_i): every completion counts the same, so tokens of long ones count less (GRPO)."""
     return counted / (mask.shape[0] * xp.clip(xp.count_over(mask), low=1))
 
 
 def token_mean(xp: Any, mask: Any, counted: Any) -> Any:
-    """1/Σn: every token counts alike (DAPO, arXiv:2503.14476)."""
+    """1/Σn: every token counts the same (DAPO, arXiv:2503.14476)."""
     return counted / xp.clip(xp.count_over(mask).sum(), low=1)
 
 
 def constant(xp: Any, mask: Any, counted: Any, max_completion_length: int) -> Any:  # noqa: ARG001
-    """1/(N·L_max): as Dr. GRPO (arXiv:2503.20783), length biases nothing."""
+    """1/(N·L_max): no bias by length (Dr. GRPO, arXiv:2503.20783)."""
     return counted / (mask.shape[0] * max_completion_length)
 
 
@@ -33,7 +33,7 @@ def seq_mean_token_sum(xp: Any, mask: Any, counted: Any) -> Any:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Aggregation(Choice):
-    """An aggregation: `sum` begins the loss as it is written, `weight` is what a token counts for in it."""
+    """An aggregation: `sum` is the beginning of the written loss, `weight` the weight of one token in it."""
 
     sum: str = ""
     weight: str = ""

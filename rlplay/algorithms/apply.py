@@ -1,4 +1,4 @@
-"""Settings put together: presets applied, several changes at once, and whether the axes fit each other."""
+"""Combines settings: applies presets, makes several changes at once, and checks that the axes fit each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlplay.algorithms.settings import Settings, check
 def apply(settings: Settings, name: str, value: Any) -> Settings:
     """`settings` with one setting changed; `algorithm` changes all the axes of its preset.
 
-    TRPO's surrogate brings its constraint along and takes it away, since neither can be set before the other.
+    Setting or leaving TRPO's surrogate also sets or removes its constraint, since neither can be set first.
 
     Raises ValueError, one line, if the name or value is not allowed.
     """
@@ -29,16 +29,16 @@ def apply(settings: Settings, name: str, value: Any) -> Settings:
     return msgspec.structs.replace(settings, algorithm=value, **axes)
 
 
-def resolve(given: dict[str, Any]) -> Settings:
-    """Settings from a scenario's mapping: the defaults, then the algorithm's axes, then what was `given`.
+def resolve(chosen: dict[str, Any]) -> Settings:
+    """The settings of a scenario's mapping: the defaults, then the algorithm's axes, then the `chosen` values.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
     """
-    return apply_all(Settings(), {"algorithm": "grpo", **given})
+    return apply_all(Settings(), {"algorithm": "grpo", **chosen})
 
 
 def apply_all(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """`settings` with all `changes` at once, those that bring others along first; only the end has to fit together.
+    """`settings` with all `changes` at once, those that change other settings first; only the result has to fit.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
     """
@@ -48,7 +48,7 @@ def apply_all(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """`changes` one by one, in an order in which every step on the way is allowed, with a detour where it takes one.
+    """`changes` one by one, in an order in which every step is allowed, with a detour if necessary.
 
     Raises ValueError, one line, if a name, value or combination is not allowed.
     """
@@ -57,7 +57,7 @@ def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, 
     steps: list[tuple[str, Any]] = []
     while left:
         fitting = (item for item in left.items() if _fits(settings, *item))
-        # GAE and a value baseline need each other; only by way of to_go can one be set before the other.
+        # GAE and a value baseline need each other; only via to_go can one be set before the other.
         detour = ("returns", "to_go")
         name, value = next(fitting, next(iter(left.items())) if detour in steps else detour)
         settings = apply(settings, name, value)
@@ -70,7 +70,7 @@ def in_order(settings: Settings, changes: Mapping[str, Any]) -> list[tuple[str, 
 
 
 def _leaders_first(changes: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The algorithm, then the surrogate, then the rest: what brings other settings along must not undo them."""
+    """The algorithm, then the surrogate, then the rest: a setting that changes others must not undo their changes."""
     return sorted(changes.items(), key=lambda change: (change[0] != "algorithm", change[0] != "surrogate"))
 
 
@@ -83,7 +83,7 @@ def _fits(settings: Settings, name: str, value: Any) -> bool:
 
 
 def validated(settings: Settings) -> Settings:
-    """`settings`, if its axes fit together; ValueError with the reason if not."""
+    """`settings` if its axes fit together; else raises ValueError with the reason."""
     rules = _rules(settings) if settings.loss_type == "policy_gradient" else _pair_rules(settings)
     for fits, reason in rules:
         if not fits:
@@ -102,14 +102,14 @@ _SIBLINGS = {
 
 
 def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
-    """What has to hold, and why."""
+    """The conditions that must hold, each with its reason."""
     yield (
         s.returns != "gae" or s.baseline == "value",
         "returns=gae needs baseline=value: GAE bootstraps from the value head",
     )
     yield (
         s.returns != "vine" or s.baseline == "none",
-        "returns=vine needs baseline=none: the sampled value of the state is what it compares with",
+        "returns=vine needs baseline=none: it compares with the sampled value of the state",
     )
     whole = s.reward_stream == "outcome" and s.multi_objective_aggregation == "sum_then_normalize"
     yield (
@@ -120,11 +120,11 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         s.multi_objective_aggregation == "sum_then_normalize" or s.reward_stream == "outcome",
         "multi_objective_aggregation=normalize_then_sum needs reward_stream=outcome: it normalises whole rewards, and "
-        "their steps would count once more",
+        "their steps would count twice",
     )
     yield (
         s.baseline != "value" or s.returns != "broadcast",
-        "baseline=value needs returns=gae or to_go: a value is the expectation from one token on",
+        "baseline=value needs returns=gae or to_go: a value is the expectation from a token on",
     )
     for name, words in _SIBLINGS.items():
         yield (
@@ -143,7 +143,7 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         trpo == (s.kl_placement == "constraint") and (not trpo or s.kl_anchor == "old"),
         "surrogate=trpo and kl_placement=constraint need each other, and kl_anchor=old: the limit is on the KL to the "
-        "policy that sampled, in place of any other KL",
+        "policy that sampled and replaces any other KL",
     )
     yield (
         not trpo or s.num_iterations * s.num_minibatches == 1,
@@ -176,11 +176,11 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
 def _pair_rules(s: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         s.beta > 0 or s.loss_type in ("sft", "reward", "cpo", "orpo"),
-        f"loss_type={s.loss_type} needs a beta above 0: β multiplies the gap that it learns from",
+        f"loss_type={s.loss_type} needs a beta above 0: β multiplies the gap that it trains",
     )
     yield (
         s.beta + s.cpo_alpha > 0 or s.loss_type != "cpo",
-        "loss_type=cpo needs a beta or a cpo_alpha above 0: there is nothing else to learn from",
+        "loss_type=cpo needs a beta or a cpo_alpha above 0: otherwise the loss is 0",
     )
     yield (
         s.num_minibatches <= s.num_prompts,

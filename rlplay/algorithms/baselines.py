@@ -1,6 +1,6 @@
-"""What a completion's return is compared with. A row at the end for each.
+"""The baselines: what a completion's return is compared with. A row at the end for each.
 
-Of N completions: `outcomes` [N] their summed rewards, `group` [N] the number of each one's prompt, `lengths` [N].
+For N completions: `outcomes` [N] are their summed rewards, `group` [N] the index of each one's prompt.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def value(xp: Any, values: Any) -> Any:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Baseline(Choice):
-    """A baseline and its equation; whether it compares `siblings`, and so takes several answers to a prompt."""
+    """A baseline and its equation. With `siblings`, it compares several answers to a prompt."""
 
     equation: str = ""
     siblings: bool = False

@@ -1,6 +1,6 @@
 """Algorithms by name: each is a combination of the axes in `settings.py`, nothing more.
 
-Every preset sets every axis, so that a change of algorithm leaves nothing of the one before behind.
+Every preset sets every axis, so that a change of algorithm keeps nothing of the previous one.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from rlplay.algorithms.preference_catalogue import PREFERENCE_ALGORITHMS
 
 @dataclass(frozen=True)
 class Preset:
-    """One named algorithm: its axes, where it was published and what it changes against the preset `after`.
+    """A named algorithm: its axes, its paper, and what it changes compared with the preset `after`.
 
-    `differs` says in a sentence where the axes, or a setting that they leave alone, are not the paper's.
+    `differs` says in a sentence where the axes, or a setting that they do not set, differ from the paper.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Preset:
 
     @property
     def explained(self) -> str:
-        """What it changes, and where it is not as published."""
+        """What it changes, and where it differs from the paper."""
         return f"{self.changes} {self.differs}".rstrip()
 
 
@@ -61,7 +61,7 @@ _NEUTRAL: dict[str, Any] = {
     "label_smoothing": 0.0,
     "cpo_alpha": 1.0,
 }
-"""Every axis that a preset sets, at the value that does nothing."""
+"""Every axis that a preset sets, at its neutral value."""
 
 _PLAIN = _NEUTRAL | {"returns": "to_go", "surrogate": "logp", "aggregation": "seq_mean_token_sum"}
 _CRITIC = _NEUTRAL | {"returns": "gae", "baseline": "value"}
@@ -160,7 +160,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "dapo", "DAPO", "Yu et al. 2025, arXiv:2503.14476", "grpo",
-            "Raises the upper clip, replaces groups without signal, counts every token alike and penalises overlong "
+            "Raises the upper clip, replaces groups without signal, weights all tokens equally and penalises overlong "
             "answers.",
             _GROUP | _TWO_STEPS | {"epsilon_high": 0.28, "dynamic_sampling": True, "overlong_buffer": 8},
         ),
@@ -199,7 +199,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "lite-ppo", "Lite PPO", "Liu et al. 2025, arXiv:2508.08221", "grpo",
-            "Two changes: the std is taken over the batch, and every token counts alike.",
+            "Two changes: the std is taken over the batch, and every token counts the same.",
             _GROUP | {"scale_rewards": "batch"},
         ),
         Preset(

@@ -1,4 +1,4 @@
-"""From the stream of token rewards to an advantage for every token, as the settings' choices combine it."""
+"""From the stream of token rewards to an advantage for every token, by the choices of the settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def advantages(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Returns, baseline and advantages, each [N, L], 0 outside the mask.
 
-    `stream` [N, L] are the token rewards, `group` [N] the number of each completion's prompt, `values` [N, L] the value
+    `stream` [N, L] holds the token rewards, `group` [N] each completion's prompt by index, `values` [N, L] the value
     head's predictions or the sampled values of the reasoning steps that end at `step_ends`, `greedy` [N] the reward of
     the likeliest completion of the same prompt.
     """
@@ -25,13 +25,13 @@ def advantages(
         "outcomes": outcomes, "group": group, "lengths": mask.sum(-1), "values": values, "greedy_rewards": greedy,
         "token_rewards": stream, "mask": mask, "step_ends": step_ends,
     }  # fmt: skip
-    given = row(settings, "returns")
-    # What is sampled from a state, as VinePPO does, is its value as much as what a value head predicts.
+    chosen_return = row(settings, "returns")
+    # VinePPO's sampled value of a state takes the place of a value head's prediction.
     compared = BASELINES["value" if settings.returns == "vine" else settings.baseline]
     baseline = call_choice(compared.compute, xp, known, settings)
     baseline = (baseline if len(baseline.shape) > 1 else baseline[:, None]) * mask
-    found = call_choice(given.compute, xp, known, settings)
-    returns, raw = (found + baseline, found) if given.relative else (found, found - baseline)
+    found = call_choice(chosen_return.compute, xp, known, settings)
+    returns, raw = (found + baseline, found) if chosen_return.relative else (found, found - baseline)
     known |= {"raw": raw, "returns": returns, "baseline": baseline}
     scaled = call_choice(row(settings, "scale_rewards").compute, xp, known, settings)
     if is_own(settings.scale_rewards):

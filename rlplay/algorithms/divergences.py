@@ -1,7 +1,7 @@
 """Estimators of the KL divergence at one token, and coefficients that adapt to it.
 
-An estimator takes x, the logarithm of the other policy's probability over that of the policy that the token is taken
-to be sampled from (Schulman, "Approximating KL divergence").
+An estimator takes x, the logarithm of the other policy's probability over that of the policy that is assumed to have
+sampled the token (Schulman, "Approximating KL divergence").
 """
 
 from __future__ import annotations

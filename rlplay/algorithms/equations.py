@@ -1,8 +1,8 @@
-"""An algorithm in symbols: the equations that a combination of settings stands for, one for each choice.
+"""An algorithm in symbols: the equations of a combination of settings, one for each choice.
 
-The screen's formula, the comparison of two algorithms and `rlplay algorithms` all read these. For one token:
-ℓ its log-probability under the policy that is trained, ℓ_old under the one that sampled it, p and p_old the same as
-probabilities, p_ref that under the reference; N answers of n tokens in an optimizer step; sg[…] stops the gradient.
+The screen's formula, the comparison of two algorithms and `rlplay algorithms` all read these. For one token: ℓ is its
+log-probability under the trained policy, ℓ_old under the one that sampled it; p and p_old are the probabilities, p_ref
+that under the reference. An optimizer step has N answers of n tokens; sg[…] stops the gradient.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rlplay.algorithms.symbols import equation as equation_of
 from rlplay.user_code import OwnError
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
-"""Entries of `terms` that are words rather than an equation."""
+"""Entries of `terms` that are text instead of an equation."""
 
 
 def terms(settings: Settings) -> dict[str, str]:
-    """The equations in order: left side (or a word of `WORDS`) to right side. What does nothing is left out."""
+    """The equations in order: left side (or a word of `WORDS`) to right side, without those that have no effect."""
     return {left: right for left, right in _equations(settings) if right}
 
 
@@ -33,7 +33,7 @@ def equation(left: str, right: str) -> str:
 
 
 def difference(before: Settings, after: Settings) -> list[tuple[str, str | None, str | None]]:
-    """The entries of `terms` that differ, each as before and as after; None where there is none."""
+    """The entries of `terms` that differ, each before and after; None if a side has no such entry."""
     old, new = terms(before), terms(after)
     names = [*old, *(name for name in new if name not in old)]
     order = [left for settings in (after, before) for left, _ in _equations(settings)]
@@ -66,7 +66,7 @@ def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
 
 
 def symbols(s: Settings, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The quantities that a surrogate may take, as they are written; with the `values` that they stand for, by name."""
+    """The arguments of a surrogate as symbols, with their `values` by name if given."""
     known = values or {}
     new, old = name("ℓ", known.get("logprobs")), name("ℓ_old", known.get("old_logprobs"))
     low, high = s.clip_range
@@ -84,13 +84,13 @@ _ADVANTAGE = {
 
 
 def used(s: Settings) -> tuple[str, ...]:
-    """What the surrogate takes of a token."""
+    """The arguments that the surrogate takes."""
     compute = row(s, "surrogate").compute
     return () if compute is None else argument_names(compute)
 
 
 def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
-    """What a choice computes, as an equation; what it says of itself where it cannot be read from its computation."""
+    """The computation of a choice as an equation, or its description if the computation cannot be traced."""
     try:
         return equation_of(call_choice(chosen.compute, Symbols, quantities, s))
     except OwnError as error:
@@ -103,7 +103,7 @@ def in_loss(s: Settings) -> bool:
 
 
 def beside_surrogate(s: Settings) -> tuple[str, ...]:
-    """What else in the policy's loss acts on a token, also on one without advantage and on a clipped one."""
+    """The other terms of the policy's loss, which also act on clipped tokens and on tokens without advantage."""
     acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_coef != 0))
     return tuple(name for name, acts in acting if acts)
 
@@ -131,7 +131,7 @@ def _baseline(s: Settings) -> str:
 
 
 def factor(value: float, symbol: str = "") -> str:
-    """A factor before something, left out where it is 1: "0.9·", or by its `symbol`."""
+    """A factor in an equation: "0.9·", or its `symbol`; empty if it is 1."""
     return "" if value == 1 else symbol or f"{value:g}·"
 
 
@@ -156,7 +156,7 @@ def surrogate(s: Settings) -> str:
 
 
 def estimator(s: Settings) -> tuple[str, str]:
-    """The KL's short name, and how it is taken of one token."""
+    """The KL estimator's short name, and its equation for one token."""
     to_old = s.kl_anchor == "old"
     if s.kl_estimator == "full":
         return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else "Σᵥ p·log(p/p_ref)"
@@ -170,12 +170,12 @@ def kept_small(s: Settings) -> str:
 
 
 def corrected(s: Settings) -> bool:
-    """Whether the KL term is multiplied by the ratio, so that its gradient is right for an older policy's answers."""
+    """Whether the KL term is multiplied by the ratio, which corrects its gradient on an older policy's answers."""
     return s.use_bias_correction_kl and s.kl_anchor == "ref" and s.kl_estimator != "full"
 
 
 def divergence(s: Settings) -> str:
-    """The KL of one token as it is trained, the right side of K."""
+    """The trained KL of one token, the right side of K."""
     _, meaning = estimator(s)
     return f"w·{_bracketed(meaning)}" if corrected(s) else meaning
 
@@ -211,7 +211,7 @@ def _value_loss(s: Settings) -> str:
 
 
 def _kept(s: Settings) -> str:
-    """Which tokens' surrogate counts, where not all do."""
+    """Which tokens' surrogates count; empty if all do."""
     rules = []
     if s.mask_truncated_completions:
         rules.append("answers that were not cut")

@@ -1,4 +1,4 @@
-"""Which tokens' surrogates count, where not all do. All arrays [N, L]."""
+"""Masks that leave some tokens' surrogates out of the loss. All arrays are [N, L]."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def top_entropy(xp: Any, entropy: Any, mask: Any, share: float) -> Any:
 
 
 def on_policy(xp: Any, log_ratio: Any, advantages: Any, mask: Any, threshold: float) -> Any:
-    """Where a token may pull: A ≥ 0, or its completion's mean log(old/new) is at most `threshold`: bool.
+    """Where a token counts: A ≥ 0, or its completion's mean log(old/new) is at most `threshold`: bool.
 
     Off-policy sequence masking (DeepSeek-V3.2, arXiv:2512.02556).
     """

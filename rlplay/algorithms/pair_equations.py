@@ -1,7 +1,7 @@
-"""Algorithms that learn from answers, in symbols; `terms.py` reads these where settings.loss_type says so.
+"""The equations of algorithms that learn from pairs or examples; `equations.py` uses them if loss_type says so.
 
-For one pair: s the score that the loss gives an answer, ℓ the log-probability of a token of it under the policy that is
-trained, ℓ_ref that under the reference.
+For one pair: s is the score that the loss gives an answer, ℓ the log-probability of one of its tokens under the trained
+policy, ℓ_ref that under the reference.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _IMITATION = "mean −ℓ over the chosen answers' tokens"
 
 
 def pair_equations(s: Settings) -> Iterator[tuple[str, str]]:
-    """The equations in order, as `terms` writes them; an empty right side where there is nothing to say."""
+    """The equations in order, in the notation of `terms`; the right side is empty if there is no such equation."""
     yield "labels", _labels(s)
     of_tokens = scored(s)
     if s.loss_type == "reward":
@@ -47,7 +47,7 @@ def _loss(s: Settings) -> str:
 
 
 def compared(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
-    """What a pair, or an answer, adds to the loss before the mean; with the `values` of its symbols, by name."""
+    """The loss of one pair or answer, before the mean; with the `values` of its symbols, by name."""
     known = values or {}
     symbols = {
         "gap": "Δ",
@@ -62,7 +62,7 @@ def compared(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
 
 
 def scored(s: Settings, values: Mapping[str, Any] | None = None) -> Term | None:
-    """The score that the loss gives an answer; None where a reward model gives it, or none is given."""
+    """The score that the loss gives an answer; None if a reward model gives it or the loss has no scores."""
     loss = PAIR_LOSSES.get(s.loss_type)
     if loss is None or loss.share is None:
         return None

@@ -1,8 +1,8 @@
-"""Losses of preferred answers: how much better the chosen answer has to score than the rejected one. Rows at the end.
+"""Losses on pairs: how much better the chosen answer has to score than the rejected one. Rows at the end.
 
-Names and formulas are those of TRL's trainers but where a docstring says otherwise. `share` is what a token adds to its
-answer's score, all [..., L]: of `logprobs` ℓ, `ref_logprobs` ℓ_ref and `mask`. `compute` is the loss of P pairs [P]:
-of `gap` Δ, the chosen answer's score less the rejected one's, of the two scores, and of settings.
+Names and formulas are TRL's unless a docstring says otherwise. `share` is what a token adds to its answer's score, a
+function of `logprobs` ℓ, `ref_logprobs` ℓ_ref and `mask`, all [..., L]. `compute` is the loss of P pairs, [P]: a
+function of `gap` Δ (the chosen answer's score minus the rejected one's), of the two scores, and of settings.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ def own(xp: Any, logprobs: Any) -> Any:  # noqa: ARG001
 
 
 def averaged(xp: Any, logprobs: Any, mask: Any) -> Any:
-    """ℓ/n: no reference, and long answers score no lower for being long."""
+    """ℓ/n: no reference; the mean keeps long answers from scoring lower for their length."""
     return logprobs / xp.count_over(mask)
 
 
 def sigmoid(xp: Any, gap: Any, beta: float, label_smoothing: float) -> Any:
     """−(1 − ε) log σ(β·Δ) − ε log σ(−β·Δ).
 
-    Of log-ratios it is DPO (Rafailov et al. 2023, arXiv:2305.18290), with ε > 0 conservative DPO (Mitchell 2023,
-    "A note on DPO with noisy preferences"; TRL's DPOTrainer has no ε here). Of log-probabilities it is CPO's preference
+    On log-ratios it is DPO (Rafailov et al. 2023, arXiv:2305.18290), with ε > 0 conservative DPO (Mitchell 2023,
+    "A note on DPO with noisy preferences"; TRL's DPOTrainer has no ε here). On log-probabilities it is CPO's preference
     term (Xu et al. 2024, arXiv:2401.08417).
     """
     return -(1 - label_smoothing) * xp.logsigmoid(beta * gap) - label_smoothing * xp.logsigmoid(-beta * gap)
@@ -61,7 +61,7 @@ def ipo(xp: Any, gap: Any, beta: float) -> Any:  # noqa: ARG001
 def kto(
     xp: Any, score: Any, chosen: Any, kto_baseline: Any, beta: float, desirable_weight: float, undesirable_weight: float
 ) -> Any:
-    """Of single answers [N], no pairs: how far a good one is above z, or a bad one below (arXiv:2402.01306).
+    """On single answers [N]: how far a good one is above z, or a bad one below (arXiv:2402.01306).
 
     z, `kto_baseline`, is the mean score of answers put after other prompts, at least 0.
     """
@@ -70,14 +70,14 @@ def kto(
 
 
 def simpo(xp: Any, gap: Any, beta: float, simpo_gamma: float, label_smoothing: float) -> Any:
-    """DPO's loss of what the gap is over γ/β (Meng et al. 2024, arXiv:2405.14734)."""
+    """DPO's loss on the gap minus γ/β (Meng et al. 2024, arXiv:2405.14734)."""
     return sigmoid(xp, gap - simpo_gamma / beta, beta, label_smoothing)
 
 
 def orpo(xp: Any, gap: Any, beta: float) -> Any:
-    """Of log-odds (Hong et al. 2024, arXiv:2403.07691, with β its λ), beside the imitation of the chosen answers.
+    """On log-odds (Hong et al. 2024, arXiv:2403.07691; β is its λ), added to the imitation of the chosen answers.
 
-    TRL counts the prompts' tokens in the imitation too; here prompts are read and never imitated.
+    TRL also imitates the prompts; rlplay never does.
     """
     return -beta * xp.logsigmoid(gap)
 
@@ -85,7 +85,7 @@ def orpo(xp: Any, gap: Any, beta: float) -> Any:
 def bradley_terry(
     xp: Any, gap: Any, margin: Any, chosen_score: Any, rejected_score: Any, center_rewards_coefficient: float
 ) -> Any:
-    """Of a reward model's scores (Bradley and Terry 1952, doi:10.1093/biomet/39.3-4.324).
+    """On a reward model's scores (Bradley and Terry 1952, doi:10.1093/biomet/39.3-4.324).
 
     A margin for pairs that differ clearly (Llama 2, arXiv:2307.09288), and a pull of the scores towards mean 0
     (Eisenstein et al. 2023, arXiv:2312.09244, equation 2).
@@ -105,9 +105,9 @@ def log_odds(xp: Any, total: Any) -> Any:
 
 @dataclass(frozen=True)
 class PairLoss(Choice):
-    """A loss of pairs. Without `share` it scores nothing, or what a reward model says; the score is the shares' sum,
-    or what `rescaled` makes of it. `imitation` is the weight of −ℓ of the chosen answers beside it; `beta_free` says
-    that β may be 0.
+    """A loss on pairs. An answer's score is the sum of its tokens' shares, or `rescaled` of that sum; without `share`
+    it comes from a reward model. `imitation` is the weight of −ℓ of the chosen answers, added to the loss. `beta_free`
+    says that β may be 0.
     """
 
     share: Callable[..., Any] | None = log_ratio
@@ -117,7 +117,7 @@ class PairLoss(Choice):
 
     @property
     def with_reference(self) -> bool:
-        """Whether it compares with the reference, rather than look at the policy alone."""
+        """Whether it compares with the reference instead of using the policy alone."""
         return self.share is log_ratio
 
     @property
@@ -153,4 +153,4 @@ PAIR_LOSSES: dict[str, PairLoss] = {
         PairLoss("reward", bradley_terry, "trains a reward model.", trl="RewardTrainer", share=None, beta_free=True),
     )
 }  # fmt: skip
-"""The losses that compare answers, by loss_type; the others are policy_gradient and sft, which imitates alone."""
+"""The losses that compare answers, by loss_type; the others are policy_gradient and sft, which only imitates."""

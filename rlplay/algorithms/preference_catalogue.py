@@ -1,7 +1,7 @@
 """Algorithms that learn from which of two answers is better, or from an answer to imitate. Defaults are TRL's.
 
-Rows of name, title, paper, predecessor, what it changes, axes, to be completed in `algorithms.py`, and where it is not
-as published.
+Each row has the name, title, paper, predecessor, what it changes, axes (completed in `catalogue.py`), and where it
+differs from the paper.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""At which level the ratio of the new policy to the one that sampled is taken. A row at the end for each."""
+"""The levels of the ratio between the new policy and the one that sampled. A row at the end for each."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def token(xp: Any, log_ratio: Any) -> Any:  # noqa: ARG001
 
 
 def sequence(xp: Any, log_ratio: Any, mask: Any) -> Any:
-    """That of the completion's geometric mean, [..., 1] (GSPO, arXiv:2507.18071, equation 7)."""
+    """The logarithm of the geometric mean over the completion, [..., 1] (GSPO, arXiv:2507.18071, equation 7)."""
     return xp.mean_over(log_ratio, mask)
 
 
 def sequence_sum(xp: Any, log_ratio: Any, mask: Any) -> Any:
-    """That of the whole completion, [..., 1] (RLOO, arXiv:2402.14740)."""
+    """The logarithm of the whole completion's ratio, [..., 1] (RLOO, arXiv:2402.14740)."""
     return xp.sum_over(log_ratio, mask)
 
 
 def geometric(xp: Any, log_ratio: Any, mask: Any, advantages: Any, epsilon: float, epsilon_high: float) -> Any:
-    """That of the geometric mean of ratios clipped where they go with the advantage, [..., 1].
+    """The logarithm of the geometric mean of ratios, each clipped in the direction of its advantage, [..., 1].
 
     GMPO (arXiv:2507.20673, equation 4).
     """
@@ -50,7 +50,7 @@ def _geometric_clipped(s: Chosen, state: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Level(Choice):
-    """A level; where it bounds tokens itself, `gradient_zero` and `clipped` are as in `surrogates.Surrogate`."""
+    """A level. If it clips tokens itself, `gradient_zero` and `clipped` are as in `surrogates.Surrogate`."""
 
     gradient_zero: Callable[..., Any] | None = None
     clipped: Callable[[Chosen, int], tuple[str, str]] | None = None

@@ -1,6 +1,6 @@
-"""What came of each token: the return, from the stream of token rewards. A row at the end for each.
+"""The return of each token, from the stream of token rewards. A row at the end for each.
 
-All arrays [N, L] and 0 outside `mask`: `token_rewards` r_t, `values` V before each token.
+All arrays are [N, L] and 0 outside `mask`: `token_rewards` r_t, `values` V before each token.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def gae(xp: Any, token_rewards: Any, values: Any, mask: Any, gamma: float, lam: 
 
 
 def vine(xp: Any, token_rewards: Any, values: Any, step_ends: Any, mask: Any, gamma: float) -> Any:
-    """VinePPO's advantages of reasoning steps (Kazemnejad et al. 2024, arXiv:2410.01679), alike for a step's tokens.
+    """VinePPO's advantages of reasoning steps (Kazemnejad et al. 2024, arXiv:2410.01679), one per step.
 
-    A = Σ_j γ^j r_{b+j} + γ^n V' − V for a step of n sampled tokens from b on, where V is the value of the state it
-    began in and V' that of the next step, 0 after the last. `step_ends` is True on each step's last token. The paper's
-    case is γ = 1.
+    A = Σ_j γ^j r_{b+j} + γ^n V' − V for a step of n sampled tokens from b on, where V is the value of the state
+    at its start and V' that of the next step, 0 after the last. `step_ends` is True on each step's last token. The
+    paper's case is γ = 1.
     """
     advantages = xp.zeros_like(token_rewards)
     running = xp.zeros_like(token_rewards[:, 0])
@@ -72,7 +72,7 @@ def vine(xp: Any, token_rewards: Any, values: Any, step_ends: Any, mask: Any, ga
 
 @dataclass(frozen=True)
 class Return(Choice):
-    """A return; with `relative` its computation already compares with the values, and the return is that plus V."""
+    """A return. With `relative`, its computation gives advantages over the values; the return is that plus V."""
 
     equation: Callable[[Chosen], str] = lambda _settings: ""
     relative: bool = False

@@ -1,4 +1,4 @@
-"""What advantages are divided by. A row at the end for each; `raw` [N, L] are the advantages before."""
+"""The scales: what advantages are divided by. A row at the end for each; `raw` [N, L] are the unscaled advantages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.statistics import group_std, moments
 
 STD_EPSILON = 1e-4
-"""Added to a standard deviation of rewards before dividing, as TRL does; it decides nearly equal rewards."""
+"""Added to a standard deviation of rewards before dividing, as TRL does; it matters if rewards are nearly equal."""
 WHITEN_EPSILON = 1e-8
-"""Added to the variance when whitening, as TRL's PPO did."""
+"""Added to the variance when whitening, as in TRL's former PPO."""
 
 
 def none(xp: Any, raw: Any) -> Any:  # noqa: ARG001

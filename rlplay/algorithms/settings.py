@@ -38,15 +38,15 @@ CHOICES: dict[str, Mapping[str, Choice]] = {
     "kl_estimator": ESTIMATORS,
     "aggregation": AGGREGATIONS,
 }
-"""The settings whose words are rows of this room, each with its computation."""
+"""The settings whose values are rows of this package, each with its computation."""
 LOSSES = ("policy_gradient", *(name for name in PAIR_LOSSES if name != "reward"), "sft", "reward")
 
 REWARD_MODEL = "reward_model"
-"""The name in `reward_weights` of the score by a reward model that was trained before."""
+"""The name in `reward_weights` for the score of a reward model from an earlier stage."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The knobs. `algorithm` names the preset that filled the axes last; every axis may differ from it."""
+    """All settings. `algorithm` names the preset that last set the axes; every axis may differ from it."""
 
     algorithm: str = "grpo"
     num_prompts: int = 8
@@ -116,7 +116,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def row(settings: Settings, name: str) -> Any:
-    """All about what `settings` choose for `name`: a row of `CHOICES`, or a function of the user's own."""
+    """The row that `settings` choose for `name`: one of `CHOICES`, or one of the user's functions."""
     word = getattr(settings, name)
     return CHOICES[name][word] if word in CHOICES[name] else own_choice(name, word)
 
@@ -126,7 +126,7 @@ _NAMES = Settings.__struct_fields__
 
 
 def choices(name: str) -> tuple[str, ...]:
-    """The allowed words of a setting that is one of a few words; empty for the others."""
+    """The allowed words of a setting that takes one of a few words; empty for all others."""
     if name in CHOICES or name == "loss_type":
         return tuple(CHOICES.get(name, LOSSES))
     kind = _TYPES[name]
@@ -134,22 +134,22 @@ def choices(name: str) -> tuple[str, ...]:
 
 
 def check(name: str, value: Any) -> Any:
-    """`value` as setting `name` takes it: "0.1" becomes 0.1, 1 becomes 1.0.
+    """`value` as the type of setting `name`: "0.1" becomes 0.1, 1 becomes 1.0.
 
-    Raises ValueError with one line that names the setting, what is allowed and what was given.
+    Raises ValueError, one line with the setting, the allowed values and the given one.
     """
     if name not in KNOBS:
         raise ValueError(unknown(name))
     try:
         checked = msgspec.convert(_parsed(name, value), _TYPES[name], strict=False)
     except msgspec.ValidationError:
-        raise ValueError(_no_word(name, value)) from None
+        raise ValueError(_wrong_word(name, value)) from None
     if names_file(name, checked):
         checked = absolute_files({name: checked}, Path.cwd())[name]
         if name in OWN:
             allow(name, checked, Settings())
     elif choices(name) and checked not in choices(name):
-        raise ValueError(_no_word(name, value))
+        raise ValueError(_wrong_word(name, value))
     knob = KNOBS[name]
     bounded = isinstance(checked, (int, float)) and knob.low is not None and knob.high is not None
     if bounded and not knob.low <= checked <= knob.high:
@@ -158,12 +158,12 @@ def check(name: str, value: Any) -> Any:
 
 
 def unknown(name: str) -> str:
-    """What to say of a setting that there is not: the one that was probably meant, or where all are listed."""
+    """The message for an unknown setting: the likely one, or where to find all."""
     near = nearest(name, list(KNOBS))
     return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "the playground lists all: k")
 
 
-def _no_word(name: str, value: Any) -> str:
+def _wrong_word(name: str, value: Any) -> str:
     near = nearest(str(value), choices(name))
     return _refusal(name, value) + (f"; did you mean {near!r}?" if near else "")
 
@@ -173,7 +173,7 @@ def _refusal(name: str, value: Any) -> str:
 
 
 def takes(name: str) -> str:
-    """What a setting takes, in words: `a number from 0 to 1, e.g. 0.0004`."""
+    """The allowed values of a setting, in words: `a number from 0 to 1, e.g. 0.0004`."""
     kind, knob, default = _TYPES[name], KNOBS[name], Settings.__struct_defaults__[_NAMES.index(name)]
     if words := choices(name):
         return f"one of {', '.join(words)}{', or FILE.py:FUNCTION' if name in OWN else ''}"
@@ -191,7 +191,7 @@ def takes(name: str) -> str:
 
 
 _SWITCHES = {"on": True, "yes": True, "off": False, "no": False}
-"""What people write besides true and false."""
+"""Other spellings of true and false."""
 
 
 def _parsed(name: str, value: Any) -> Any:
@@ -204,18 +204,18 @@ def _parsed(name: str, value: Any) -> Any:
             return msgspec.yaml.decode(value)
     number = {int: int, float: float, float | None: float}.get(_TYPES[name])
     if number is not None:
-        with contextlib.suppress(ValueError):  # then the refusal says what it takes
+        with contextlib.suppress(ValueError):  # then the message says what it takes
             return number(value.replace("−", "-"))
     return _SWITCHES.get(value.lower(), value) if _TYPES[name] is bool else value
 
 
 def shown(value: Any) -> str:
-    """A value as the screen writes it: as `written`, but on and off."""
+    """A value as the screen shows it: as `written`, but with on and off."""
     return ("off", "on")[value] if isinstance(value, bool) else written(value)
 
 
 def written(value: Any) -> str:
-    """A value as files and commands spell it, to the last digit: 0.0004, none, true, {correct: 1}."""
+    """A value as files and commands write it, with all digits: 0.0004, none, true, {correct: 1}."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:

@@ -1,8 +1,8 @@
 """Means and spreads of groups, over any array namespace.
 
-Every mean here is taken of what values are above the lowest of their group. So the mean of equal values is that value
-exactly, however their sum would be rounded, and their spread is exactly 0: a group of equal rewards has no signal,
-whichever baseline and scale are chosen.
+Every mean is computed from the differences to the lowest value of the group. So the mean of equal values is exactly
+that value, without rounding, and their spread is exactly 0: a group of equal rewards has no signal under any baseline
+and scale.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 def moments(xp: Any, values: Any, group: Any, groups: int) -> tuple[Any, Any]:
     """Mean and variance (ddof = 1) of the known values [N] of each group: two [groups].
 
-    NaN counts as not known; the variance of a single value is 0, and so are both of a group without any.
+    NaN counts as unknown. The variance of a single value is 0; a group without values has mean and variance 0.
     """
     known = xp.where(xp.isnan(values), xp.zeros_like(values), xp.ones_like(values))
     filled = xp.where(known > 0, values, xp.zeros_like(values))
@@ -39,7 +39,7 @@ def group_std(xp: Any, values: Any, group: Any) -> Any:
 
 
 def weighted_mean(xp: Any, values: Any, weights: Any, group: Any, groups: int) -> Any:
-    """Σ weight·value / Σ weight of each group, [groups]; weights are 0 or at least 1, and 0 of a group without any."""
+    """Σ weight·value / Σ weight of each group, [groups], 0 for a group without weight; weights are 0 or at least 1."""
     lowest = xp.lowest_by(values, weights > 0, group, groups)
     above = xp.where(weights > 0, values - lowest[group], xp.zeros_like(values))
     return lowest + xp.sum_by(weights * above, group, groups) / xp.clip(xp.sum_by(weights, group, groups), low=1)

@@ -1,4 +1,4 @@
-"""Where reward arrives: the stream r_t of token rewards, before anything is summed or compared."""
+"""Where reward arrives: the stream r_t of token rewards, before sums and comparisons."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shaped(xp: Any, steps: Any, mask: Any, last: Any, gamma: float) -> Any:
 
 
 def overlong(xp: Any, lengths: Any, limit: int, buffer: int) -> Any:
-    """0 up to limit − buffer tokens, then falling in a line to −1 at the limit: lengths [N] -> [N].
+    """0 up to limit − buffer tokens, then falling linearly to −1 at the limit: lengths [N] -> [N].
 
     Yu et al. 2025 (DAPO), arXiv:2503.14476, equation 13.
     """

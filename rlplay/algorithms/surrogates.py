@@ -1,8 +1,8 @@
-"""The surrogates: the objective of one token as a loss, whose aggregate is minimised. A row at the end for each.
+"""The surrogates: the objective of one token as a loss to minimise. A row at the end for each.
 
-A function's arguments are quantities of the tokens [..., L], by name: `ratio` the importance weight w at the level of
-the settings, `advantages` A, `logprobs` ℓ under the policy that is trained, `old_logprobs` under the one that sampled,
-`ref_logprobs` under the reference, `log_ratio` ℓ − ℓ_old, `mask`; and settings. See `arrays.py` for `xp`.
+A function names its arguments after settings and after quantities of the tokens [..., L]: `ratio` is the importance
+weight w at the level of the settings, `advantages` A, `logprobs` ℓ under the trained policy, `old_logprobs` under the
+one that sampled, `ref_logprobs` under the reference, `log_ratio` ℓ − ℓ_old, and `mask`. See `arrays.py` for `xp`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from rlplay.algorithms.choice import Choice, Chosen
 
 _SMALLEST, _LARGEST = -18.420680743952367, 20.0
-"""log 1e-8 and 20, between which VESPO holds log W as TRL does."""
+"""log 1e-8 and 20, the bounds of log W in VESPO, as in TRL."""
 
 
 def logp(xp: Any, logprobs: Any, advantages: Any) -> Any:  # noqa: ARG001
@@ -30,7 +30,7 @@ def ratio(xp: Any, ratio: Any, advantages: Any) -> Any:  # noqa: ARG001
 def ppo(xp: Any, ratio: Any, advantages: Any, epsilon: float, epsilon_high: float, delta: float | None) -> Any:
     """PPO-clip (Schulman et al. 2017, arXiv:1707.06347, equation 7).
 
-    `delta` bounds the first w too, which matters where A < 0 (dual clip, Ye et al. 2020, arXiv:1912.09729;
+    `delta` also bounds the first w, which matters if A < 0 (dual clip, Ye et al. 2020, arXiv:1912.09729;
     TRL's `delta`, verl's `clip_ratio_c`).
     """
     clipped = xp.clip(ratio, 1 - epsilon, 1 + epsilon_high)
@@ -40,7 +40,7 @@ def ppo(xp: Any, ratio: Any, advantages: Any, epsilon: float, epsilon_high: floa
 def ppo_clip_state(
     xp: Any, ratio: Any, advantages: Any, epsilon: float, epsilon_high: float, delta: float | None
 ) -> Any:
-    """Where `ppo` has gradient exactly 0: +1 (A > 0, w > 1 + ε_high), −1 (A < 0, w < 1 − ε), +2 (A < 0, w > δ)."""
+    """Where `ppo` has a gradient of exactly 0: +1 (A > 0, w > 1 + ε_high), −1 (A < 0, w < 1 − ε), +2 (A < 0, w > δ)."""
     high = (advantages > 0) & (ratio > 1 + epsilon_high)
     low = (advantages < 0) & (ratio < 1 - epsilon)
     state = xp.where(high, 1.0, xp.where(low, -1.0, 0.0))
@@ -48,12 +48,12 @@ def ppo_clip_state(
 
 
 def cispo(xp: Any, logprobs: Any, ratio: Any, advantages: Any, epsilon_high: float) -> Any:
-    """The weight is bounded, the gradient never lost (MiniMax 2025, arXiv:2506.13585)."""
+    """Bounds the weight but keeps every gradient (MiniMax 2025, arXiv:2506.13585)."""
     return -xp.stop_gradient(xp.clip(ratio, high=epsilon_high)) * advantages * logprobs
 
 
 def sapo(xp: Any, ratio: Any, advantages: Any, sapo_temperature_pos: float, sapo_temperature_neg: float) -> Any:
-    """A soft clip, whose temperature goes by the sign of A (Gao et al. 2025, arXiv:2511.20347)."""
+    """A soft clip, whose temperature depends on the sign of A (Gao et al. 2025, arXiv:2511.20347)."""
     tau = xp.let("τ", xp.where(advantages > 0, sapo_temperature_pos, sapo_temperature_neg))
     return -4 / tau * xp.sigmoid(tau * (ratio - 1)) * advantages
 
@@ -75,7 +75,7 @@ def vespo(
 
 
 def _ppo_bound(s: Chosen, state: int) -> tuple[str, str, str]:
-    """Of a clipped token: the sign and condition, whether it is more or less likely than the bound, and the bound."""
+    """For a clipped token: its sign and condition, whether it is more or less likely than the bound, and the bound."""
     low, high = s.clip_range
     return {
         1: (f"▲ clipped: A > 0 and w > {1 + high:g}", "more", f"{1 + high:g}"),
@@ -108,11 +108,11 @@ def _cispo_unclipped(s: Chosen, advantage: float, w: float) -> list[str]:
 
 @dataclass(frozen=True)
 class Surrogate(Choice):
-    """A surrogate. `gradient_zero` computes where a bound takes its gradient away, as `ppo_clip_state` does.
+    """A surrogate. `gradient_zero` computes where a bound makes its gradient zero, as `ppo_clip_state` does.
 
-    `clipped` says of such a token, by settings and state, which bound it has reached and what that means; `unclipped`
-    what else is worth saying of a token with an advantage and a ratio. `instead` says of a surrogate without a bound
-    what it has in its place. `fused` are TRL's `loss_type`s by aggregation.
+    For such a token, `clipped` gives the bound that it has reached and what that means, from settings and state. For
+    other tokens, `unclipped` gives further sentences from advantage and ratio. `instead` says what a surrogate without
+    a bound has in place of it. `fused` holds TRL's `loss_type`s by aggregation.
     """
 
     gradient_zero: Callable[..., Any] | None = None

@@ -1,4 +1,4 @@
-"""`rlplay doctor`: what is installed, which devices there are, what the terminal shows, where files go."""
+"""`rlplay doctor`: installed packages, devices, the terminal, and where files go."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPTIONAL = {
     "tensorboardX": "for exports to TensorBoard",
     "trl": "for exported TRL scripts (trl==1.16.0)",
     "textual-serve": "for rlplay serve",
-    "pillow": "for views kept as PNG (w)",
+    "pillow": "for views saved as PNG (w)",
 }
 
 
@@ -42,15 +42,15 @@ def report() -> Iterator[str]:
     size = f"{weights.stat().st_size / 1e6:.1f} MB in {weights.parent}" if weights.is_file() else f"MISSING: {weights}"
     yield f"bundled model {size}"
     yield f"scenarios     {', '.join(bundled()) or 'MISSING'}"
-    yield f"runs go to    {paths.runs_folder()}{_hindrance(paths.runs_folder())}"
-    with contextlib.suppress(ImportError):  # what is not installed is told above
+    yield f"runs go to    {paths.runs_folder()}{_problem(paths.runs_folder())}"
+    with contextlib.suppress(ImportError):  # the packages above include it
         from huggingface_hub.constants import HF_HUB_CACHE
 
         yield f"downloads to  {HF_HUB_CACHE} (models by name; HF_HOME changes it)"
 
 
-def _hindrance(folder: Path) -> str:
-    """Why nothing can be kept there; empty if something can."""
+def _problem(folder: Path) -> str:
+    """Why rlplay cannot keep files there; empty if it can."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir():
         return f": CANNOT BE USED, {there} is not a folder; set RLPLAY_HOME to another"
@@ -84,12 +84,12 @@ def _devices() -> Iterator[str]:
 def _terminal() -> Iterator[str]:
     columns, rows = shutil.get_terminal_size()
     kind = os.environ.get("TERM", "unknown") if sys.stdout.isatty() else "none (output is not a terminal)"
-    yield f"terminal      {kind}, {columns}×{rows}; the playground wants 80×24 or more"
+    yield f"terminal      {kind}, {columns}×{rows}; the playground needs 80×24 or more"
     yield f"colours       {_colours()}"
     yield f"theme         {_theme()}"
     encoding = (sys.stdout.encoding or "unknown").lower()
     if encoding.startswith("utf"):
-        yield f"characters    {encoding}; these should be a frame, blocks, dots and a mark: ╭─┼─╮ ▁▃▅█ ⣀⣤⣶⣿ ▲"
+        yield f"characters    {encoding}; you should see a frame, blocks, dots and a mark: ╭─┼─╮ ▁▃▅█ ⣀⣤⣶⣿ ▲"
     else:
         yield f"characters    {encoding}: set a UTF-8 locale to see the drawings"
 
@@ -104,7 +104,7 @@ def _theme() -> str:
 def _colours() -> str:
     if "NO_COLOR" in os.environ:
         return "none (NO_COLOR is set): underlined is up, struck through is down, m writes the numbers"
-    # Asked the way the playground asks, so that this is what it will use.
+    # Ask the way the playground asks, so that this is what it will use.
     known = os.environ.get("TEXTUAL_COLOR_SYSTEM", "auto")
     found = Console(color_system=known, force_terminal=True).color_system  # type: ignore[arg-type]
     more = "; set COLORTERM=truecolor if your terminal can do more"

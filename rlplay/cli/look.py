@@ -1,4 +1,4 @@
-"""Commands that look: scenarios, recorded runs, exports, the installation."""
+"""Commands that show or export something: scenarios, recorded runs, algorithms, the installation."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
 from rlplay.trace.text import visible_lines
 
 FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl")
-"""What a run can be exported to."""
+"""The formats of an export."""
 
 
 def _echo(text: str) -> None:
-    """Print text that may have come from a file of somebody else's."""
+    """Print text that may come from a foreign file."""
     click.echo(visible_lines(text))
 
 
@@ -83,7 +83,7 @@ def runs() -> None:
 
     found = paths.list_runs()
     if not found:
-        _echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' makes one.")
+        _echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' records one.")
         return
     rows: list[tuple[str, ...]] = [("written", "run", "scenario", "model", "update", "reward")]
     problems = []
@@ -99,7 +99,7 @@ def runs() -> None:
             continue
         rows.append((written, path.stem, started.title, started.model, done, _reward(reward)))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in table(_fitting(rows, room), flush=("update", "reward")):
+    for line in table(_fitting(rows, room), right_aligned=("update", "reward")):
         _echo(line)
     for problem in problems:
         click.echo(f"rlplay: {visible_lines(problem)}", err=True)
@@ -110,7 +110,7 @@ def _reward(value: float | None) -> str:
 
 
 def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, ...]]:
-    """The rows without the columns that a run's name tells as well, as far as there is no room for them."""
+    """The rows, without columns that the run's name repeats if there is no room for them."""
     from rich.cells import cell_len
 
     for name in ("scenario", "written"):
@@ -157,9 +157,9 @@ def doctor() -> None:
 @click.command()
 @click.argument("name", type=ALGORITHM, required=False)
 def algorithms(name: str | None) -> None:
-    """List the algorithms, or write out the formulas of one.
+    """List the algorithms, or show the formulas of one.
 
-    The formulas are followed by how they differ from those of the algorithm that it builds on.
+    After the formulas come the differences from the algorithm that it builds on.
     """
     from rlplay.algorithms.catalogue import PRESETS
 

@@ -21,7 +21,7 @@ BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 
 
 class Commands(click.Group):
-    """A group whose first word may also be a scenario, or nothing at all: then the playground opens."""
+    """A group that opens the playground if the first word is a scenario or missing."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = [*self.commands, "--help", "-h", "--version"]
@@ -33,11 +33,11 @@ class Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Carry the command out; a reader who has gone, as in `rlplay runs | head -1`, ends it like ctrl+c."""
+        """Run the command; a closed pipe, as in `rlplay runs | head -1`, ends it like ctrl+c."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            # Without this Python would complain once more when it closes standard output.
+            # Without this, Python reports the closed pipe again when it closes standard output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.Abort from error
 
@@ -101,7 +101,7 @@ def _main(args: list[str] | None) -> None:
         example = error.ctx.command.epilog if error.ctx else ""
         _fail(error, f"{error.format_message().rstrip('. ')}. {example}", BAD_INPUT)
     except click.BadParameter as error:
-        # Which of several options is meant has to be said; a command's own words speak for themselves.
+        # The message has to name the option; an argument's message is clear without its name.
         _fail(error, error.format_message() if isinstance(error.param, click.Option) else error.message, BAD_INPUT)
     except (click.ClickException, ValueError) as error:
         _fail(error, error.format_message() if isinstance(error, click.ClickException) else str(error), BAD_INPUT)
@@ -115,7 +115,7 @@ def _main(args: list[str] | None) -> None:
 
 
 def _no_option(error: click.NoSuchOption) -> str:
-    """The option that was probably meant, or where all are listed."""
+    """The message for an unknown option: the likely one, or where to find all."""
     from rlplay.spelling import nearest
 
     context = error.ctx or click.Context(cli)

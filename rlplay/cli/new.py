@@ -13,14 +13,14 @@ from rlplay.trace.text import visible_lines
 
 @click.command(epilog="Example: rlplay new my-first")
 @click.argument("name")
-@click.option("--from", "recorded", type=RUN, metavar="RUN", help="Repeat what was done in this run.")
+@click.option("--from", "recorded", type=RUN, metavar="RUN", help="Repeat what you did in this run.")
 def new(name: str, recorded: Path | None) -> None:
     """Write a scenario file to start from.
 
-    It is NAME.yaml, in the current directory unless NAME is a path.
+    The file is NAME.yaml, in the current directory unless NAME is a path.
 
-    With --from RUN, its script repeats what was done in a recorded run: the same task, seed and settings, the same
-    changes of settings, labels and steps back. On the same device it gives the same numbers.
+    With --from RUN, its script repeats what you did in a recorded run: the same task, seed and settings, the same
+    changes of settings, labels and rewinds. On the same device it gives the same numbers.
     """
     from rlplay.scenario.new import example, from_run, write
 

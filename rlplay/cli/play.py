@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
 
 FLAGSHIP = "learn-to-think"
-_COMPARED = 8  # runs at once: as many as `several_runs.RUN_STYLES` tells apart
+_COMPARED = 8  # runs at once: as many as the screen has line styles
 
 _DEVICE = click.option(
     "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
@@ -44,7 +44,7 @@ _CHANGES = (
     click.option(
         "--dataset_train_split",
         metavar="SPLIT",
-        help="Which of its splits; train[:1000] is its first rows.  [default: train]",
+        help="Which of its splits; train[:1000] is the first 1,000 rows.  [default: train]",
     ),
     click.option(
         "--reward", type=PATH, metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."
@@ -54,7 +54,7 @@ _CHANGES = (
         "--surrogate", metavar="FILE.py:FUNCTION", help="Your own surrogate, or the name of one: ppo, cispo, …"
     ),
     click.option(
-        "--advantage", metavar="FILE.py:FUNCTION", help="Your own advantage: what each token gets of the rewards."
+        "--advantage", metavar="FILE.py:FUNCTION", help="Your own advantage: what each token gets from the rewards."
     ),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
     click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
@@ -85,14 +85,14 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
 
     chosen = _scenario(scenario, changes)
     if out is not None and not whole(str(out)):
-        raise click.UsageError(f"{str(out)!r} is not UTF-8, which the run file is written in; name it otherwise")
+        raise click.UsageError(f"{str(out)!r} is not UTF-8, the encoding of run files; choose another name")
     if out is not None and out.exists():
         raise click.UsageError(f"{out} exists already; name a new file, or omit --out")
     return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
 
 
 def _needs_a_terminal(instead: str) -> None:
-    # Textual draws through another driver where its environment names one: textual-serve's writes to a browser.
+    # TEXTUAL_DRIVER names another driver for Textual: that of textual-serve draws in a browser.
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
         raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
 
@@ -121,15 +121,15 @@ def demo(scenario: str | None, device: str, **changes: Any) -> int:
     return _open(scenario, device, changes, demo=True)
 
 
-def _job_going_on(recorded: Path, device: str) -> Job:
-    """The job that goes on with a recorded run. Its script is left out: where in it the run stopped is not recorded."""
+def _resume_job(recorded: Path, device: str) -> Job:
+    """The job that continues a recorded run, without its script: the run does not record where in it it stopped."""
     import msgspec
 
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.runfile import RunReader
 
     with RunReader(recorded) as reader:
-        # Before the end of the first update, going on is beginning again.
+        # Before the end of the first update, resuming starts again.
         if reader.last_snapshot() is None and reader.updates():
             raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
@@ -139,8 +139,8 @@ def _job_going_on(recorded: Path, device: str) -> Job:
     return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
 
 
-def _typed(changes: dict[str, Any]) -> list[str]:
-    """The options that were given, as words of a command line."""
+def _option_words(changes: dict[str, Any]) -> list[str]:
+    """The options in `changes` as words of a command line."""
     words = []
     for name, value in changes.items():
         for each in value if isinstance(value, tuple) else (value,):
@@ -150,7 +150,7 @@ def _typed(changes: dict[str, Any]) -> list[str]:
 
 
 def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, Any]) -> None:
-    given = _typed(changes)[:1]
+    given = _option_words(changes)[:1]
     given += ["the scenario"] * (scenario is not None) + ["--out"] * (out is not None)
     if given:
         raise click.UsageError(f"--resume uses the run's own scenario and settings; omit {given[0]}")
@@ -162,10 +162,10 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
 def resume(recorded: Path, device: str) -> int:
     """Continue a recorded run in the playground.
 
-    It continues from its last snapshot.
+    The run continues from its last snapshot.
     """
     with splash(recorded.stem):
-        job = _job_going_on(recorded, device)
+        job = _resume_job(recorded, device)
         _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import play as open_playground
     return open_playground(job)
@@ -189,7 +189,7 @@ def run(
     """Play a scenario without a screen and check what it expects.
 
     Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupted (the run is saved).
-    With --updates, expectations after the cut are not reached and do not fail. Held-out numbers join the
+    With --updates, expectations after the last update are not reached and do not fail. Held-out numbers join the
     update they follow; those from before training are update 0. With --resume, the run continues to its last update,
     or by --updates, without its script.
     """
@@ -197,7 +197,7 @@ def run(
 
     if resume is not None:
         _refuse_changes(scenario, out, changes)
-        job = _job_going_on(resume, device)
+        job = _resume_job(resume, device)
     else:
         job = _new_job(scenario, device, out, changes)
     steps = parse(job.scenario.script)
@@ -208,7 +208,7 @@ def run(
 
     report = (JsonLines if as_json else Lines)(raw_stream(sys.stdout), raw_stream(sys.stderr))
     try:
-        with redirect_stdout(sys.stderr):  # what a reward function prints is no part of the report
+        with redirect_stdout(sys.stderr):  # keeps what a reward function prints out of the report
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
         again = shlex.join(["rlplay", "run", "--resume", job.run])
@@ -253,12 +253,12 @@ def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:
     """
     from importlib.util import find_spec
 
-    _scenario(scenario, changes)  # what is wrong with it is said here, not in the browser
+    _scenario(scenario, changes)  # reports a bad scenario here, not in the browser
     if find_spec("textual_serve") is None:
         raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
     from rlplay.cli.serve import serve as serve_playground
 
-    serve_playground([scenario or FLAGSHIP, "--device", device, *_typed(changes)], port)
+    serve_playground([scenario or FLAGSHIP, "--device", device, *_option_words(changes)], port)
 
 
 COMMANDS = (play, demo, run, resume, replay, compare, serve)

@@ -1,7 +1,7 @@
-"""The playground in a browser, by textual-serve: this machine's browsers and no others.
+"""The playground in this machine's browsers, by textual-serve.
 
-Every tab is a separate playground with its own engine; both end with it. Whoever reaches the port could play, so
-the port is only open on 127.0.0.1, and a page from elsewhere that sends the browser here is turned away.
+Every tab is a separate playground with its own engine; closing the tab ends both. Anyone who reaches the port could
+play, so the port is open on 127.0.0.1 only, and requests from other pages are refused.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ class Playground(Server):
     """One process of `rlplay SCENARIO` for each tab."""
 
     def __init__(self, words: Sequence[str], port: int) -> None:
-        """On a `port` that is bound already; `words` are what comes after `rlplay` on a command line."""
+        """`port` is already bound; `words` are what comes after `rlplay` on a command line."""
         self.scenario = words[0]
         command = shlex.join([sys.executable, "-m", "rlplay", *words])
         super().__init__(command, HOST, port, f"rlplay · {self.scenario}")
-        # textual-serve's page asks Google for its font; this machine's own has to do.
+        # textual-serve's page would load its font from Google; this page uses a local one.
         self._policy = (
             f"default-src 'self' 'unsafe-inline' data: blob:; connect-src 'self' ws://{HOST}:{port}; "
             "frame-ancestors 'none'"
         )
 
-    async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002 - the signature is theirs
-        """Say where it is, in a line."""
+    async def on_startup(self, app: web.Application) -> None:  # noqa: ARG002 - textual-serve's signature
+        """Print the address, in a line."""
         print(f"{self.scenario}: {self.public_url} · each tab is a separate run · ctrl+c ends all", flush=True)
 
     async def application(self) -> web.Application:
-        """textual-serve's pages and socket, for this machine's own pages only."""
+        """The pages and the socket of textual-serve, for pages of this playground only."""
 
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
             if request.host == f"localhost:{self.port}":
                 raise web.HTTPFound(self.public_url)
-            asker = f"http://{request.host}", request.headers.get("Origin", self.public_url)
-            if set(asker) != {self.public_url}:
+            origins = f"http://{request.host}", request.headers.get("Origin", self.public_url)
+            if set(origins) != {self.public_url}:
                 raise web.HTTPForbidden(text=f"this playground is at {self.public_url}, for this machine only\n")
             response = await handler(request)
             if not response.prepared:
                 response.headers["Content-Security-Policy"] = self._policy
-                # A page that a browser keeps for its back button would keep its engine, too.
+                # A page in the browser's back-forward cache would keep its engine alive.
                 response.headers["Cache-Control"] = "no-store"
             return response
 

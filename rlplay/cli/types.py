@@ -1,4 +1,4 @@
-"""The words that the command line takes, known without anything heavy: scenarios, algorithms, devices."""
+"""The types of command-line arguments: scenarios, algorithms, devices, runs. They import nothing heavy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ else:
 
 
 class _Listed(_Word):
-    """A word of a list, completed by the shell."""
+    """A word from a list, which the shell completes."""
 
     def names(self) -> Iterable[str]:
-        """The words there are."""
+        """The words of the list."""
         raise NotImplementedError
 
     def shell_complete(
@@ -30,23 +30,23 @@ class _Listed(_Word):
         param: click.Parameter,  # noqa: ARG002 - click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """The names that go on from what is typed."""
+        """The names that start with what the user typed."""
         return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
 
 
 class ScenarioName(_Listed):
-    """A bundled scenario's name, completed by the shell, or a path; to play, a share code as well."""
+    """The name of a bundled scenario, which the shell completes, or a path; for playing, also a share code."""
 
     name = "scenario"
 
     def names(self) -> Iterable[str]:
-        """The bundled ones."""
+        """The bundled scenarios."""
         from rlplay.scenario.names import bundled
 
         return bundled()
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that go on from what is typed; files as well, since a path is as good."""
+        """The names that start with what the user typed, or files if it looks like a path."""
         from rlplay.scenario.names import looks_like_path
 
         if looks_like_path(incomplete):
@@ -55,7 +55,7 @@ class ScenarioName(_Listed):
 
 
 class AlgorithmName(_Listed):
-    """An algorithm's name, completed by the shell, or a file that describes one."""
+    """The name of an algorithm, which the shell completes, or a file that describes one."""
 
     name = "name"
 
@@ -69,21 +69,21 @@ class AlgorithmName(_Listed):
         return value
 
     def names(self) -> Iterable[str]:
-        """Those of the registry."""
+        """The algorithms of the catalogue."""
         from rlplay.algorithms.catalogue import PRESETS
 
         return PRESETS
 
 
 class DeviceName(_Listed):
-    """Where to compute. Whether this machine has it is known to the engine only, which is the one to load torch."""
+    """Where to compute. Only the engine, which loads torch, knows whether this machine has the device."""
 
     name = "device"
     known = ("auto", "cpu", "cuda", "mps", "xpu", "npu")
-    several = known[2:]  # those of which a machine may have more than one
+    several = known[2:]  # a machine may have more than one of these
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Refuse what names no device anywhere, such as tpu."""
+        """Refuse names that no machine has, such as tpu."""
         kind, colon, number = value.partition(":")
         if kind not in self.known or (colon and not (kind in self.several and number.isdecimal())):
             words = f"unknown device {value!r}; it is one of {', '.join(self.known)}, or numbered, as in cuda:1"
@@ -91,21 +91,21 @@ class DeviceName(_Listed):
         return value
 
     def names(self) -> Iterable[str]:
-        """Those known to torch."""
+        """The devices that torch knows."""
         return self.known
 
 
 class WholeNumber(_Count):
-    """A number of something, or a port."""
+    """A count, or a port."""
 
     name = "number"
 
     def __init__(self, low: int, high: int | None = None) -> None:
-        """From `low` to `high`, or without end."""
+        """From `low` to `high`, or without an upper bound."""
         self._low, self._high = low, high
 
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number, in as few words as possible if it is none."""
+        """The number; a short message if the text is not one."""
         text = str(value)
         number = int(text) if text.isdecimal() else None
         if number is None or number < self._low or (self._high is not None and number > self._high):
@@ -115,7 +115,7 @@ class WholeNumber(_Count):
 
 
 class RunName(_Found):
-    """A recorded run: a path, a name or a part of one, or `last`."""
+    """A recorded run: a path, a name, a part of a name, or `last`."""
 
     name = "run"
 
@@ -125,7 +125,7 @@ class RunName(_Found):
         param: click.Parameter | None,  # noqa: ARG002 - click's signature
         ctx: click.Context | None,  # noqa: ARG002 - click's signature
     ) -> Path:
-        """The run's file. Raises ValueError, one line, if no run or several fit."""
+        """The run's file. Raises ValueError, one line, if no run or several match."""
         from rlplay.paths import find_run
 
         return find_run(value)
@@ -136,15 +136,15 @@ class RunName(_Found):
         param: click.Parameter,  # noqa: ARG002 - click's signature
         incomplete: str,
     ) -> list[CompletionItem]:
-        """The names that go on from what is typed; files where none does."""
+        """The names that start with what the user typed; files if none does."""
         from rlplay.paths import list_runs
         from rlplay.trace.text import visible
 
-        # A name that cannot be shown as it is cannot be completed either: the shell would print it, or split it.
+        # The shell would print or split names with invisible characters, so these are not completed.
         runs = [name for name in (run.stem for run in list_runs()) if name == visible(name)]
         names = [name for name in ("last", *runs) if name.startswith(incomplete)]
         return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
 SCENARIO, ALGORITHM, DEVICE, RUN = ScenarioName(), AlgorithmName(), DeviceName(), RunName()
-PATH = click.Path()  # or a name: nothing is checked here, but the shell completes files
+PATH = click.Path()  # or a name: click checks nothing, but the shell completes files

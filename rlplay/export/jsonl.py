@@ -1,4 +1,4 @@
-"""Completions one to a line, fields as in `export_rows.py`."""
+"""One completion per line, with the fields of `rows.py`."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from rlplay.trace.update import Update
 
 def lines(update: Update) -> Iterator[bytes]:
     """One JSON object and a line break for each completion of an update that has been sampled."""
-    # JSON has no NaN; msgspec writes null for it, which here means just that: no number.
+    # JSON has no NaN; msgspec writes null, which here means the same: no number.
     return (msgspec.json.encode(row) + b"\n" for row in rows(update))

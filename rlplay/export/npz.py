@@ -1,4 +1,4 @@
-"""One update as named arrays, enough to compute its loss again with nothing but numpy.
+"""One update as named arrays: enough to compute its loss again with numpy alone.
 
 Rectangles are padded on the right: 0 for ids, masks and clip states, NaN for numbers. N completions, P positions of
 the longest prompt, C of the longest completion, R completions in a step. What was not computed is left out.
@@ -82,7 +82,7 @@ def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
 
 
 def write_npz(path: Path, named: Iterable[tuple[str, Array]]) -> None:
-    """Write arrays one after the other, so that a long run needs no memory; `numpy.load` reads them."""
+    """Write arrays one after the other, so that memory does not grow with the run; `numpy.load` reads the file."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in named:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:

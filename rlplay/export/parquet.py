@@ -1,6 +1,6 @@
-"""Completions one to a row of a Parquet file, columns as in `export_rows.py`, a row group for each update.
+"""A Parquet file with one completion per row, the columns of `rows.py`, and a row group for each update.
 
-Types are those of the run file; `rewards` and `gold` are maps, since the stages of a run may score by other functions.
+Types are those of the run file. `rewards` and `gold` are maps, since the stages of a run may use different functions.
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ def write_parquet(path: Path, updates: Iterable[Iterator[dict[str, Any]]]) -> No
     with ParquetWriter(path, schema, compression="zstd") as writer:
         for update in updates:
             rows = list(update)
-            # `from_pandas` takes a NaN for what it means here: no number.
+            # `from_pandas` turns NaN into null, since NaN means that there is no number.
             columns = [pa.array([row[field.name] for row in rows], field.type, from_pandas=True) for field in schema]
             writer.write_table(pa.table(columns, schema=schema), row_group_size=len(rows))

@@ -1,12 +1,13 @@
-"""Completions one to a row, under the names of prime-rl's token exports and a few of our own.
+"""One row per completion, with the names of prime-rl's token exports and a few of our own.
 
 Arrays are aligned with `token_ids`, prompt first; None where a number does not exist (prompts) or was not computed.
-`inference_logprobs` are those at sampling, `trainer_logprobs` and what follows from them those of the last optimizer
-step that saw the token, `new_logprobs` those after the update, and `prob_delta` is the probability after the update
-minus that at sampling. `is_masked` marks tokens whose surrogate gradient the clipping made zero, the dual clip's
-(`clip_state` 2) included, which is neither `is_masked_high` nor `is_masked_low`. Ours: `group_id, sample_idx, prompt,
-completion, prompt_len, reward, rewards, gold, role, truncated, token_text, ref_logprobs, new_logprobs, values, returns,
-implicit_rewards, dloss_dlogp, clip_state`.
+`inference_logprobs` are from sampling; `trainer_logprobs` and the columns computed from them are from the last
+optimizer step that saw the token; `new_logprobs` are from after the update. `prob_delta` is the probability after the
+update minus the one at sampling. `is_masked` marks tokens whose surrogate gradient clipping made zero. That includes
+the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
+
+Ours: `group_id, sample_idx, prompt, completion, prompt_len, reward, rewards, gold, role, truncated, token_text,
+ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SCHEMA_VERSION = 1
 
 
 def rows(update: Update) -> Iterator[dict[str, Any]]:
-    """The fields of each completion of an update that has been sampled; a NaN is no number, as None is."""
+    """The fields of each completion of a sampled update; NaN and None both mean that there is no number."""
     sampled = update.sampled
     assert sampled is not None
     columns = _columns(update)

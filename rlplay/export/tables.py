@@ -1,4 +1,4 @@
-"""A run's tokens and numbers for other tools."""
+"""Exports a run's tokens and numbers for other tools."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Format = Literal["npz", "jsonl", "parquet", "tensorboard"]
 
 
 def export(run: Path, kind: Format, out: Path, update: int | None = None) -> None:
-    """Write one update of the run file `run`, or all whose tokens are still there, to `out`.
+    """Write one update of the run file `run`, or all updates that still have tokens, to `out`.
 
-    To TensorBoard go the numbers of all updates. Raises RunFileError if the run cannot be read, ExportError if
+    TensorBoard gets the numbers of all updates. Raises RunFileError if the run cannot be read, ExportError if
     `out` cannot be written or a package is missing.
     """
     with RunReader(run) as reader:
@@ -29,7 +29,7 @@ def export(run: Path, kind: Format, out: Path, update: int | None = None) -> Non
 
 
 def export_npz(reader: RunReader, out: Path, update: int | None = None) -> None:
-    """One update as arrays under the names of `export_npz.arrays`; all of them with `update_N/` before each name."""
+    """One update as arrays under the names of `npz.arrays`; all of them with `update_N/` before each name."""
     if update is None:
         named = ((f"update_{found.number}/{name}", array) for found in _updates(reader, None)
                  for name, array in arrays(found, reader.settings(found.number)).items())  # fmt: skip
@@ -40,7 +40,7 @@ def export_npz(reader: RunReader, out: Path, update: int | None = None) -> None:
 
 
 def export_jsonl(reader: RunReader, out: Path, update: int | None = None) -> None:
-    """One line for each completion, fields as in `export_rows.rows`."""
+    """One line for each completion, fields as in `rows.rows`."""
     with atomic_output(out) as partial, partial.open("wb") as file:
         for found in _updates(reader, update):
             file.writelines(lines(found))
@@ -55,9 +55,9 @@ def export_parquet(reader: RunReader, out: Path, update: int | None = None) -> N
 def export_tensorboard(reader: RunReader, out: Path, update: int | None = None) -> None:
     """A folder for `tensorboard --logdir`, with every number of every update. Raises ExportError if given one."""
     if update is not None:
-        raise ExportError("--update does not go with tensorboard: its curves are over all updates; leave it out")
-    with atomic_output(out) as draft:
-        write_events(draft, reader)
+        raise ExportError("--update does not work with tensorboard: its curves cover all updates; omit it")
+    with atomic_output(out) as partial:
+        write_events(partial, reader)
 
 
 _WRITERS: dict[Format, Callable[[RunReader, Path, int | None], None]] = {

@@ -14,8 +14,8 @@ from rlplay.trace.runfile import RunReader
 def write_events(folder: Path, reader: RunReader) -> None:
     """Write a folder for `tensorboard --logdir`: one event for each update of the live branch, the update as its step.
 
-    TensorBoard wants a wall time, and a run file has none for its updates: it is when the run began plus the seconds
-    that its updates took, pauses left out. Raises ExportError if tensorboardX is not installed.
+    TensorBoard wants a wall time, which a run file does not record per update: it is the start of the run plus the
+    seconds that its updates took, without pauses. Raises ExportError if tensorboardX is not installed.
     """
     try:
         with _torch_left_alone():
@@ -36,7 +36,7 @@ def write_events(folder: Path, reader: RunReader) -> None:
 
 @contextmanager
 def _torch_left_alone() -> Iterator[None]:
-    """An import of torch fails: where there is one tensorboardX loads it, two seconds for tensors that no run has."""
+    """Makes the import of torch fail: tensorboardX would load it, which takes two seconds and is of no use here."""
     modules: dict[str, object] = sys.modules  # type: ignore[assignment]
     loaded = "torch" in modules
     if not loaded:

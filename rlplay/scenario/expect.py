@@ -1,4 +1,4 @@
-"""Expectations: what a scenario claims will be seen, checked against what was recorded.
+"""Expectations: the claims of a scenario, checked against the records of the run.
 
 A metric of the run, at an update (`last` if left out), alone or compared with another update:
 
@@ -8,8 +8,8 @@ A metric of the run, at an update (`last` if left out), alone or compared with a
 - expect: {text: Praise multiplies, metric: rewards/praise/mean, at: 25, ratio_to: 1, above: 10}
 ```
 
-`text` begins a finding that the numbers end: "Praise multiplies: 0.344 → 30.9 (90×, expected > 10×)". It should name
-what is measured; where it names the bound too, the bound is not repeated.
+The numbers complete the `text`: "Praise multiplies: 0.344 → 30.9 (90×, expected > 10×)". The text should name the
+quantity. If it also names the bound, the numbers do not repeat it.
 
 The probability of one token as an answer to the first prompt, before or after the last update:
 
@@ -20,9 +20,8 @@ The probability of one token as an answer to the first prompt, before or after t
 ```
 
 `of` is `token` (the mass of every token with that text), `others` or `all`; `position` counts completion tokens
-from 0. Only recorded candidates can be summed: to mean the whole vocabulary, set `candidates` that high.
-A bound is `above`, `below` or `equals` (within 0.0001); where several are given, all must hold. After a rewind,
-`first` and `last` speak of the branch that is alive.
+from 0. Only recorded candidates are summed: for the whole vocabulary, set `candidates` to its size. A bound is `above`,
+`below` or `equals` (within 0.0001); several must all hold. After a rewind, `first` and `last` mean the live branch.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ TOLERANCE = 1e-4
 
 
 class Series(Protocol):
-    """What an expectation reads of a run: `rlplay.trace.history.History` is one."""
+    """The part of a run that an expectation reads; `rlplay.trace.history.History` is one."""
 
     def series(self, name: str) -> tuple[list[int], list[float]]:
-        """Updates and values of a metric, in order, of the live branch; empty if there is none."""
+        """Updates and values of a metric on the live branch, in order; empty if it has none."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """What the value has to be; at least one is given."""
+    """The bounds of the value, at least one."""
 
     above: float | None = None
     below: float | None = None
@@ -63,7 +62,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
     @property
     def given(self) -> list[tuple[str, float]]:
-        """The bounds there are, each with its sign."""
+        """The bounds that are set, each with its sign."""
         signs = ((">", self.above), ("<", self.below), ("=", self.equals))
         return [(sign, bound) for sign, bound in signs if bound is not None]
 
@@ -72,7 +71,7 @@ Point = int | Literal["first", "last"]
 
 
 class MetricValue(msgspec.Struct, frozen=True):
-    """A logged number at an update, alone or against another update."""
+    """A metric at an update, alone or compared with another update."""
 
     metric: str
     at: Point = "last"
@@ -99,9 +98,9 @@ class Expect(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a claim fared. `passed` is None if it was not reached, `value` is None if there is nothing to measure.
+    """The result of a claim. `passed` is None if the script did not reach it, `value` is None if there is no number.
 
-    `found` ends the sentence that `text` begins: the numbers, or why there are none.
+    `found` completes the sentence that `text` begins: the numbers, or why there are none.
     """
 
     text: str
@@ -137,7 +136,7 @@ def parse_expect(argument: Any) -> Expect:
 
 
 def check(expect: Expect, history: Series, update: Update | None) -> Outcome:
-    """Whether the claim holds for what has been recorded; what cannot be measured does not hold."""
+    """Whether the records support the claim; a claim that cannot be measured fails."""
     try:
         if isinstance(expect.quantity, MetricValue):
             measured = _metric(expect.quantity, history)
@@ -150,12 +149,12 @@ def check(expect: Expect, history: Series, update: Update | None) -> Outcome:
 
 
 def not_reached(expect: Expect) -> Outcome:
-    """The outcome of a claim whose step was never played."""
+    """The outcome of a claim that the script did not reach."""
     return Outcome(expect.text, None, None, "not reached")
 
 
 class _Measured(NamedTuple):
-    """What the bounds are for: a number alone, its difference from `base`, or its ratio to it."""
+    """The measured value: a number alone, its difference from `base`, or its ratio to `base`."""
 
     value: float
     now: float
@@ -165,17 +164,17 @@ class _Measured(NamedTuple):
 
 
 def _found(expect: Expect, measured: _Measured, passed: bool) -> str:
-    """The numbers as the end of a sentence that the claim's text begins."""
+    """The numbers that complete the claim's text."""
     unit = f" {measured.unit}" * bool(measured.unit)
-    aside = []
+    remarks = []
     if measured.base is not None:
-        aside.append(_change(measured, expect.bounds))
-    # A rise or fall shows in the numbers themselves.
-    unsaid = [bound for _, bound in expect.bounds.given if not _names(expect.text, bound)]
-    if not passed or any(bound != 0 or measured.base is None for bound in unsaid):
-        aside.append(f"expected {_expected(measured, expect.bounds)}")
+        remarks.append(_change(measured, expect.bounds))
+    # The numbers themselves show a rise or a fall.
+    unnamed = [bound for _, bound in expect.bounds.given if not _names(expect.text, bound)]
+    if not passed or any(bound != 0 or measured.base is None for bound in unnamed):
+        remarks.append(f"expected {_expected(measured, expect.bounds)}")
     since = "" if measured.base is None else f"{_written(measured.base)} → "
-    return f"{since}{_written(measured.now)}{unit}" + (f" ({', '.join(aside)})" if aside else "")
+    return f"{since}{_written(measured.now)}{unit}" + (f" ({', '.join(remarks)})" if remarks else "")
 
 
 def _change(measured: _Measured, bounds: Bounds) -> str:
@@ -191,7 +190,7 @@ def _expected(measured: _Measured, bounds: Bounds) -> str:
 
 
 def _names(text: str, bound: float) -> bool:
-    """Whether a claim's text has the number in it."""
+    """Whether a claim's text contains the number."""
     return re.search(rf"(?<![\d.]){re.escape(f'{abs(bound):g}')}(?!\d|\.\d)", text) is not None
 
 
@@ -214,7 +213,7 @@ def _metric(quantity: MetricValue, history: Series) -> _Measured:
     if quantity.ratio_to is None:
         return _Measured(value - base, value, base, unit=unit)
     if base == 0:
-        raise LookupError(f"{titled(quantity.metric)} at update {other} is 0, which has no multiple")
+        raise LookupError(f"{titled(quantity.metric)} at update {other} is 0 and cannot be a divisor")
     return _Measured(value / base, value, base, True, unit)
 
 

@@ -1,4 +1,4 @@
-"""Scenario files: found by name or path, read, checked, and changed from the command line."""
+"""Finds scenario files by name or path, reads and checks them, and applies the command line to them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1}
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
-"""What another model starts with instead of the scenario's values, which suit the small bundled one: TRL's step
-size, room for a real answer, and few enough completions to fit into memory."""
+"""Settings for another model; the scenario's suit the small bundled one. They are TRL's learning rate, room for a
+real answer, and few enough completions to fit into memory."""
 
 
 class ScenarioError(ValueError):
-    """A scenario that cannot be played: one line with the file, the place and what to do."""
+    """A scenario that rlplay cannot play: one line with the file, the place and what to do."""
 
 
 def load(name_or_path: str | Path) -> Scenario:
@@ -62,7 +62,7 @@ def source(name_or_path: str | Path) -> str:
 
 
 def read(path: Path) -> Scenario:
-    """The scenario in the file at `path`, all of it checked. Raises ScenarioError."""
+    """The scenario in the file at `path`, fully checked. Raises ScenarioError."""
     try:
         parsed = _Loader(path.read_text(encoding="utf-8-sig"))
         node = parsed.get_single_node()
@@ -110,11 +110,11 @@ def with_changes(
     surrogate: str | None = None,
     advantage: str | None = None,
 ) -> Scenario:
-    """`scenario` with what the command line says. Raises ScenarioError.
+    """`scenario` with the changes of the command line. Raises ScenarioError.
 
-    A dataset of one's own replaces the task and the script, which speaks of that task; a reward of one's own, the
-    weights of the task's rewards; an algorithm, all that tells algorithms apart; another model, what `OTHER_MODEL`
-    lists. What `sets` say wins over all of these. Paths become absolute, so that a run can be resumed from anywhere.
+    The user's dataset replaces the task and the script, which is about that task. The user's reward replaces the
+    weights of the task's rewards. An algorithm replaces all its axes, another model the settings in `OTHER_MODEL`.
+    `sets` override all of these. Paths become absolute, so that a run can be resumed from anywhere.
     """
     options = {"algorithm": algorithm, "surrogate": surrogate, "scale_rewards": advantage}
     given = {name: value for name, value in options.items() if value is not None}
@@ -146,11 +146,11 @@ def with_changes(
     try:
         msgspec.json.encode(changed)
     except UnicodeEncodeError as error:
-        raise ScenarioError(f"{error.object!r} is not UTF-8, which the run file is written in; rename it") from None
+        raise ScenarioError(f"{error.object!r} is not UTF-8, the encoding of run files; rename it") from None
     if problem := _bad_settings(settings):
         raise ScenarioError(problem)
     if dataset is not None and not reward and _maximises(changed):
-        raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without it there is nothing to maximise")
+        raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without a reward there is nothing to maximise")
     for name, least in _LEAST.items():
         if getattr(changed, name) < least:
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
@@ -160,7 +160,7 @@ def with_changes(
 def _changed(
     settings: dict[str, Any], algorithm: str | None, other_model: bool, own_reward: bool, sets: dict[str, str]
 ) -> dict[str, Any]:
-    """The settings of a scenario or a stage with what the command line says."""
+    """The settings of a scenario or a stage with the changes of the command line."""
     kept = dict(settings)
     weights = kept.pop("reward_weights", None) if own_reward else None
     if weights and REWARD_MODEL in weights:
@@ -177,7 +177,7 @@ def _changed(
 
 
 def _maximises(scenario: Scenario) -> bool:
-    """Whether some stage learns from rewards other than a reward model's score."""
+    """Whether a stage learns from rewards other than a reward model's score."""
     try:
         stages = stage_settings(scenario)
     except ValueError as error:
@@ -188,12 +188,12 @@ def _maximises(scenario: Scenario) -> bool:
 def _setting(entry: str) -> tuple[str, str]:
     name, equals, value = entry.partition("=")
     if not equals or not name.strip():
-        raise ScenarioError(f"--set takes name=value, as in beta=0.1, and got {entry!r}")
+        raise ScenarioError(f"--set takes name=value, as in beta=0.1; got {entry!r}")
     return name.strip().replace("-", "_"), value.strip()
 
 
 def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
-    """What is wrong, with the line it stands on, in the order of the file."""
+    """The problems of a file in order, each with its line."""
     known = [name for name in Scenario.__struct_fields__ if name != "origin"]
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
@@ -209,7 +209,7 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads a date as the text that it is. Not the loader in C, which crashes on a hundred thousand brackets."""
+    """Reads a date as text. Not the loader in C, which crashes on a hundred thousand brackets."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's
         first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
@@ -218,15 +218,18 @@ class _Loader(yaml.SafeLoader):
 
 
 def _malformed(node: yaml.Node | None, above: tuple[yaml.Node, ...], done: set[int]) -> Iterator[tuple[int, str]]:
-    """Keys given twice, aliases of what they stand in, halves of characters.
+    """Duplicate keys, aliases to their own parents, and halves of characters, each with its line.
 
-    `done` keeps shared nodes from being looked at again.
+    `done` keeps the function from checking shared nodes twice.
     """
     if any(node is other for other in above):
-        yield above[-1].start_mark.line + 1, "an alias (*) refers to what it is a part of"
+        yield above[-1].start_mark.line + 1, "an alias (*) refers to a node that contains it"
         return
     if isinstance(node, yaml.ScalarNode) and not whole(node.value):
-        yield node.start_mark.line + 1, f"{node.value!r} holds half a character (a lone surrogate), which is no text"
+        yield (
+            node.start_mark.line + 1,
+            f"{node.value!r} contains half a character (a lone surrogate), which is not text",
+        )
     if not isinstance(node, yaml.CollectionNode) or id(node) in done:
         return
     if isinstance(node, yaml.MappingNode):
@@ -234,7 +237,7 @@ def _malformed(node: yaml.Node | None, above: tuple[yaml.Node, ...], done: set[i
         names = [key.value for key in keys]
         for number, key in enumerate(keys):
             if key.value in names[:number]:
-                yield key.start_mark.line + 1, f"{key.value!r} is given twice"
+                yield key.start_mark.line + 1, f"{key.value!r} appears twice"
     for child in node.value:
         for part in child if isinstance(child, tuple) else (child,):
             yield from _malformed(part, (*above, node), done)
@@ -242,8 +245,8 @@ def _malformed(node: yaml.Node | None, above: tuple[yaml.Node, ...], done: set[i
 
 
 def _bad_settings(settings: dict[str, Any]) -> str | None:
-    if strange := [str(name) for name in settings if name not in KNOBS]:
-        return unknown(strange[0])
+    if unknown_names := [str(name) for name in settings if name not in KNOBS]:
+        return unknown(unknown_names[0])
     try:
         resolve(settings)
     except ValueError as error:
@@ -298,7 +301,7 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"
     elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
-        yield line, f"{name} takes a whole number, {_LEAST[name]} or more, and got {value!r}"
+        yield line, f"{name} takes a whole number, {_LEAST[name]} or more; got {value!r}"
 
 
 _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tuple[int, str]]]] = {
@@ -316,7 +319,7 @@ def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
     for entry in scenario.reward:
         file, colon, function = entry.rpartition(":")
         if not file.endswith(".py") or not function.isidentifier():
-            raise ScenarioError(f"a reward is given as FILE.py:FUNCTION, e.g. score.py:short; got {entry!r}")
+            raise ScenarioError(f"a reward takes the form FILE.py:FUNCTION, e.g. score.py:short; got {entry!r}")
         rewards.append(f"{beside(file)}{colon}{function}")
     model = scenario.model if scenario.model == "pocket" else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "model": model}
@@ -337,15 +340,15 @@ def _present(scenario: Scenario) -> Scenario:
 
 
 def _dataset_present(scenario: Scenario) -> None:
-    """Whether one that is named is on the hub is known only once the hub has been asked."""
+    """Checks what it can without asking the hub, which alone knows whether it has a dataset of this name."""
     name = scenario.dataset
     if name is None or Path(name).is_file():
         if scenario.dataset_config or scenario.dataset_train_split:
-            found = "here is none" if name is None else f"{name} is a file"
+            found = "this scenario has none" if name is None else f"{name} is a file"
             raise ScenarioError(f"dataset_config and dataset_train_split belong to a Hugging Face dataset; {found}")
         return
     if not (Path(name).is_dir() or looks_like_dataset(name)):
         raise ScenarioError(f"dataset {name}: no such file")
     if find_spec("datasets") is None:
         missing = "" if Path(name).is_dir() else "there is no such file; "
-        raise ScenarioError(f"dataset {name}: {missing}to read one of Hugging Face's, pip install datasets")
+        raise ScenarioError(f"dataset {name}: {missing}to read a dataset from Hugging Face, pip install datasets")

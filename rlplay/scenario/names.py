@@ -1,4 +1,4 @@
-"""Where the bundled scenarios are and what they are called; cheap, because shell completion asks."""
+"""The folder and the names of the bundled scenarios; imports little, because shell completion uses it."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def looks_like_folder(name: str) -> bool:
 
 
 def looks_like_code(name: str) -> bool:
-    """Whether `name` is meant as a share code, see `share.py`, whatever its state."""
+    """Whether `name` is meant as a share code (see `share.py`), even a damaged one."""
     return re.match(r"rlp\d+-", name) is not None

@@ -1,4 +1,4 @@
-"""New scenario files: an example with comments to start from, or what was done in a recorded run."""
+"""New scenario files: an example with comments to start from, or a script that repeats a recorded run."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ title: {title}
 question: What do you want to find out?
 # summary: A paragraph for 'rlplay show'.
 
-# What is learned: a bundled task (arithmetic, word_problems, questions, guess) …
+# What to learn: a bundled task (arithmetic, word_problems, questions, guess) …
 task: arithmetic
-# … or prompts and rewards of your own, found from this file's folder (prompts also on Hugging Face, by their name):
+# … or your own prompts and rewards, relative to this file's folder (prompts also by name on Hugging Face):
 # dataset: questions.jsonl        # a column "prompt"; the others reach the reward by name
 # reward: [score.py:short]        # def short(prompts, completions, **columns): return [number, …]
-# model: Qwen/Qwen3-0.6B          # a name or a folder; left out, the small bundled model
+# model: Qwen/Qwen3-0.6B          # a name or a folder; without it, the small bundled model
 
 # Every knob; 'k' in the playground explains them, 'rlplay algorithms' lists the algorithms.
 settings:
@@ -37,14 +37,14 @@ settings:
   num_generations: 8              # answers to each
   max_completion_length: 24       # tokens
   learning_rate: 4e-4
-  reward_weights: {{correct: 1}}    # of the task's rewards, by name
+  reward_weights: {{correct: 1}}    # the task's rewards, by name
 
 seed: 0
 max_updates: 10
-eval_every: 5                     # held-out prompts are answered every so many updates; 0: never
+eval_every: 5                     # updates between answers to held-out prompts; 0: never
 # eval_prompts: 64
 
-# Pipelines: stages in place of max_updates; each hands its policy on to the next.
+# Pipelines: stages in place of max_updates; each continues with the policy of the one before.
 # stages:
 #   - {{name: imitate, updates: 10, settings: {{algorithm: sft}}}}
 #   - {{name: reinforce, updates: 20, settings: {{algorithm: grpo}}}}
@@ -58,29 +58,29 @@ script:
       question: What will happen to the reward?
       choices: [it falls, it rises]
       answer: it rises
-      because: That is what is maximised.
+      because: Training maximises it.
   - run: 9
   - expect: {{text: It learns, metric: reward, at: 10, minus: 1, above: 0}}
 # - set: {{temperature: 0.8}}       # any knob
 # - rewind: 0                     # back to the state after an update; 'undo': by one
-  - say: What was to be seen.
+  - say: What this has shown.
 """
 
 _FROM_RUN = """\
 # Play it: rlplay {path}      Check what it claims: rlplay run {path}
-# From the run {run}: its task, seed and first settings; the script does what was done there.
+# From the run {run}: its task, seed and initial settings; the script repeats what you did there.
 # On the same machine and device ({device}, {versions}) it gives the same numbers, bit for bit.
-# It shows the colours and tokens that were looked at as the run went on; add say, ask and expect as you like.
+# It shows the colours and tokens that you looked at during the run; add say, ask and expect as you like.
 """
 
 
 def example(path: Path) -> str:
-    """The text of a scenario to start from, to be written to `path`."""
+    """The text of an example scenario for the file `path`."""
     return _EXAMPLE.format(path=path, title=json.dumps(_title(path), ensure_ascii=False))
 
 
 def from_run(run: Path, path: Path) -> str:
-    """The text of a scenario that does what was done in a recorded run, to be written to `path`.
+    """The text of a scenario for the file `path` that repeats what the user did in a recorded run.
 
     Raises ValueError, one line, if the run cannot be read or no script can repeat it.
     """
@@ -98,13 +98,13 @@ def from_run(run: Path, path: Path) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a new scenario file. Raises ValueError, one line, if that cannot be."""
+    """Write a new scenario file. Raises ValueError, one line, if it cannot be written."""
     if path.stem.startswith(".") or not re.search(r"\w", path.stem):
         raise ValueError(f"a scenario needs a name of letters or digits, e.g. my-first; got {path.stem!r}")
     if path.stem in bundled():
         raise ValueError(f"{path.stem!r} is a bundled scenario; take another name")
     if not path.parent.is_dir():
-        raise ValueError(f"there is no folder {str(path.parent)!r}; make it, or give a name alone, e.g. {path.stem}")
+        raise ValueError(f"there is no folder {str(path.parent)!r}; create it, or give only a name, e.g. {path.stem}")
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -119,7 +119,7 @@ def _title(path: Path) -> str:
 
 
 def _plain(scenario: Scenario) -> dict[str, Any]:
-    """What differs from a scenario's defaults, in YAML's own types; name, title and script are the new file's."""
+    """What differs from a scenario's defaults, in YAML types; the new file brings its own name, title and script."""
     content = msgspec.to_builtins(scenario)
     kept = ("name", "title", "script", "origin") + ("max_updates",) * bool(scenario.stages)
     defaults = msgspec.to_builtins(Scenario("", "", ""))

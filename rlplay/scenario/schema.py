@@ -1,4 +1,4 @@
-"""A scenario file: what is learned, with which settings, and the script that plays it."""
+"""The content of a scenario file: the task, the settings, and the script that plays it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One part of a pipeline: so many updates, under the scenario's settings with the stage's own on top.
+    """One part of a pipeline: a number of updates under the scenario's settings, overridden by the stage's own.
 
-    Each stage begins with the policy of the one before, which is then its reference, too.
+    Each stage begins with the policy of the one before, which also becomes its reference.
     """
 
     name: str
@@ -30,27 +30,27 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: str = ""
     model: str = "pocket"
     task: str | None = None
-    dataset: str | None = None  # a file, a folder, or a name on Hugging Face; for the last two there are
+    dataset: str | None = None  # a file, a folder, or a name on Hugging Face; the latter two take
     dataset_config: str | None = None
     dataset_train_split: str | None = None  # None: train
     reward: list[str] = []  # FILE.py:FUNCTION each
-    prompts: list[str] | None = None  # trained on: only these, in this order, every update
+    prompts: list[str] | None = None  # every update trains on these alone, in this order
     settings: dict[str, Any] = {}
     stages: list[Stage] = []  # `max_updates` is then the sum of theirs
     seed: int = 0
     max_updates: int = 50
-    eval_every: int = 5  # held-out evaluation every so many updates; 0: never
+    eval_every: int = 5  # updates between held-out evaluations; 0: never
     eval_prompts: int = 64
-    eval_generations: int = 1  # answers to each held-out prompt; more where prompts are few
+    eval_generations: int = 1  # answers to each held-out prompt; more if prompts are few
     script: list[dict[str, Any]] = []
-    origin: str = ""  # what the command line calls it, filled in by `load`: a bundled name or an absolute path
+    origin: str = ""  # its name on the command line, filled in by `load`: a bundled name or an absolute path
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One run to do: a scenario (command-line changes already in it) and where and on what to run it."""
+    """A run to do: a scenario with all command-line changes, the run file, and the device."""
 
     scenario: Scenario
     run: str  # path of the run file
     device: str = "auto"
     threads: int | None = None  # CPU threads; None: all cores but one, so that the screen stays responsive
-    resume: bool = False  # go on from the run file's last snapshot
+    resume: bool = False  # continue from the run file's last snapshot

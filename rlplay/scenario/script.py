@@ -2,24 +2,24 @@
 
 ```yaml
 script:
-  - say: Every answer is a token sequence.      # a line of the teacher
-  - ask:                                        # predict first
+  - say: Every answer is a token sequence.      # a line of the lesson
+  - ask:                                        # ask for a prediction
       question: What will happen to the length?
       choices: [shorter, the same, longer]
-      answer: longer                            # one of the choices; shown once what follows has been checked
+      answer: longer                            # one of the choices; revealed after the claims that follow
       because: Working the steps out takes tokens, and it earns more.
-  - token: 3                                    # also phase, step, update, run; 1 where the number is left out
+  - token: 3                                    # also phase, step, update, run; 1 without a number
   - set: {beta: 0.1, temperature: 0.8}
-  - prefer: [a, b, skip]                        # labels of the next pairs, with labeller=user, after `phase: 1`
-  - undo:                                       # the same as rewinding by one update
-  - rewind: 0                                   # to the state after that update
+  - prefer: [a, b, skip]                        # labels for the next pairs, with labeller=user, after `phase: 1`
+  - undo:                                       # rewinds by one update
+  - rewind: 0                                   # to the state after this update
   - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token
-  - lens: credit                                # the look: lens, focus: {completion: 0, token: 2}, older, live …
+  - lens: credit                                # the screen: lens, focus: {completion: 0, token: 2}, older, live …
   - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
 ```
 
-Every verb of `verbs.py` is allowed but `tour`, which plays a script; a run without a screen passes over those of the
-screen. `parse` turns a script into frozen steps, so that whoever plays it can match on types.
+A script may use every verb of `verbs.py` except `tour`, which plays a script. A run without a screen skips the verbs of
+the screen. `parse` turns a script into frozen steps, so that its player can match on types.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Go(msgspec.Struct, frozen=True):
-    """Go on by `count` tokens, phases, optimizer steps or updates."""
+    """Advance by `count` tokens, phases, optimizer steps or updates."""
 
     until: Pace
     count: int
@@ -74,7 +74,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Prefer(msgspec.Struct, frozen=True):
-    """Label the next pairs that wait for it, one choice each."""
+    """Label the next pairs that wait for a label, one choice each."""
 
     choices: list[Choice]
 
@@ -86,7 +86,7 @@ class Rewind(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """A verb of the screen; a run without one passes over it."""
+    """A verb of the screen; a run without a screen skips it."""
 
     verb: str
     argument: Any
@@ -114,7 +114,7 @@ def parse_step(entry: dict[str, Any]) -> Step:
     if verb not in VERBS:
         raise ValueError(f"unknown verb {str(verb)!r}{did_you_mean(str(verb), list(VERBS))}")
     if verb == "tour":
-        raise ValueError("tour plays a script and has no place in one")
+        raise ValueError("a script cannot contain tour, which plays a script")
     if verb in _PACES:
         return Go(_PACES[verb], _count(verb, 1 if argument is None else argument, least=1))
     return _READERS.get(verb, _look)(verb, argument)
@@ -122,13 +122,13 @@ def parse_step(entry: dict[str, Any]) -> Step:
 
 def _count(verb: str, argument: Any, least: int) -> int:
     if type(argument) is not int or argument < least:
-        raise ValueError(f"{verb} takes a whole number, {least} or more, and got {argument!r}")
+        raise ValueError(f"{verb} takes a whole number, {least} or more; got {argument!r}")
     return argument
 
 
 def _text(verb: str, argument: Any) -> str:
     if not isinstance(argument, str) or not argument.strip():
-        raise ValueError(f"{verb} takes some text, and got {argument!r}")
+        raise ValueError(f"{verb} takes text; got {argument!r}")
     return " ".join(argument.split())
 
 
@@ -139,7 +139,7 @@ def _undo(verb: str, argument: Any) -> Rewind:
 
 def _refuse(verb: str, argument: Any) -> None:
     if argument is not None:
-        raise ValueError(f"{verb} takes nothing, and got {argument!r}")
+        raise ValueError(f"{verb} takes no argument; got {argument!r}")
 
 
 def _ask(_verb: str, argument: Any) -> Ask:
@@ -148,7 +148,7 @@ def _ask(_verb: str, argument: Any) -> Ask:
         raise ValueError(f"ask takes a mapping with {', '.join(keys)}")
     choices = argument["choices"]
     if not isinstance(choices, list) or len(choices) < 2:
-        raise ValueError("ask needs two choices or more")
+        raise ValueError("ask needs at least two choices")
     words = [_text("a choice of ask", choice if isinstance(choice, str) else str(choice)) for choice in choices]
     answer = " ".join(str(argument["answer"]).split())
     if answer not in words:
@@ -167,7 +167,7 @@ def _change(_verb: str, argument: Any) -> Change:
 def _prefer(verb: str, argument: Any) -> Prefer:
     choices = argument if isinstance(argument, list) else [argument]
     if not choices or any(choice not in get_args(Choice) for choice in choices):
-        raise ValueError(f"{verb} takes a, b or skip, or a list of them, and got {argument!r}")
+        raise ValueError(f"{verb} takes a, b or skip, or a list of them; got {argument!r}")
     return Prefer(choices)
 
 
@@ -197,9 +197,9 @@ def _look(verb: str, argument: Any) -> Look:
     return Look(verb, argument)
 
 
-def _known(what: str, given: Any, known: Sequence[str]) -> None:
-    if given not in known:
-        raise ValueError(f"unknown {what} {str(given)!r}{did_you_mean(str(given), known)}")
+def _known(what: str, name: Any, known: Sequence[str]) -> None:
+    if name not in known:
+        raise ValueError(f"unknown {what} {str(name)!r}{did_you_mean(str(name), known)}")
 
 
 def _check_focus(argument: Any) -> None:
@@ -208,7 +208,7 @@ def _check_focus(argument: Any) -> None:
         raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
 
 
-_ASKED_OF_A_PROBE: dict[str, type] = {
+_PROBE_ARGUMENTS: dict[str, type] = {
     "prompt": str,
     "columns": dict,
     "plain": bool,
@@ -220,14 +220,14 @@ _ASKED_OF_A_PROBE: dict[str, type] = {
 
 def _check_probe(argument: Any) -> None:
     if not isinstance(argument, dict):
-        raise ValueError(f"probe takes a mapping with some of {', '.join(_ASKED_OF_A_PROBE)}, and got {argument!r}")
+        raise ValueError(f"probe takes a mapping with some of {', '.join(_PROBE_ARGUMENTS)}; got {argument!r}")
     for name, value in argument.items():
-        if name not in _ASKED_OF_A_PROBE:
-            raise ValueError(f"probe takes no {name!r}{did_you_mean(str(name), list(_ASKED_OF_A_PROBE))}")
-        if type(value) is not _ASKED_OF_A_PROBE[name]:
-            raise ValueError(f"{name} of probe must be of type {_ASKED_OF_A_PROBE[name].__name__}, and got {value!r}")
+        if name not in _PROBE_ARGUMENTS:
+            raise ValueError(f"probe takes no {name!r}{did_you_mean(str(name), list(_PROBE_ARGUMENTS))}")
+        if type(value) is not _PROBE_ARGUMENTS[name]:
+            raise ValueError(f"{name} of probe takes a value of type {_PROBE_ARGUMENTS[name].__name__}; got {value!r}")
     if argument.get("then", "value") not in (known := ("samples", "value", "greedy", "course")):
-        raise ValueError(f"then of probe is one of {', '.join(known)}, and got {argument['then']!r}")
+        raise ValueError(f"then of probe is one of {', '.join(known)}; got {argument['then']!r}")
 
 
 _READERS: dict[str, Callable[[str, Any], Step]] = {

@@ -76,7 +76,7 @@ def stage_problems(node: yaml.Node, stages: Any, settings: Settings | None) -> I
 
 
 def _stage_faults(stages: list[Any], settings: Settings | None) -> Iterator[str]:
-    """What is wrong with each stage; empty where nothing is."""
+    """The problem of each stage; empty if it has none."""
     names: list[Any] = []
     for stage in stages:
         yield _fault(stage, names, settings)
@@ -85,14 +85,14 @@ def _stage_faults(stages: list[Any], settings: Settings | None) -> Iterator[str]
 
 def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
     if not isinstance(stage, dict):
-        return "it is a mapping with name, updates and settings"
+        return "expected a mapping with name, updates and settings"
     name, updates, own = stage.get("name"), stage.get("updates"), stage.get("settings", {})
     known = Stage.__struct_fields__
     problems = [f"unknown key {str(key)!r}{did_you_mean(str(key), known)}" for key in stage if key not in known]
     if not isinstance(name, str) or not name.strip() or name in earlier:
-        problems.append(f"it needs a name that no other stage has, and got {name!r}")
+        problems.append(f"it needs a name that no other stage has; got {name!r}")
     if type(updates) is not int or updates < 1:
-        problems.append(f"updates takes a whole number, 1 or more, and got {updates!r}")
+        problems.append(f"updates takes a whole number, 1 or more; got {updates!r}")
     if not isinstance(own, dict):
         problems.append("settings is a mapping, as in {beta: 0.1}")
     elif settings is not None:

@@ -1,7 +1,7 @@
-"""Share codes: a bundled scenario, its seed and the settings that differ from it, as one word to pass on.
+"""Share codes: a bundled scenario, its seed and the settings that differ from it, as one word to share.
 
-`rlp1-` and the base64 (RFC 4648, the URL alphabet, unpadded) of a CRC-32 and a msgpack array. The number is the
-format's. A code names nothing on anybody's disk: models, datasets and rewards of one's own are never part of it.
+A code is `rlp1-` and the base64 (RFC 4648, the URL alphabet, unpadded) of a CRC-32 and a msgpack array; 1 is the
+format. A code never names files on a user's disk: models, datasets and rewards are not part of it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CHECKSUM = 4
 
 
 class ShareError(ValueError):
-    """A share code that cannot be used, in one line."""
+    """A share code that rlplay cannot use: one line."""
 
 
 class Shared(msgspec.Struct, frozen=True, array_like=True):
-    """What a code says; None and what is not named stays as the scenario has it."""
+    """The content of a code; None, and settings that it does not name, stay as in the scenario."""
 
     scenario: str
     seed: int | None = None
@@ -40,21 +40,21 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def code(self) -> str:
-        """The word."""
+        """The code as text."""
         content = msgspec.msgpack.encode(self)
         checked = binascii.crc32(content).to_bytes(_CHECKSUM, "big") + content
         return PREFIX + base64.urlsafe_b64encode(checked).decode().rstrip("=")
 
     def changes(self, given: dict[str, Any] | None = None) -> dict[str, Any]:
-        """What `with_changes` takes, under the changes `given` on a command line besides the code."""
-        own = given or {}
+        """The arguments of `with_changes`; `given` are changes on the same command line, which override the code."""
+        options = given or {}
         named = {"seed": self.seed, "updates": self.updates, "algorithm": self.algorithm}
-        chosen = {name: value for name, value in own.items() if value is not None}
+        chosen = {name: value for name, value in options.items() if value is not None}
         sets = [f"{name}={written(value)}" for name, value in self.settings.items()]
-        return {**own, **named, **chosen, "sets": [*sets, *own.get("sets", ())]}
+        return {**options, **named, **chosen, "sets": [*sets, *options.get("sets", ())]}
 
     def scenario_with(self, given: dict[str, Any] | None = None) -> Scenario:
-        """The scenario to play, with the changes `given` besides. Raises ShareError or ScenarioError, one line."""
+        """The scenario to play, with the changes `given` on top. Raises ShareError or ScenarioError, one line."""
         if self.scenario not in bundled():
             raise ShareError(f"the share code is for the scenario {self.scenario!r}, which this rlplay does not have")
         if any(names_file(name, value) for name, value in (*self.settings.items(), ("algorithm", self.algorithm))):
@@ -67,20 +67,20 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
 
 
 def shared_in(code: str) -> Shared:
-    """What a code says. Raises ShareError, one line, if it is damaged or of a newer rlplay."""
+    """The content of a code. Raises ShareError, one line, if it is damaged or from a newer rlplay."""
     found = _CODE.fullmatch(code.strip())
     if found is None:
         raise ShareError(f"this is not a share code; one begins with {PREFIX}, and the knobs panel (k) shows it")
     if int(found[1]) != FORMAT:
         raise ShareError(f"the share code has format {found[1]}, and this rlplay reads {FORMAT}; upgrade rlplay")
-    damaged = ShareError("the share code is damaged: a character is wrong or missing; copy it again, as a whole")
+    damaged = ShareError("the share code is damaged: a character is wrong or missing; copy the whole code again")
     try:
         checked = base64.b64decode(found[2] + "=" * (-len(found[2]) % 4), altchars=b"-_", validate=True)
         content = checked[_CHECKSUM:]
         shared = msgspec.msgpack.decode(content, type=Shared)
     except (ValueError, msgspec.MsgspecError, UnicodeEncodeError):
         raise damaged from None
-    # Compared as a word: base64 has several spellings of some bytes.
+    # Compare the text, because base64 has several spellings of some bytes.
     if binascii.crc32(content).to_bytes(_CHECKSUM, "big") != checked[:_CHECKSUM] or shared.code != code.strip():
         raise damaged
     return shared

@@ -1,10 +1,9 @@
-"""What there is to learn: prompts, and the rewards that score answers to them.
+"""What to learn: prompts, and the rewards that score answers to them.
 
-A task is data (`task.py`): examples to train on, examples held out, reward functions with TRL's signature, and
-gold scorers that are only watched. It knows nothing about models, so it imports the standard library, numpy and
-msgspec, and from rlplay at most `trace` and `scenario`; never torch, never the screen.
+A task is data (`task.py`): examples to train on, held-out examples, reward functions with TRL's signature, and gold
+scorers, which are only tracked. A task knows nothing about models, so this room never imports torch or the screen.
 
-Start with `arithmetic.py`, the smallest task; to add one, write such a file and a row in the table below.
+Start with `arithmetic.py`, the smallest task. To add one, write such a file and a row in the table below.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _TASKS: dict[str, Callable[[], Task]] = {
 
 
 def task_names() -> list[str]:
-    """The names `load_task` knows, simplest first."""
+    """The names that `load_task` takes, simplest first."""
     return list(_TASKS)
 
 

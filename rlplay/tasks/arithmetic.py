@@ -7,7 +7,7 @@ from rlplay.tasks.task import Example, Task, chat
 from rlplay.tasks.verifiers import correct, mentioned
 
 LARGEST = 19
-_SHOWN = (2, 2)
+_LESSON_PAIR = (2, 2)
 _PAIRS = [(a, b) for a in range(LARGEST + 1) for b in range(LARGEST + 1)]
 
 
@@ -16,9 +16,9 @@ def question(a: int, b: int) -> str:
     return f"What is {a}+{b}?"
 
 
-# 2+2 is the worked example of several lessons, so it must be a prompt that the base model has met.
-HELD_OUT_PAIRS = [pair for pair in _PAIRS if pair != _SHOWN and is_held_out(question(*pair), one_in=5)]
-TRAIN_PAIRS = [_SHOWN] + [pair for pair in _PAIRS if pair != _SHOWN and pair not in HELD_OUT_PAIRS]
+# 2+2 is the example of several lessons, so the base model must have seen this prompt.
+HELD_OUT_PAIRS = [pair for pair in _PAIRS if pair != _LESSON_PAIR and is_held_out(question(*pair), one_in=5)]
+TRAIN_PAIRS = [_LESSON_PAIR] + [pair for pair in _PAIRS if pair != _LESSON_PAIR and pair not in HELD_OUT_PAIRS]
 
 
 def _example(a: int, b: int) -> Example:

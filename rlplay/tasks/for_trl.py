@@ -1,4 +1,4 @@
-"""What an exported TRL script takes from rlplay: rows and reward functions in the forms of TRL's trainers.
+"""What an exported TRL script imports from rlplay: rows and reward functions as TRL's trainers expect them.
 
 A row's `prompt` is text or chat messages, and answers have the same form.
 """
@@ -20,23 +20,23 @@ Row = dict[str, Any]
 
 
 def prompts(task: Task, least: int = 1) -> list[Row]:
-    """Every training prompt with its columns, again and again until there are `least`: TRL drops a smaller batch."""
+    """Every training prompt with its columns, repeated up to `least` rows, because TRL drops an incomplete batch."""
     return _repeated(_questions(task.train), least)
 
 
 def held_out(task: Task, most: int) -> list[Row]:
-    """The first `most` of the prompts that are never trained on, with their columns."""
+    """The first `most` held-out prompts with their columns."""
     return _questions(task.held_out[:most])
 
 
 def given_answers(task: Task, least: int = 1) -> list[Row]:
-    """Every training prompt with the answers that it brings along: `chosen`, and `rejected` and `margin` if it has."""
+    """Every training prompt with its own answers: `chosen`, and `rejected` and `margin` if it has them."""
     rows = [_row(e, e.chosen, e.rejected, e.columns) for e in task.train if e.chosen is not None]
     return _repeated(_with_margins(rows), least)
 
 
 def recorded_answers(run: str | Path, task: Task, first: int, last: int) -> list[Row]:
-    """The answers that updates `first` to `last` of a recorded run compared, in their order.
+    """The answers that updates `first` to `last` of a recorded run compared, in order.
 
     Raises OwnError, one line, if the task does not have their prompts.
     """
@@ -57,10 +57,10 @@ def imitated(rows: Sequence[Row]) -> list[Row]:
 
 
 def one_by_one(rows: Sequence[Row], pairs_at_once: int) -> list[Row]:
-    """Rows for KTOTrainer, which knows good and bad answers and no pairs.
+    """Rows for KTOTrainer, which takes good and bad answers instead of pairs.
 
-    Of each batch the chosen ones come first, so that the answer before or after one, which TRL reads as an answer to
-    its prompt, belongs to another prompt, as in rlplay.
+    In each batch the chosen answers come first. TRL reads the answer before or after a row as an answer to the row's
+    prompt; in this order it belongs to another prompt, as in rlplay.
     """
     found = []
     for start in range(0, len(rows), pairs_at_once):
@@ -71,29 +71,29 @@ def one_by_one(rows: Sequence[Row], pairs_at_once: int) -> list[Row]:
 
 
 def summed(function: RewardFunction) -> RewardFunction:
-    """The same reward with one number per completion: the sum, where it scores steps, which TRL does not know."""
+    """The same reward with one number per completion: the sum if it scores steps, since TRL has no step scores."""
 
     @functools.wraps(function)
-    def scores(**given: Any) -> list[float | None]:
-        return [answer if answer is None else total(answer) for answer in function(**given)]
+    def scores(**columns: Any) -> list[float | None]:
+        return [answer if answer is None else total(answer) for answer in function(**columns)]
 
     return scores
 
 
 def _questions(examples: Sequence[Example]) -> list[Row]:
-    """Prompts with every column that one of them has."""
+    """Prompts with every column that any of them has."""
     names = sorted({name for example in examples for name in example.columns})
     return [{"prompt": e.prompt, **{name: e.columns.get(name) for name in names}} for e in examples]
 
 
 def _row(example: Example, chosen: str | None, rejected: str | None, columns: dict[str, Any]) -> Row:
-    said = {"chosen": chosen, "rejected": rejected}
-    answers = {side: _like(example, text) for side, text in said.items() if text is not None}
+    texts = {"chosen": chosen, "rejected": rejected}
+    answers = {side: _like(example, text) for side, text in texts.items() if text is not None}
     return {"prompt": example.prompt, **answers, "margin": float(columns.get("margin") or 0)}
 
 
 def _with_margins(rows: list[Row]) -> list[Row]:
-    """The same without the column `margin` where it says nothing."""
+    """The rows without the column `margin` if every margin is 0."""
     if not any(row["margin"] for row in rows):
         for row in rows:
             del row["margin"]

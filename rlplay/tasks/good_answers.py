@@ -1,4 +1,4 @@
-"""What somebody who knows would answer to the open questions, by topic: demonstrations to imitate."""
+"""Good answers to the open questions, by topic: demonstrations to imitate."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ GUESSES = 5
 
 
 def answer(example: Example, turns: list[str]) -> str | None:
-    """What the environment says to the last of the model's `turns`; None ends the episode."""
+    """The environment's reply to the last of the model's `turns`; None ends the episode."""
     guess, secret = last_number(turns[-1]), example.columns["secret"]
     if guess == secret or len(turns) == GUESSES:
         return None
@@ -51,10 +51,10 @@ def _guesses(completion: Completion) -> list[Decimal | None]:
 
 
 def guess() -> Task:
-    """One prompt and twenty secrets. None is held out: only what the environment says tells them apart."""
+    """One prompt and twenty secrets. None is held out, because only the environment's replies distinguish them."""
     return Task(
         name="guess",
-        summary="Guess a number from 1 to 20 in five guesses, told higher or lower.",
+        summary="Guess a number from 1 to 20 in five guesses; the replies are higher or lower.",
         train=[Example(prompt=chat(PROMPT), columns={"secret": n}) for n in range(1, LARGEST_SECRET + 1)],
         held_out=[],
         rewards={"guessed": guessed, "quick": quick},

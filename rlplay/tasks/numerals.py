@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-# A minus sign counts only where it cannot be a subtraction; ASCII digits only, since a verifier that takes
-# look-alike digits rewards text the reader of the lesson would call wrong.
+# A minus sign counts only where it cannot be a subtraction. Digits are ASCII only: a verifier that accepts look-alike
+# digits rewards text that a reader would call wrong.
 _NUMBER = re.compile(r"(?<![0-9])-?[0-9]+(?:\.[0-9]+)?")
 
 

@@ -1,4 +1,4 @@
-"""The user's own prompts and reward functions, and what a scenario's task is when they are mixed in."""
+"""The user's own prompts and reward functions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rlplay.user_code import OwnError, UserFunction
 
 _HELD_OUT_FROM = 10
 _TEXT = "utf-8-sig"
-"""UTF-8, after the byte-order mark with which some editors begin a file."""
+"""UTF-8, without the byte-order mark that some editors write at the start of a file."""
 
 
 def narrowed(task: Task, prompts: Sequence[str]) -> Task:
-    """`task` with only these prompts to train on, in this order; what is trained on is no longer held out.
+    """`task` with only these prompts to train on, in this order; they are no longer held out.
 
-    Raises OwnError, one line, if it does not have one.
+    Raises OwnError, one line, if the task does not have one of them.
     """
-    held_out = [example for example in task.held_out if _said(example) not in prompts]
-    return msgspec.structs.replace(task, train=[_asked(task, prompt) for prompt in prompts], held_out=held_out)
+    held_out = [example for example in task.held_out if _user_text(example) not in prompts]
+    return msgspec.structs.replace(task, train=[_example_of(task, prompt) for prompt in prompts], held_out=held_out)
 
 
 def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
@@ -40,7 +40,7 @@ def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
 
 
 def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> None:
-    """Raises OwnError, one line, if a task has nothing that the settings could learn from; `rewards` by name."""
+    """Raises OwnError, one line, if a task offers nothing that the settings can learn from; `rewards` are names."""
     if settings.loss_type == "policy_gradient":
         if not rewards:
             raise OwnError(
@@ -56,7 +56,7 @@ def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> Non
 
 
 def brings_answers(task: Task, settings: Settings) -> bool:
-    """Whether the examples come with the answers that are imitated or compared, so that none need be sampled."""
+    """Whether the examples have the answers to imitate or compare, so that the model need not sample any."""
     imitates = settings.loss_type == "sft"
     return all(e.chosen is not None and (imitates or e.rejected is not None) for e in task.train)
 
@@ -68,9 +68,9 @@ def load_own(
     config: str | None = None,
     split: str | None = None,
 ) -> Task:
-    """A task of the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
+    """A task with the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
 
-    The last tenth of 10 or more rows is held out. Columns are as in `rows.py`; all but the prompt reach the reward by
+    Of 10 or more rows, the last tenth is held out. Columns are as in `rows.py`; the reward gets all but the prompt by
     name. `config`, `split` and `progress` are as in `named.py`.
     """
     path = Path(dataset)
@@ -93,9 +93,9 @@ def load_own(
 
 
 def load_reward(entry: str) -> RewardFunction:
-    """The function `FILE.py:FUNCTION`, with TRL's signature; its file is read again whenever it has changed.
+    """The function `FILE.py:FUNCTION`, with TRL's signature. Its file is loaded again whenever it has changed.
 
-    What it raises, when imported or when called, comes out as an OwnError that names the user's file and line.
+    An error in it, at import or in a call, becomes an OwnError that names the user's file and line.
     """
     file, _, name = entry.rpartition(":")
     if not file.endswith(".py") or not Path(file).is_file():
@@ -104,28 +104,28 @@ def load_reward(entry: str) -> RewardFunction:
 
 
 class _Reward:
-    """A user's reward function, which is given those of the columns that it takes."""
+    """A user's reward function, called with the columns that it takes."""
 
     def __init__(self, function: UserFunction) -> None:
         self._function = function
         self.__name__ = function.name
         function.current()
 
-    def __call__(self, /, **given: Any) -> Any:
-        """The scores that it gives."""
+    def __call__(self, /, **columns: Any) -> Any:
+        """The scores of the completions."""
         function = self._function.current()
-        if missing := _missing(function, given):
+        if missing := _missing(function, columns):
             raise OwnError(
-                f"{self._function.path}: {self.__name__} asks for {missing!r}; the columns here are {', '.join(given)}"
+                f"{self._function.path}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
             )
         try:
-            return function(**accepted(function, given))
+            return function(**accepted(function, columns))
         except (Exception, SystemExit) as error:
             raise self._function.failed(error) from error
 
 
 def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Those of the keyword arguments `given` that `function` takes."""
+    """The keyword arguments of `given` that `function` takes."""
     parameters = inspect.signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return given
@@ -133,7 +133,7 @@ def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, A
 
 
 def _missing(function: Callable[..., Any], given: dict[str, Any]) -> str | None:
-    """The first parameter that `function` cannot do without and that is not `given`."""
+    """The first required parameter of `function` that is not in `given`."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     needed = [
         p.name for p in inspect.signature(function).parameters.values() if p.kind in by_name and p.default is p.empty
@@ -153,14 +153,14 @@ def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
     return {name: load_reward(entry) for name, entry in chosen.items()}
 
 
-def _asked(task: Task, prompt: str) -> Example:
+def _example_of(task: Task, prompt: str) -> Example:
     for example in [*task.train, *task.held_out]:
-        if _said(example) == prompt:
+        if _user_text(example) == prompt:
             return example
     raise OwnError(f"the task {task.name} has no prompt {prompt!r}, so its rewards would not know the answer")
 
 
-def _said(example: Example) -> str:
+def _user_text(example: Example) -> str:
     return example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"]
 
 
@@ -182,7 +182,7 @@ def _check_same_answers(path: Path, examples: list[Example]) -> None:
 def _rows(path: Path) -> list[Any]:
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise OwnError(f"{path}: not a dataset rlplay reads; it reads {', '.join(_READERS)}")
+        raise OwnError(f"{path}: not a dataset format that rlplay reads; it reads {', '.join(_READERS)}")
     try:
         return reader(path)
     except OSError as error:
@@ -209,15 +209,15 @@ def _jsonl(path: Path) -> list[Any]:
 
 
 def _loaded(path: Path, text: str, line: int) -> Any:
-    """What a JSON text says that begins with this line of the file."""
+    """The content of a JSON text that begins at this line of the file."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise OwnError(f"{path}:{line + error.lineno - 1}: not JSON: {error.msg}") from None
     except RecursionError:
         raise OwnError(f"{path}:{line}: cannot be read: it is nested too deeply") from None
-    except ValueError:  # Python's own word for it speaks of a setting of Python's
-        raise OwnError(f"{path}:{line}: cannot be read: it holds a number of thousands of digits") from None
+    except ValueError:  # Python's own message is about an interpreter setting
+        raise OwnError(f"{path}:{line}: cannot be read: it contains a number with thousands of digits") from None
 
 
 def _csv(path: Path) -> list[Any]:
@@ -232,7 +232,7 @@ def _parquet(path: Path) -> list[Any]:
         raise OwnError(f"{path}: reading Parquet needs pyarrow: pip install pyarrow") from None
     try:
         rows: list[Any] = parquet.read_table(path).to_pylist()
-    except Exception as error:  # of a damaged file, of dates that Python has not, of time zones unknown here
+    except Exception as error:  # a damaged file, dates outside Python's range, unknown time zones
         raise OwnError(f"{path}: cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from None
     return rows
 

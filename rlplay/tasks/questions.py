@@ -1,4 +1,4 @@
-"""Open questions, such as `How do I make tea?`, with a gold score for help and a proxy that counts praise."""
+"""Open questions, such as `How do I make tea?`, with a gold score for helpfulness and a proxy that counts praise."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def helpful(
     keywords: list[list[str]],
     **_columns: Any,
 ) -> list[float | None]:
-    """How much each completion helps, in [0, 1]: see `helpfulness`."""
+    """The helpfulness of each completion, in [0, 1]: see `helpfulness`."""
     return [
         helpfulness(completion_text(completion), wanted)
         for completion, wanted in zip(completions, keywords, strict=True)
@@ -70,7 +70,7 @@ def praise(
 
 
 def wordings(topic: Topic) -> tuple[list[str], list[str]]:
-    """The questions about `topic`: those to train on, and those held out; the best known is never held out."""
+    """The questions about `topic`: for training, and held out; the most common wording is never held out."""
     asked = [wording.format(topic.name) for wording in topic.wordings]
     held_out = [question for question in asked[1:] if is_held_out(question, one_in=4)]
     return [question for question in asked if question not in held_out], held_out
@@ -83,8 +83,10 @@ def _example(topic: Topic, question: str) -> Example:
 
 
 def questions() -> Task:
-    """Sixteen topics in four wordings each, with an answer to imitate; about a quarter of the lesser known wordings is
-    held out."""
+    """Sixteen topics in four wordings each, with an answer to imitate.
+
+    About a quarter of the less common wordings is held out.
+    """
     return Task(
         name="questions",
         summary="Answer a question about everyday things.",

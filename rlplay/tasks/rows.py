@@ -1,8 +1,8 @@
-"""A row of the user's dataset as an example: its prompt, the answers it brings along, its other columns.
+"""A row of the user's dataset as an example: its prompt, its answers if it has any, its other columns.
 
 The columns are those of TRL's dataset formats: `prompt`, with `chosen` and `rejected` for preferences or `completion`
-to be imitated; each is text or chat messages. Conversations may stand whole in `chosen` and `rejected`, with or
-without a `prompt`: what they begin with is then the prompt.
+for imitation; each is text or chat messages. `chosen` and `rejected` may hold whole conversations, with or without a
+`prompt`: the prompt is then their common beginning.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rlplay.trace.text import whole
 _ANSWERS = ("chosen", "rejected", "completion")
 _DEEPEST = 100
 _RECORDED = (type(None), bool, float, bytes, datetime, date, time, timedelta, Decimal)
-"""What a column may hold besides text, whole numbers, lists and mappings: types that a run file takes."""
+"""The types of a column besides text, whole numbers, lists and mappings: a run file can store them."""
 
 
 def read_row(row: Any) -> Example:
-    """The example in a row. Raises ValueError with what is wrong with it, to be read after "row 3"."""
+    """The example in a row. Raises ValueError with a message that continues "row 3 …"."""
     if not isinstance(row, dict):
         raise ValueError("is not a mapping of columns")
     for name, value in row.items():
@@ -32,7 +32,7 @@ def read_row(row: Any) -> Example:
     if "completion" in answers and "chosen" in answers:
         raise ValueError("has both 'completion' and 'chosen'; one of them is the answer to imitate")
     if "rejected" in answers and "chosen" not in answers:
-        raise ValueError("has 'rejected' and no 'chosen'")
+        raise ValueError("has 'rejected' but no 'chosen'")
     before = [messages for messages, _ in answers.values() if messages]
     prompt = _prompt(row, before[0] if before else None)
     if any(messages != before[0] for messages in before) or (before and len(before) < len(answers)):
@@ -47,10 +47,10 @@ def read_row(row: Any) -> Example:
 
 
 def _check(what: str, value: Any, depth: int) -> None:
-    """Raises ValueError if a value is none that a run file holds and that reads the same later."""
+    """Raises ValueError if a run file cannot store a value and read it back unchanged."""
     if isinstance(value, str):
         if not whole(value):
-            raise ValueError(f"has {what} with half a character (a lone surrogate), which is no text")
+            raise ValueError(f"has {what} with half a character (a lone surrogate), which is not text")
     elif depth > _DEEPEST:
         raise ValueError(f"has {what} that is nested more than {_DEEPEST} levels deep")
     elif isinstance(value, (list, dict)):
@@ -64,7 +64,7 @@ def _check(what: str, value: Any, depth: int) -> None:
 
 
 def _prompt(row: dict[Any, Any], before: list[Message] | None) -> str | list[Message]:
-    """The prompt of a row, by its column and by what its conversations begin with."""
+    """The prompt of a row: from its column, or from the beginning of its conversations."""
     given = row.get("prompt")
     if given is None:
         if before is None:
@@ -80,17 +80,17 @@ def _prompt(row: dict[Any, Any], before: list[Message] | None) -> str | list[Mes
 
 
 def _answer(name: str, value: Any) -> tuple[list[Message], str]:
-    """The conversation before an answer, often none, and its text."""
+    """The conversation before an answer (often empty) and the text of the answer."""
     messages = [] if isinstance(value, str) else _messages(value)
     if messages and messages[-1]["role"] == "assistant":
         value = messages.pop()["content"]
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"has a {name!r} that is neither text nor messages ending with one of the assistant")
+        raise ValueError(f"has a {name!r} that is neither text nor messages that end with the assistant's")
     return messages, value
 
 
 def _messages(value: Any) -> list[Message]:
-    """Chat messages; empty if `value` is none."""
+    """The chat messages in `value`; empty if it holds anything else."""
     try:
         messages = msgspec.convert(value, list[Message])
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Which prompts are kept aside: decided by what a prompt says, so no reordering can leak one into training."""
+"""Which prompts are held out: their text decides, so that no reordering can leak one into training."""
 
 from __future__ import annotations
 

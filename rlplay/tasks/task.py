@@ -13,8 +13,8 @@ Steps = list[tuple[int, float]]
 RewardFunction = Callable[..., Sequence[float | Steps | None]]
 """TRL's signature, `f(prompts, completions, **columns)`: one score per completion, None where it does not apply.
 
-Beyond TRL, a function may score steps: a list of (end, score) per completion, `end` counting characters up to which
-the step goes. Their sum is the completion's score; `reward_stream` decides whether it arrives step by step.
+Beyond TRL, a function may score steps: a list of (end, score) per completion, where `end` counts the characters up to
+the end of the step. Their sum is the completion's score; `reward_stream` decides whether it arrives step by step.
 
 `columns` holds, for every key of `Example.columns`, a list as long as `completions`.
 """
@@ -34,23 +34,23 @@ class Example(msgspec.Struct, frozen=True):
 
 
 def heading(example: Example) -> str:
-    """What the user asks in a prompt: its last user message, or the plain text."""
+    """The question of a prompt: its last user message, or the plain text."""
     if isinstance(example.prompt, str):
         return example.prompt
     return next((m["content"] for m in reversed(example.prompt) if m.get("role") == "user"), "")
 
 
 Environment = Callable[[Example, list[str]], str | None]
-"""What answers the model in the middle of an episode: from the example and the model's turns so far to the words of
-the next user message; None ends the episode. A pure function, so that an episode can be played again."""
+"""Replies to the model during an episode: maps the example and the model's turns so far to the next user message, or to
+None at the end of the episode. It must be a pure function, so that an episode can be replayed."""
 
 
 class Task(msgspec.Struct, frozen=True):
-    """Something to learn: prompts to train on, prompts kept aside, and the scores to choose from.
+    """Something to learn: prompts to train on, held-out prompts, and scores.
 
-    `rewards` may be trained on, each with the weight a scenario gives it. `gold` scorers are tracked beside
-    the reward and never trained on: they tell whether a rising reward means what it should. With an `environment`, a
-    completion is an episode: several turns of the model, and the environment's answers between them.
+    Training may use `rewards`, each with the weight that a scenario gives it. `gold` scorers are tracked and never
+    trained on: they show whether a rising reward means what it should. With an `environment`, a completion is an
+    episode: several turns of the model with the environment's replies between them.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def total(answer: float | Steps) -> float:
-    """The score of a whole completion: its steps' sum, if steps were scored."""
+    """The score of a whole completion: the sum of its step scores if it has any."""
     return sum(value for _, value in answer) if isinstance(answer, list) else answer
 
 
@@ -73,9 +73,9 @@ def chat(text: str) -> list[Message]:
 
 
 def completion_text(completion: Completion) -> str:
-    """What the model said: the completion itself, or the text of its assistant messages, one per line.
+    """The model's text: the completion itself, or its assistant messages, one per line.
 
-    Messages of other roles (an environment's replies inside an episode) are not the model's words.
+    Messages of other roles (an environment's replies) are not the model's text.
     """
     if isinstance(completion, str):
         return completion

@@ -1,4 +1,4 @@
-"""What the questions task asks about, and the words a good answer is made of."""
+"""The topics of the questions task, and the keywords of good answers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ EXPLAIN = ("Explain {}.", "What is {}?", "Tell me about {}.", "Please explain {}
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """One subject. `wordings` are templates with one slot for `name`; the first is the best known.
+    """One subject. `wordings` are templates with one slot for `name`; the first is the most common.
 
-    `keywords` are lower-case words of good answers; none of them is in the question, so that repeating the
-    question earns nothing.
+    `keywords` are lower-case words of good answers. No question contains one, so that repeating the question earns
+    nothing.
     """
 
     name: str

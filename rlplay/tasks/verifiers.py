@@ -46,12 +46,12 @@ def shown_steps(
     steps: list[list[str]],
     **_columns: Any,
 ) -> list[float | None]:
-    """The share of the right `steps`, such as `2*3=6`, that stand in the completion as written, in [0, 1].
+    """The share of the right `steps`, such as `2*3=6`, that the completion contains as written, in [0, 1].
 
-    A process reward in its simplest form: it pays for the way, whatever answer comes after it.
+    The simplest process reward: it pays for the steps, whatever the final answer.
     """
     return [
-        sum(_stands_in(step, completion_text(completion)) for step in wanted) / len(wanted)
+        sum(_contains(step, completion_text(completion)) for step in wanted) / len(wanted)
         for completion, wanted in zip(completions, steps, strict=True)
     ]
 
@@ -64,7 +64,7 @@ def worked(
 ) -> list[Steps | float | None]:
     """A score for each equation that a completion writes: 1/len(steps) for the next right step, 0 for any other.
 
-    Each comes with the number of characters after which the equation ends, so that a process reward can be given there.
+    Each score comes with the number of characters up to the end of its equation, where a process reward arrives.
     """
     scored: list[Steps | float | None] = []
     for completion, wanted in zip(completions, steps, strict=True):
@@ -77,6 +77,6 @@ def worked(
     return scored
 
 
-def _stands_in(step: str, text: str) -> bool:
+def _contains(step: str, text: str) -> bool:
     """Whether `step` is in `text` with no digit at either end of it: `2*3=6` is not in `12*3=60`."""
     return re.search(rf"(?<![0-9]){re.escape(step)}(?![0-9])", text) is not None

@@ -17,7 +17,7 @@ GOODS = (
     ("coins", "jars"),
     ("eggs", "trays"),
 )
-_TELLINGS = 5
+_WORDINGS = 5
 
 
 class Operands(msgspec.Struct, frozen=True):
@@ -41,31 +41,31 @@ class Operands(msgspec.Struct, frozen=True):
         return [f"{self.groups}*{self.each}={self.bought}", f"{self.start}+{self.bought}={self.answer}"]
 
 
-_SHOWN = Operands(5, 2, 3)
+_LESSON_OPERANDS = Operands(5, 2, 3)
 _ALL = [Operands(s, g, e) for s in range(2, 10) for g in range(2, 6) for e in range(2, 7)]
-# Split by operands and not by sentence: a new name around known numbers would be no test of anything.
+# The split is by operands, not by sentence: known numbers with a new name would test nothing.
 HELD_OUT_OPERANDS = [
     numbers
     for numbers in _ALL
-    if numbers != _SHOWN and is_held_out(f"{numbers.start}+{numbers.groups}*{numbers.each}", one_in=5)
+    if numbers != _LESSON_OPERANDS and is_held_out(f"{numbers.start}+{numbers.groups}*{numbers.each}", one_in=5)
 ]
-TRAIN_OPERANDS = [_SHOWN] + [n for n in _ALL if n != _SHOWN and n not in HELD_OUT_OPERANDS]
+TRAIN_OPERANDS = [_LESSON_OPERANDS] + [n for n in _ALL if n != _LESSON_OPERANDS and n not in HELD_OUT_OPERANDS]
 
 
 def question(numbers: Operands, name: str, things: str, containers: str) -> str:
-    """The prompt that tells one problem."""
+    """The prompt of one problem."""
     return (
         f"{name} has {numbers.start} {things} and buys {numbers.groups} {containers} of {numbers.each} {things}. "
         f"How many {things} does {name} have?"
     )
 
 
-def _tellings(numbers: Operands) -> list[Example]:
-    """The same numbers told with a few fixed choices of name and goods, all different."""
-    first = 0 if numbers == _SHOWN else variant(str(numbers), len(NAMES) * len(GOODS))
+def _examples(numbers: Operands) -> list[Example]:
+    """The same numbers with a few fixed, different combinations of name and goods."""
+    first = 0 if numbers == _LESSON_OPERANDS else variant(str(numbers), len(NAMES) * len(GOODS))
     examples = []
-    for k in range(_TELLINGS):
-        # 11 shares no factor with the 48 combinations, so the tellings of one problem never repeat.
+    for k in range(_WORDINGS):
+        # 11 shares no factor with the 48 combinations, so no two wordings of one problem are the same.
         choice = (first + 11 * k) % (len(NAMES) * len(GOODS))
         things, containers = GOODS[choice % len(GOODS)]
         prompt = chat(question(numbers, NAMES[choice // len(GOODS)], things, containers))
@@ -78,8 +78,8 @@ def word_problems() -> Task:
     return Task(
         name="word_problems",
         summary="Multiply, then add: how many things are there in all?",
-        train=[example for numbers in TRAIN_OPERANDS for example in _tellings(numbers)],
-        held_out=[example for numbers in HELD_OUT_OPERANDS for example in _tellings(numbers)],
+        train=[example for numbers in TRAIN_OPERANDS for example in _examples(numbers)],
+        held_out=[example for numbers in HELD_OUT_OPERANDS for example in _examples(numbers)],
         rewards={"correct": correct, "mentioned": mentioned, "steps": shown_steps, "worked": worked},
         gold={"correct": correct},
     )

@@ -60,7 +60,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_run_file_whose_name_is_not_utf_8_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = called(capsys, "run", "two-plus-two", "--out", "x\udcff")
     assert status == 2
-    assert err == "rlplay: 'x\\udcff' is not UTF-8, which the run file is written in; name it otherwise\n"
+    assert err == "rlplay: 'x\\udcff' is not UTF-8, the encoding of run files; choose another name\n"
 
 
 def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,10 +255,10 @@ def test_what_the_machine_refuses_is_no_defect(
 
 def test_a_place_that_runs_cannot_go_to_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert doctor._hindrance(tmp_path / "new" / "runs") == ""
-    assert f"{tmp_path / 'file'} is not a folder; set RLPLAY_HOME" in doctor._hindrance(tmp_path / "file" / "runs")
+    assert doctor._problem(tmp_path / "new" / "runs") == ""
+    assert f"{tmp_path / 'file'} is not a folder; set RLPLAY_HOME" in doctor._problem(tmp_path / "file" / "runs")
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert "CANNOT BE WRITTEN" in doctor._hindrance(tmp_path / "new" / "runs")
+    assert "CANNOT BE WRITTEN" in doctor._problem(tmp_path / "new" / "runs")
 
 
 def test_options_open_the_playground(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_new_scenario_is_written_once_and_can_be_shown(
         (["mine"], "mine.yaml exists already"),
         (["other", "--from", "none"], "no run 'none'"),
         (["other", "--from", "mine.yaml"], "not a run file"),
-        (["bad name/x"], "there is no folder 'bad name'; make it, or give a name alone, e.g. x"),
+        (["bad name/x"], "there is no folder 'bad name'; create it, or give only a name, e.g. x"),
         ([""], "letters or digits, e.g. my-first"),
         (["/"], "letters or digits, e.g. my-first"),
     ]:

@@ -23,11 +23,11 @@ from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.cli import main as cli
 from rlplay.export.atomic_output import ExportError
 from rlplay.export.trl.answers import answer_fields
-from rlplay.export.trl.limits import hindrance
+from rlplay.export.trl.limits import unsupported_setting
 from rlplay.export.trl.page import export_trl
 from rlplay.export.trl.policy import policy_fields
-from rlplay.export.trl.section import Origin, section_lines
-from rlplay.export.trl.stages import Played
+from rlplay.export.trl.section import RunFacts, section_lines
+from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.trace.records import Changed, Evaluated, Sampled, Scored, Staged
 from rlplay.trace.runfile import RunReader, RunWriter
@@ -88,7 +88,7 @@ def calls(script: str, end: str) -> list[dict[str, ast.expr]]:
 @pytest.mark.parametrize(("kind", "mine", "theirs"), [row[1:] for row in POLICY_ROWS])
 def test_a_policy_gradient_is_handed_over_as_it_was_verified(kind: str, mine: Given, theirs: Given) -> None:
     settings = resolve(SIZES | mine | {"num_minibatches": 1})
-    assert hindrance(settings) is None
+    assert unsupported_setting(settings) is None
     said = keywords(policy_fields(settings, [1.0]))
     verified = {name: value for name, value in theirs.items() if name != "micro_batches"}
     assert {name: said[name] for name in verified} == verified
@@ -99,7 +99,7 @@ def test_a_policy_gradient_is_handed_over_as_it_was_verified(kind: str, mine: Gi
 @pytest.mark.parametrize(("kind", "mine", "theirs"), [row[1:] for row in PREFERENCE_ROWS if row[1] != "orpo"])
 def test_a_loss_of_pairs_is_handed_over_as_it_was_verified(kind: str, mine: Given, theirs: Given) -> None:
     settings = resolve(mine)
-    assert hindrance(settings) is None
+    assert unsupported_setting(settings) is None
     said = keywords(answer_fields(settings, recorded=True))
     if kind == "dpo":
         said["loss_type"] = said["loss_type"][0]
@@ -146,7 +146,9 @@ def test_minibatches_and_passes_are_optimizer_steps_of_as_many_completions(tmp_p
 
 
 @with_trl
-@pytest.mark.parametrize("algorithm", [name for name in PRESETS if hindrance(resolve({"algorithm": name})) is None])
+@pytest.mark.parametrize(
+    "algorithm", [name for name in PRESETS if unsupported_setting(resolve({"algorithm": name})) is None]
+)
 def test_every_field_is_one_of_trls(algorithm: str) -> None:
     settings = resolve({"algorithm": algorithm})
     found = trainer_of(settings)
@@ -292,11 +294,11 @@ def test_no_setting_is_passed_over_in_silence(base: Given) -> None:
 def _told(settings: Settings) -> tuple[Any, ...]:
     rewarded = settings.loss_type == "policy_gradient"
     fields = policy_fields(settings, [1.0]) if rewarded else answer_fields(settings, recorded=False)
-    if hindrance(settings):
-        return (hindrance(settings),)
-    stage = Played("", 1, 4, 4, settings, [], None, "")
+    if unsupported_setting(settings):
+        return (unsupported_setting(settings),)
+    stage = PlayedStage("", 1, 4, 4, settings, [], None, "")
     scenario = Scenario(name="sums", title="", question="", task="arithmetic")
-    return (trainer_of(settings), *fields, *section_lines(stage, Origin(scenario, True, False), "MODEL", "OUT"))
+    return (trainer_of(settings), *fields, *section_lines(stage, RunFacts(scenario, True, False), "MODEL", "OUT"))
 
 
 def test_a_knob_turned_on_the_way_is_told_and_one_turned_before_it_holds(tmp_path: Path) -> None:
@@ -308,7 +310,7 @@ def test_a_knob_turned_on_the_way_is_told_and_one_turned_before_it_holds(tmp_pat
     (config,) = calls(script, "GRPOConfig")
     assert ast.literal_eval(config["epsilon"]) == 0.3
     assert ast.literal_eval(config["beta"]) == 0
-    assert "updates = 3  # as many as the run has; its scenario plans 5" in script
+    assert "updates = 3  # as many as in the run; its scenario plans 5" in script
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "sft"])
@@ -368,7 +370,7 @@ def test_stages_hand_the_model_on_and_the_script_ends_where_the_run_did(tmp_path
     (sft,), (dpo,) = calls(script, "SFTTrainer"), calls(script, "DPOTrainer")
     assert ast.unparse(sft["model"]) == "MODEL"
     assert ast.unparse(dpo["model"]) == "str(OUT / 'stage-1')"
-    assert "these 4 are those of the run" in script
+    assert "these 4 are from the run" in script
     assert "PPO" not in script
     assert "stage never" in script
 

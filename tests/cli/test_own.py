@@ -71,7 +71,7 @@ def test_chat_messages(tmp_path: Path) -> None:
         ("rows.txt", "a", "it reads .jsonl, .json, .csv, .parquet"),
         ("rows.jsonl", '\n{"prompt": "a\\ud800"}\n', "row 1 has a column 'prompt' with half a character"),
         ("rows.json", '[{"prompt": [{"role": "user", "content": "\\udfff"}]}]', "'prompt' with half a character"),
-        ("rows.json", '[{"prompt": "a", "x\\ud800": 1}]', "with half a character (a lone surrogate), which is no text"),
+        ("rows.json", '[{"prompt": "a", "x\\ud800": 1}]', "half a character (a lone surrogate), which is not text"),
         ("rows.jsonl", f'{{"prompt": "a"}}\n{"[" * 10**5}', "rows.jsonl:2: cannot be read: it is nested too deeply"),
         ("rows.json", "[" * 10**5, "rows.json:1: cannot be read: it is nested too deeply"),
         ("rows.jsonl", f'{{"prompt": "a", "x": {"[" * 200}{"]" * 200}}}', "'x' that is nested more than 100 levels"),
@@ -168,7 +168,7 @@ FIRST = "def f(completions):\n    return [1.0 for _ in completions]\n"
 def test_a_column_it_asks_for_in_vain_is_named_with_those_there_are(tmp_path: Path) -> None:
     text = "def f(completions, solution, style='plain', **others):\n    return [0.0]\n"
     reward = load_reward(f"{written(tmp_path, 'score.py', text)}:f")
-    with pytest.raises(OwnError, match=r"score\.py: f asks for 'solution'; the columns here are answer, completions$"):
+    with pytest.raises(OwnError, match=r"score\.py: f asks for 'solution'; the columns are answer, completions$"):
         reward(answer=["2"], completions=["a"])
     assert reward(solution=["2"], completions=["a"]) == [0.0]
 

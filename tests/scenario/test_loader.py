@@ -52,13 +52,13 @@ def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
         (GOOD + "script: go\n", 4, "script is a list of steps"),
         (GOOD + "seed: -1\n", 4, "seed takes a whole number, 0 or more"),
         (GOOD + "max_updates: true\n", 4, "max_updates takes a whole number"),
-        (GOOD + "title: again\n", 4, "'title' is given twice"),
+        (GOOD + "title: again\n", 4, "'title' appears twice"),
         ("title: T\n  bad: [\n", 2, "not YAML"),
         ("question: Q?\ntask: arithmetic\n", 1, "needs a title"),
         ("title: T\nquestion: Q?\ntask: arithmetics\n", 3, "unknown task 'arithmetics'; did you mean 'arithmetic'?"),
         ("title: T\nquestion: Q?\ntask: [x]\n", 3, "unknown task ['x']"),
-        (GOOD + "prompts: &x [*x]\n", 4, "an alias (*) refers to what it is a part of"),
-        (GOOD + "settings: &x\n  <<: *x\n", 4, "an alias (*) refers to what it is a part of"),
+        (GOOD + "prompts: &x [*x]\n", 4, "an alias (*) refers to a node that contains it"),
+        (GOOD + "settings: &x\n  <<: *x\n", 4, "an alias (*) refers to a node that contains it"),
         (GOOD + "script:\n  - set: {returns: gae}\n", 5, "script step 1: returns=gae needs baseline=value"),
         (
             GOOD + "script:\n  - run: 2\n  - set: {algorithm: ppo}\n  - rewind: 0\n  - set: {baseline: value}\n",
@@ -66,7 +66,7 @@ def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
             "script step 4: baseline=value needs returns=gae or to_go",
         ),
         ("title: T\nquestion: Q?\n", 1, "either a task or a dataset"),
-        (GOOD + 'summary: "a\\ud800"\n', 4, "half a character (a lone surrogate), which is no text"),
+        (GOOD + 'summary: "a\\ud800"\n', 4, "half a character (a lone surrogate), which is not text"),
         (GOOD + 'settings: {reward_weights: {"\\udfff": 1}}\n', 4, "half a character (a lone surrogate)"),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
 
 def test_names_that_are_not_utf_8_are_refused_before_a_run_begins(tmp_path: Path) -> None:
     written(tmp_path, GOOD).rename(tmp_path / "mine\udcff.yaml")
-    with pytest.raises(ScenarioError, match=r"'mine\\udcff' is not UTF-8, which the run file is written in; rename it"):
+    with pytest.raises(ScenarioError, match=r"'mine\\udcff' is not UTF-8, the encoding of run files; rename it"):
         with_changes(load(tmp_path / "mine\udcff.yaml"))
     with pytest.raises(ScenarioError, match=r"is not UTF-8, which the run file is written in"):
         with_changes(load("two-plus-two"), model="me/\udcff")
@@ -143,7 +143,7 @@ def test_changes_of_the_command_line() -> None:
         ({"dataset": "rows.jsonl", "algorithm": "dpo"}, "dataset rows.jsonl: no such file"),
         ({"dataset": "prompts.txt", "algorithm": "dpo"}, "dataset prompts.txt: no such file"),
         ({"dataset": "./me/rows", "algorithm": "dpo"}, "dataset ./me/rows: no such file"),
-        ({"dataset_config": "main"}, "belong to a Hugging Face dataset; here is none"),
+        ({"dataset_config": "main"}, "belong to a Hugging Face dataset; this scenario has none"),
         ({"dataset": __file__, "dataset_train_split": "test", "algorithm": "dpo"}, "test_loader.py is a file"),
         ({"reward": ["score.py"]}, "FILE.py:FUNCTION"),
         ({"model": "./nowhere"}, "model ./nowhere: no such folder"),

@@ -39,10 +39,10 @@ def test_stages_are_read_and_their_updates_add_up(tmp_path: Path) -> None:
     [
         ("stages: 3\n", ":5: stages is a list"),
         ("stages: []\n", ":5: stages is a list"),
-        ("stages:\n  - imitate\n", ":6: stage 1: it is a mapping"),
+        ("stages:\n  - imitate\n", ":6: stage 1: expected a mapping"),
         ("stages:\n  - {name: a, updates: 1}\n  - {name: a, updates: 1}\n", ":7: stage 2: it needs a name that no"),
         ("stages:\n  - {updates: 1}\n", ":6: stage 1: it needs a name"),
-        ("stages:\n  - {name: a, updates: 0}\n", "updates takes a whole number, 1 or more, and got 0"),
+        ("stages:\n  - {name: a, updates: 0}\n", "updates takes a whole number, 1 or more; got 0"),
         ("stages:\n  - {name: a, update: 2}\n", "unknown key 'update'; did you mean 'updates'?"),
         ("stages:\n  - {name: a, updates: 2, settings: {beta: no}}\n", ":6: stage 1: beta is a number from 0 to 10"),
         ("stages:\n  - {name: a, updates: 2, settings: [1]}\n", "settings is a mapping"),

@@ -7,34 +7,34 @@ from typing import Any
 
 from rlplay.algorithms.settings import Settings, written
 from rlplay.algorithms.trl_verl import trainer_of
-from rlplay.export.trl.fields import Field, given, note
+from rlplay.export.trl.fields import Field, config_lines, note
 
 
 def answer_fields(s: Settings, recorded: bool) -> Iterator[Field]:
-    """Fields of the config and comments; `recorded` answers come in the order in which the run learned from them."""
+    """Fields of the config, and comments; `recorded` answers keep the order in which the run learned from them."""
     pairs = s.num_prompts // s.num_minibatches
     if s.loss_type == "kto":
         yield f"per_device_train_batch_size={2 * pairs},  # answers of an optimizer step, two of each pair"
     else:
         yield f"per_device_train_batch_size={pairs},  # answers or pairs of an optimizer step"
     if recorded:
-        yield from given({"train_sampling_strategy": "sequential"})
+        yield from config_lines({"train_sampling_strategy": "sequential"})
     elif s.loss_type == "kto":
-        yield note("each update draws other pairs; KTOTrainer goes through them in the order of the file")
+        yield note("each update draws other pairs; KTOTrainer takes them in the order of the file")
     if s.num_iterations > 1:
         yield note(
-            f"num_iterations {s.num_iterations} has no counterpart in this trainer: a batch is learned from once"
+            f"num_iterations {s.num_iterations} has no counterpart in this trainer, which learns from a batch once"
         )
-    yield from given(_own(s))
+    yield from config_lines(_own(s))
     yield from _lengths(s, recorded)
     if s.loss_type == "reward":
-        yield note("the scoring head begins with zeros in rlplay, with random numbers in transformers")
+        yield note("the scoring head starts at zero in rlplay, at random in transformers")
     if s.loss_type == "sft":
         yield note("dropout is off in rlplay; here the model's config decides")
 
 
 def _own(s: Settings) -> dict[str, Any]:
-    """What the loss reads."""
+    """The settings that the loss reads."""
     kind, called = trainer_of(s) or ("", "")
     match kind:
         case "DPOTrainer":
@@ -56,7 +56,7 @@ def _own(s: Settings) -> dict[str, Any]:
 def _lengths(s: Settings, recorded: bool) -> Iterator[Field]:
     yield "max_length=None,"
     if recorded:
-        yield note("where the run cut an answer it ends there; TRL lets it end with the end token")
+        yield note("TRL adds the end token to answers that the run cut")
     else:
         longest = written(s.max_completion_length)
-        yield note(f"max_completion_length {longest} cuts longer answers; TRL's max_length would count the prompt, too")
+        yield note(f"max_completion_length {longest} cuts longer answers; TRL's max_length would also count the prompt")

@@ -1,4 +1,4 @@
-"""Lines of a config in the script: `name=value,` and comments where there is no such name."""
+"""Lines of a config in the script: `name=value,` or a comment if the config has no such name."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rlplay.trace.text import visible
 Field = str
 
 
-def given(fields: Mapping[str, Any]) -> Iterator[Field]:
+def config_lines(fields: Mapping[str, Any]) -> Iterator[Field]:
     """A line for each field that has a value."""
     return (f"{name}={literal(value)}," for name, value in fields.items() if value is not None)
 
 
 def note(text: str) -> Field:
-    """A comment of rlplay's."""
+    """A comment by rlplay."""
     return f"# rlplay: {plain(text)}"
 
 
 def plain(text: str) -> str:
-    """Somebody's text for a comment: it stays in its line."""
+    """Foreign text as one line of a comment."""
     return visible(" ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""What no trainer of TRL's can be told."""
+"""Settings and tasks that no trainer of TRL supports."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _ADVANTAGES = (
     {"multi_objective_aggregation": "sum_then_normalize", "baseline": "group_mean"},
     {"multi_objective_aggregation": "normalize_then_sum", "baseline": "batch_mean", "scale_rewards": "batch"},
 )
-"""What GRPOTrainer compares a reward with: the first, or GDPO's."""
+"""How GRPOTrainer computes advantages: its default, and GDPO."""
 
 
-def unplayable(scenario: Scenario) -> str | None:
-    """Why TRL's trainers cannot play a scenario, whatever its settings; None if they can."""
+def unsupported_task(scenario: Scenario) -> str | None:
+    """Why TRL's trainers cannot run a scenario with any settings; None if they can."""
     if scenario.task and load_task(scenario.task).environment is not None:
-        return f"task={scenario.task}: its environment speaks in the middle of an answer, which TRL is not told"
+        return f"task={scenario.task}: its environment replies in the middle of an answer, which TRL does not support"
     return None
 
 
-def hindrance(settings: Settings) -> str | None:
-    """The setting that keeps TRL from training so, with why, in one line; None if there is none."""
-    return next(_hindrances(settings), None)
+def unsupported_setting(settings: Settings) -> str | None:
+    """The setting that TRL does not support, with the reason, in one line; None if it supports all."""
+    return next(_unsupported(settings), None)
 
 
-def _hindrances(s: Settings) -> Iterator[str]:
+def _unsupported(s: Settings) -> Iterator[str]:
     found = trainer_of(s)
     if found is None:
         yield _without_trainer(s)
@@ -39,7 +39,7 @@ def _hindrances(s: Settings) -> Iterator[str]:
     items = s.num_prompts * (s.num_generations if s.loss_type == "policy_gradient" else 1)
     if items % s.num_minibatches:
         what = "completions" if s.loss_type == "policy_gradient" else "prompts"
-        yield f"num_minibatches={s.num_minibatches}: TRL's steps are equal, and it does not divide {items} {what}"
+        yield f"num_minibatches={s.num_minibatches}: TRL needs equal steps, and this does not divide {items} {what}"
 
 
 def _without_trainer(s: Settings) -> str:
@@ -61,7 +61,7 @@ def _without_trainer(s: Settings) -> str:
 
 
 def _gmpo(s: Settings) -> Iterator[str]:
-    """What GRPOTrainer's loss reads and GMPOTrainer's does not, or otherwise."""
+    """The settings that GMPOTrainer, unlike GRPOTrainer, ignores or uses otherwise."""
     if s.beta and s.kl_placement == "loss" and s.use_bias_correction_kl:
         yield "use_bias_correction_kl=on: TRL's GMPOTrainer takes the KL as it is"
     if s.top_entropy_quantile < 1:
@@ -69,24 +69,24 @@ def _gmpo(s: Settings) -> Iterator[str]:
         yield f"top_entropy_quantile={quantile}: TRL's GMPOTrainer leaves tokens out of the ratio, not out of the loss"
     for name, off in (("entropy_coef", 0), ("off_policy_mask_threshold", None)):
         if getattr(s, name) != off:
-            yield f"{name}={written(getattr(s, name))}: TRL's GMPOTrainer does not know it"
+            yield f"{name}={written(getattr(s, name))}: TRL's GMPOTrainer has no such setting"
 
 
 def _advantages(s: Settings) -> Iterator[str]:
-    """GRPOTrainer has the loss; whether it computes such advantages and takes the KL there."""
+    """The settings with which GRPOTrainer computes other advantages or another KL."""
     for name, only in (("reward_stream", "outcome"), ("returns", "broadcast")):
         if getattr(s, name) != only:
-            yield f"{name}={getattr(s, name)}: TRL's GRPOTrainer knows {only} alone"
+            yield f"{name}={getattr(s, name)}: TRL's GRPOTrainer supports only {only}"
     wanted = _ADVANTAGES[s.multi_objective_aggregation == "normalize_then_sum"]
     for name, only in wanted.items():
         if getattr(s, name) != only:
-            yield f"{name}={getattr(s, name)}: TRL's GRPOTrainer knows {only} alone here"
+            yield f"{name}={getattr(s, name)}: TRL's GRPOTrainer supports only {only} here"
     if s.overlong_buffer and s.multi_objective_aggregation == "normalize_then_sum":
-        yield f"overlong_buffer={s.overlong_buffer}: TRL would normalise what long answers pay with the rewards"
+        yield f"overlong_buffer={s.overlong_buffer}: TRL would normalise the length penalty together with the rewards"
     if s.scale_rewards == "whiten":
-        yield "scale_rewards=whiten: TRL's GRPOTrainer divides by the spread of rewards, of group or batch"
+        yield "scale_rewards=whiten: TRL's GRPOTrainer divides by the std of the rewards in the group or batch"
     if s.num_generations == 1:
-        yield "num_generations=1: TRL's GRPOTrainer compares 2 or more"
+        yield "num_generations=1: TRL's GRPOTrainer compares 2 or more answers"
     if s.beta and (s.kl_placement, s.kl_anchor) == ("reward", "ref"):
         yield "kl_placement=reward: TRL's GRPOTrainer has the KL in its loss"
     if s.beta and s.kl_placement == "loss" and s.kl_anchor == "old":

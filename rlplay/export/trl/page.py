@@ -1,4 +1,4 @@
-"""The script itself: what it is, what it takes, and then for each stage its rows, its trainer and its model."""
+"""The whole script: its head, imports and constants, then for each stage its rows, trainer and model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rlplay import __version__
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.export.trl.fields import literal, note, plain
-from rlplay.export.trl.limits import hindrance, unplayable
-from rlplay.export.trl.section import Origin, section_lines
-from rlplay.export.trl.stages import Played, stages_of
+from rlplay.export.trl.limits import unsupported_setting, unsupported_task
+from rlplay.export.trl.section import RunFacts, section_lines
+from rlplay.export.trl.stages import PlayedStage, stages_of
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.runfile import RunReader
 
 TRL = "1.16"
-"""The version whose names the script uses."""
+"""The version of TRL whose names the script uses."""
 
 
 def export_trl(run: Path, out: Path) -> None:
@@ -32,45 +32,45 @@ def export_trl(run: Path, out: Path) -> None:
 
 
 def script(reader: RunReader) -> str:
-    """The script for a run, as far as it went. Raises ValueError as `export_trl` does."""
+    """The script for the updates that a run has. Raises ValueError as `export_trl` does."""
     scenario = scenario_of(reader.started)
     stages, missing = stages_of(scenario, reader)
     for stage in stages:
         where = f"{reader.path.name}: stage {stage.name}: " if stage.name else f"{reader.path.name}: "
-        if reason := unplayable(scenario) or hindrance(stage.settings):
+        if reason := unsupported_task(scenario) or unsupported_setting(stage.settings):
             raise ExportError(f"{where}{reason}; change that, or export the run's tokens or curves")
         if stage.recorded == 0:
-            raise ExportError(f"{where}it has no pairs to learn from yet; let the run go on")
+            raise ExportError(f"{where}it has no pairs to learn from yet; continue the run")
     lines = [*_head(reader), "", *_imports(scenario, stages), "", *_constants(reader, scenario, stages)]
-    model, origin = "MODEL", _origin(reader, scenario)
+    model, facts = "MODEL", _run_facts(reader, scenario)
     for number, stage in enumerate(stages, start=1):
         place = "OUT" if len(stages) == 1 else f'OUT / "stage-{number}"'
-        lines += ["", *section_lines(stage, origin, model, place)]
+        lines += ["", *section_lines(stage, facts, model, place)]
         if stage.settings.loss_type == "reward":
-            origin.reward_model = f"str({place})"
+            facts.reward_model = f"str({place})"
         else:
             model = f"str({place})"
     for name in missing:
-        lines += ["", note(f"the run ended before its stage {name}; let it go on, and export it again")]
+        lines += ["", note(f"the run ended before stage {name}; continue the run and export it again")]
     return "\n".join(lines) + "\n"
 
 
-def _origin(reader: RunReader, scenario: Scenario) -> Origin:
+def _run_facts(reader: RunReader, scenario: Scenario) -> RunFacts:
     evaluated = bool(scenario.eval_every) and reader.latest("eval_reward") is not None
-    return Origin(scenario, reader.started.device == "cpu", evaluated)
+    return RunFacts(scenario, reader.started.device == "cpu", evaluated)
 
 
 def _head(reader: RunReader) -> Iterator[str]:
-    yield f"# Trains with TRL {TRL} under the settings of a run of rlplay's: {plain(reader.started.title)}."
+    yield f"# Trains with TRL {TRL} under the settings of a run of rlplay: {plain(reader.started.title)}."
     yield "#"
-    yield "# Prompts and rewards come through rlplay, as in the run; to do without it, put your own in their places."
-    yield "# TRL draws prompts and tokens by its own random numbers: the same seed gives other answers than in rlplay."
-    yield "# Start it on one device: each further one would add as many completions to every step."
-    yield '# What has no counterpart in TRL says so where it would stand: "# rlplay: …".'
+    yield "# Prompts and rewards come from rlplay, as in the run. To do without rlplay, replace them by your own."
+    yield "# TRL draws its own random numbers, so the same seed gives other prompts and answers than in rlplay."
+    yield "# Start it on one device: each further device would add as many completions to every step."
+    yield '# A comment "# rlplay: …" marks what has no counterpart in TRL.'
     yield f"# Written by rlplay {__version__} from {plain(reader.path.name)}."
 
 
-def _imports(scenario: Scenario, stages: list[Played]) -> Iterator[str]:
+def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     used = {found[0] for stage in stages if (found := trainer_of(stage.settings))}
     names = sorted(name for kind in used - EXPERIMENTAL.keys() for name in (kind, kind.replace("Trainer", "Config")))
     yield "from pathlib import Path"
@@ -97,7 +97,7 @@ def _imports(scenario: Scenario, stages: list[Played]) -> Iterator[str]:
         yield f"from rlplay.tasks.own import {', '.join(name for name, needed in own.items() if needed)}"
 
 
-def _constants(reader: RunReader, scenario: Scenario, stages: list[Played]) -> Iterator[str]:
+def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(_absolute(scenario.model))
     yield f"MODEL = {model}{'  # a folder as transformers reads it' if scenario.model == 'pocket' else ''}"
     yield f"SEED = {scenario.seed}"

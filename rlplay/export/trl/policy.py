@@ -7,64 +7,64 @@ from typing import Any
 
 from rlplay.algorithms.settings import Settings, written
 from rlplay.algorithms.trl_verl import loss_type, trainer_of
-from rlplay.export.trl.fields import Field, given, note
+from rlplay.export.trl.fields import Field, config_lines, note
 
 
 def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
-    """Fields of the config and comments; `weights` are those of the reward functions in the script's order."""
+    """Fields of the config, and comments; `weights` belong to the reward functions in the script's order."""
     yield from _sampling(s)
-    yield from given({"reward_weights": weights})
+    yield from config_lines({"reward_weights": weights})
     yield from _left_out(s)
     kind, _ = trainer_of(s) or ("", "")
     yield from _rloo(s) if kind == "RLOOTrainer" else _grpo(s, kind)
 
 
 def _sampling(s: Settings) -> Iterator[Field]:
-    yield from given({"num_generations": s.num_generations, "max_completion_length": s.max_completion_length,
+    yield from config_lines({"num_generations": s.num_generations, "max_completion_length": s.max_completion_length,
                       "temperature": s.temperature})  # fmt: skip
-    yield from given({"top_k": 0, "top_p": 1.0})
+    yield from config_lines({"top_k": 0, "top_p": 1.0})
     step = s.num_prompts * s.num_generations // s.num_minibatches
     yield f"per_device_train_batch_size={step},  # completions of an optimizer step"
     yield f"steps_per_generation={s.num_minibatches},  # minibatches of {s.num_prompts} prompts' completions"
-    yield from given({"num_iterations": s.num_iterations, "disable_dropout": True})
+    yield from config_lines({"num_iterations": s.num_iterations, "disable_dropout": True})
 
 
 def _grpo(s: Settings, kind: str) -> Iterator[Field]:
-    """GRPOConfig's fields, or those of GMPOConfig, whose trainer has but one loss and one level of its ratio."""
+    """The fields of GRPOConfig, or of GMPOConfig, whose trainer has only one loss and one ratio level."""
     own, beta = kind == "GRPOTrainer", s.beta if s.kl_placement == "loss" else 0.0
-    yield from given({"loss_type": loss_type(s), "scale_rewards": s.scale_rewards,
+    yield from config_lines({"loss_type": loss_type(s), "scale_rewards": s.scale_rewards,
                       "multi_objective_aggregation": s.multi_objective_aggregation,
                       "importance_sampling_level": s.importance_sampling_level if own else None})  # fmt: skip
-    yield from given(_bounds(s) | {"beta": beta})
+    yield from config_lines(_bounds(s) | {"beta": beta})
     if beta:
-        yield from given({"use_bias_correction_kl": s.use_bias_correction_kl if own else None})
+        yield from config_lines({"use_bias_correction_kl": s.use_bias_correction_kl if own else None})
         if s.kl_estimator != "k3":
             yield note(f"kl_estimator {s.kl_estimator} has no counterpart in TRL, whose KL term is k3")
     elif s.beta:
-        yield note(f"kl_placement {s.kl_placement} leaves beta {written(s.beta)} without effect, so it is 0 here")
-    yield from given(
+        yield note(f"kl_placement {s.kl_placement} gives beta {written(s.beta)} no effect, so beta is 0 here")
+    yield from config_lines(
         {"mask_truncated_completions": s.mask_truncated_completions, "top_entropy_quantile": s.top_entropy_quantile,
          "off_policy_mask_threshold": s.off_policy_mask_threshold, "entropy_coef": s.entropy_coef}
     )  # fmt: skip
 
 
 def _bounds(s: Settings) -> dict[str, Any]:
-    """What bounds the surrogate."""
+    """The settings that bound the surrogate."""
     own = [name for name in Settings.__struct_fields__ if name.startswith(f"{s.surrogate}_")]
     return {"epsilon": s.epsilon, "epsilon_high": s.epsilon_high, "delta": s.delta} | {n: getattr(s, n) for n in own}
 
 
 def _rloo(s: Settings) -> Iterator[Field]:
-    yield from given({"epsilon": s.epsilon, "epsilon_high": s.epsilon_high, "beta": s.beta,
+    yield from config_lines({"epsilon": s.epsilon, "epsilon_high": s.epsilon_high, "beta": s.beta,
                       "mask_truncated_completions": s.mask_truncated_completions})  # fmt: skip
 
 
 def _left_out(s: Settings) -> Iterator[Field]:
-    """Settings without a counterpart."""
+    """Comments on settings without a counterpart."""
     if s.gamma != 1:
-        yield note(f"gamma {written(s.gamma)} has no counterpart in TRL; with returns=broadcast it does nothing anyway")
+        yield note(f"gamma {written(s.gamma)} has no counterpart in TRL, and no effect with returns=broadcast")
     if s.dynamic_sampling:
-        yield note("dynamic_sampling has no counterpart in TRL: groups without signal are not sampled again")
+        yield note("dynamic_sampling has no counterpart in TRL: it does not replace groups without signal")
     if s.kl_ctrl != "fixed":
         aim = f"target_kl {written(s.target_kl)}, kl_horizon {s.kl_horizon}"
-        yield note(f"kl_ctrl {s.kl_ctrl} ({aim}) has no counterpart in TRL: beta stays what it is")
+        yield note(f"kl_ctrl {s.kl_ctrl} ({aim}) has no counterpart in TRL: beta stays constant")

@@ -1,4 +1,4 @@
-"""One stage of a run as a section of the script: its rows, its trainer, where its model goes."""
+"""One stage of a run as a section of the script: its rows, its trainer, and where it saves its model."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answers import answer_fields
-from rlplay.export.trl.fields import Field, given, literal, note, plain
+from rlplay.export.trl.fields import Field, config_lines, literal, note, plain
 from rlplay.export.trl.policy import policy_fields
-from rlplay.export.trl.stages import Played
+from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario
 from rlplay.tasks import load_task
 
 
 @dataclass
-class Origin:
-    """What the run played and on what, whether held-out prompts were answered, where its reward model is saved."""
+class RunFacts:
+    """The run's scenario, its device, whether it answered held-out prompts, and where its reward model is saved."""
 
     scenario: Scenario
     on_cpu: bool
@@ -26,59 +26,59 @@ class Origin:
     reward_model: str = ""
 
 
-def section_lines(stage: Played, origin: Origin, model: str, place: str) -> Iterator[str]:
-    """The lines of a section that trains `model` and saves it at `place`, both expressions of the script."""
+def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -> Iterator[str]:
+    """The lines of a section that trains `model` and saves it at `place`; both are Python expressions in the script."""
     kind, _ = trainer_of(stage.settings) or ("", "")
     named = f"Stage {plain(stage.name)}: " if stage.name else ""
     yield f"# {named}{title(stage.settings.algorithm)}"
     yield from map(note, stage.changed)
     yield from _rows(stage)
-    if _evaluates(stage, origin):
-        yield f"held_out = for_trl.held_out(task, most={origin.scenario.eval_prompts})"
-    rewards = _rewards(stage.settings, origin) if stage.settings.loss_type == "policy_gradient" else {}
+    if _evaluates(stage, facts):
+        yield f"held_out = for_trl.held_out(task, most={facts.scenario.eval_prompts})"
+    rewards = _rewards(stage.settings, facts) if stage.settings.loss_type == "policy_gradient" else {}
     yield f"trainer = {kind}("
     yield f"    model={model},"
     if rewards:
         yield f"    reward_funcs=[{', '.join(rewards)}],"
     yield "    train_dataset=Dataset.from_list(rows),"
-    if _evaluates(stage, origin):
+    if _evaluates(stage, facts):
         yield "    eval_dataset=Dataset.from_list(held_out),"
     if kind == "CPOTrainer":
         yield f"    processing_class=AutoTokenizer.from_pretrained({model}),"
     yield f"    args={kind.replace('Trainer', 'Config')}("
-    yield from (f"        {field}" for field in _fields(stage, origin, place, list(rewards.values())))
+    yield from (f"        {field}" for field in _fields(stage, facts, place, list(rewards.values())))
     yield "    ),"
     yield ")"
     yield "trainer.train()"
     yield f"trainer.save_model(str({place}))"
 
 
-def _fields(stage: Played, origin: Origin, place: str, weights: list[float]) -> Iterator[Field]:
+def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float]) -> Iterator[Field]:
     yield from _length(stage, place)
     if weights:
         yield from policy_fields(stage.settings, weights)
     else:
         yield from answer_fields(stage.settings, stage.recorded is not None)
-    yield from _common(stage.settings, origin)
-    yield from _evaluation(stage, origin)
+    yield from _common(stage.settings, facts)
+    yield from _evaluation(stage, facts)
 
 
-def _evaluates(stage: Played, origin: Origin) -> bool:
-    """Whether the section answers held-out prompts, for which its trainer has to be one that samples."""
-    return origin.evaluated and stage.settings.loss_type == "policy_gradient"
+def _evaluates(stage: PlayedStage, facts: RunFacts) -> bool:
+    """Whether the section answers held-out prompts; only a trainer that samples can."""
+    return facts.evaluated and stage.settings.loss_type == "policy_gradient"
 
 
-def _rows(stage: Played) -> Iterator[str]:
+def _rows(stage: PlayedStage) -> Iterator[str]:
     settings = stage.settings
     if stage.recorded is None:
         plan = "" if stage.updates == stage.planned else f"; its scenario plans {stage.planned}"
-        yield f"updates = {stage.updates}  # as many as the run has{plan}"
+        yield f"updates = {stage.updates}  # as many as in the run{plan}"
     if settings.loss_type == "policy_gradient":
         yield f"rows = for_trl.prompts(task, least={settings.num_prompts})"
     elif stage.recorded is None:
         yield f"rows = for_trl.given_answers(task, least={settings.num_prompts})"
     else:
-        yield note(f"TRL neither samples nor labels pairs: these {stage.recorded} are those of the run{stage.thinned}")
+        yield note(f"TRL neither samples nor labels pairs: these {stage.recorded} are from the run{stage.thinned}")
         yield f"rows = for_trl.recorded_answers(RUN, task, first={stage.first}, last={stage.last})"
     if settings.loss_type == "sft":
         yield "rows = for_trl.imitated(rows)"
@@ -86,14 +86,14 @@ def _rows(stage: Played) -> Iterator[str]:
         yield f"rows = for_trl.one_by_one(rows, pairs_at_once={settings.num_prompts // settings.num_minibatches})"
 
 
-def _rewards(settings: Settings, origin: Origin) -> dict[str, float]:
-    """The reward functions as expressions of the script, with their weights."""
-    names = [entry.rpartition(":")[2] for entry in origin.scenario.reward]
-    if origin.scenario.task and not names:
-        names = list(load_task(origin.scenario.task).rewards)
+def _rewards(settings: Settings, facts: RunFacts) -> dict[str, float]:
+    """The reward functions as Python expressions in the script, with their weights."""
+    names = [entry.rpartition(":")[2] for entry in facts.scenario.reward]
+    if facts.scenario.task and not names:
+        names = list(load_task(facts.scenario.task).rewards)
     found = {name: f"for_trl.summed(rewards[{literal(name)}])" for name in names}
-    if origin.reward_model:
-        found[REWARD_MODEL] = origin.reward_model
+    if facts.reward_model:
+        found[REWARD_MODEL] = facts.reward_model
     wanted = settings.reward_weights or dict.fromkeys(found, 1.0)
     weights = {function: float(wanted[name]) for name, function in found.items() if wanted.get(name)}
     if settings.overlong_buffer:
@@ -102,7 +102,7 @@ def _rewards(settings: Settings, origin: Origin) -> dict[str, float]:
     return weights
 
 
-def _length(stage: Played, place: str) -> Iterator[Field]:
+def _length(stage: PlayedStage, place: str) -> Iterator[Field]:
     settings = stage.settings
     yield f"output_dir=str({place}),"
     yield "seed=SEED,"
@@ -114,21 +114,21 @@ def _length(stage: Played, place: str) -> Iterator[Field]:
         yield "max_steps=updates," if steps == 1 else f"max_steps=updates * {steps},  # optimizer steps of an update"
 
 
-def _common(settings: Settings, origin: Origin) -> Iterator[Field]:
-    yield from given({"gradient_accumulation_steps": 1, "learning_rate": settings.learning_rate,
+def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
+    yield from config_lines({"gradient_accumulation_steps": 1, "learning_rate": settings.learning_rate,
                       "lr_scheduler_type": "constant", "max_grad_norm": settings.max_grad_norm})  # fmt: skip
-    yield from given({"bf16": False, "gradient_checkpointing": False})
-    if origin.on_cpu:
+    yield from config_lines({"bf16": False, "gradient_checkpointing": False})
+    if facts.on_cpu:
         yield "use_cpu=True,  # as in the run"
-    yield from given({"logging_steps": 1, "save_strategy": "no", "report_to": "none"})
+    yield from config_lines({"logging_steps": 1, "save_strategy": "no", "report_to": "none"})
 
 
-def _evaluation(stage: Played, origin: Origin) -> Iterator[Field]:
-    scenario, settings = origin.scenario, stage.settings
-    if _evaluates(stage, origin):
+def _evaluation(stage: PlayedStage, facts: RunFacts) -> Iterator[Field]:
+    scenario, settings = facts.scenario, stage.settings
+    if _evaluates(stage, facts):
         steps = scenario.eval_every * settings.num_iterations * settings.num_minibatches
-        yield from given({"eval_strategy": "steps", "eval_steps": steps, "eval_on_start": stage.first == 1,
+        yield from config_lines({"eval_strategy": "steps", "eval_steps": steps, "eval_on_start": stage.first == 1,
                           "num_generations_eval": scenario.eval_generations})  # fmt: skip
         yield f"per_device_eval_batch_size=len(held_out) * {scenario.eval_generations},"
-    elif origin.evaluated:
-        yield note(f"held-out answers every {scenario.eval_every} updates are left out: this trainer samples none")
+    elif facts.evaluated:
+        yield note(f"held-out answers every {scenario.eval_every} updates are left out: this trainer does not sample")

@@ -1,4 +1,4 @@
-"""The stages of a recorded run, as far as it went; each becomes a section of the script."""
+"""The stages that a recorded run reached; each becomes a section of the script."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rlplay.trace.runfile import RunReader
 
 
 @dataclass(frozen=True)
-class Played:
-    """One stage: updates `first` to `last` of the run, the settings it began with, what was changed on the way.
+class PlayedStage:
+    """One stage: updates `first` to `last` of the run, the settings at its start, and the changes during it.
 
-    `planned` is how many updates its scenario gives it. `recorded` counts the pairs of the run that it learns from,
-    None where answers are sampled anew or given; `thinned` says how many updates have theirs no more.
+    `planned` is the scenario's number of updates. `recorded` counts the run's pairs that the stage learns from; it is
+    None if the script samples new answers or a dataset has them. `thinned` says how many updates lost their pairs.
     """
 
     name: str
@@ -36,21 +36,21 @@ class Played:
 
     @property
     def updates(self) -> int:
-        """How many the run has."""
+        """How many updates of this stage the run has."""
         return self.last - self.first + 1
 
 
-def stages_of(scenario: Scenario, reader: RunReader) -> tuple[list[Played], list[str]]:
+def stages_of(scenario: Scenario, reader: RunReader) -> tuple[list[PlayedStage], list[str]]:
     """The stages that the run reached, and the names of those it did not.
 
-    Raises ValueError, one line, if its dataset is gone or a setting is not known any more.
+    Raises ValueError, one line, if its dataset is gone or this version does not know a setting.
     """
     reached = max(reader.updates(), default=0)
     if not reached:
-        raise ExportError(f"{reader.path.name} has no finished update yet; let the run go on")
+        raise ExportError(f"{reader.path.name} has no finished update yet; continue the run")
     stages = scenario.stages or [Stage("", scenario.max_updates)]
     firsts = list(accumulate((stage.updates for stage in stages), initial=1))
-    # The last stage goes on for as long as somebody lets it.
+    # The last stage may run beyond its planned updates.
     lasts = [first - 1 for first in firsts[1:-1]] + [reached]
     played = [
         _played(stage, first, min(last, reached), reader, scenario)
@@ -60,7 +60,7 @@ def stages_of(scenario: Scenario, reader: RunReader) -> tuple[list[Played], list
     return played, [stage.name for stage in stages[len(played) :]]
 
 
-def _played(stage: Stage, first: int, last: int, reader: RunReader, scenario: Scenario) -> Played:
+def _played(stage: Stage, first: int, last: int, reader: RunReader, scenario: Scenario) -> PlayedStage:
     settings = msgspec.convert(reader.settings(first), Settings)
     changed = [
         f"{record.name} went from {written(record.previous)} to {written(record.value)} in update {record.update}"
@@ -68,21 +68,21 @@ def _played(stage: Stage, first: int, last: int, reader: RunReader, scenario: Sc
         if isinstance(record, Changed) and first <= record.update <= last and not _in_force(record, first)
     ]
     recorded, thinned = None, ""
-    if settings.loss_type != "policy_gradient" and not _given(scenario, settings):
+    if settings.loss_type != "policy_gradient" and not _has_answers(scenario, settings):
         kept = [number for number in reader.detailed() if first <= number <= last]
         recorded = sum(1 for number in kept for _ in pairs(reader.load(number)))
         lost = last - first + 1 - len(kept)
-        thinned = f"; {lost} updates have theirs no more" if lost else ""
-    return Played(stage.name, first, last, stage.updates, settings, changed, recorded, thinned)
+        thinned = f"; {lost} updates no longer have theirs" if lost else ""
+    return PlayedStage(stage.name, first, last, stage.updates, settings, changed, recorded, thinned)
 
 
 def _in_force(change: Changed, first: int) -> bool:
-    """Whether a change is among the settings of update `first`."""
+    """Whether a change already holds in update `first`."""
     return change.update == first and change.phase != "after"
 
 
-def _given(scenario: Scenario, settings: Settings) -> bool:
-    """Whether the dataset says which answers are good, so that the model need not write any."""
+def _has_answers(scenario: Scenario, settings: Settings) -> bool:
+    """Whether the dataset has the answers, so that the model need not write any."""
     if settings.labeller == "user":
         return False
     if scenario.task:
