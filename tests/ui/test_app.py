@@ -170,7 +170,7 @@ async def test_going_back_says_which_settings_went_back_too(changes, said):
         await settled(pilot)
         words = shown(app.narrator)
         assert "Updates 1–3 undone" in words
-        assert (f"Settings went back, too: {said}." in words) == bool(said), words
+        assert (f"Settings also changed back: {said}." in words) == bool(said), words
         toasts = [note.message for note in app._notifications]
         expected = ["\n".join([*said.split(" · "), "from update 1 on"])] if said else []
         assert toasts == expected, "in a lesson the narrator is the teacher's"
@@ -187,7 +187,7 @@ async def test_giving_up_an_update_says_so_where_that_took_a_setting_back():
         source.records([Rewound(update=1, abandoned=1)])
         source.status(1)
         await settled(pilot)
-        assert "Back at the end of update 1. Settings went back, too: Clip ε 0.1 → 0.2." in shown(app.narrator)
+        assert "Back at the end of update 1. Settings also changed back: Clip ε 0.1 → 0.2." in shown(app.narrator)
 
 
 async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():

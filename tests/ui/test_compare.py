@@ -89,7 +89,7 @@ async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):
         assert screen.runs.number == 3
         assert "A  a  update 4" in head(screen)
         assert "B  b  update 3" in head(screen)
-        assert "different about B: seed 0 → 1" in head(screen)
+        assert "B differs in: seed 0 → 1" in head(screen)
         for tokens, seed in zip(screen.tokens, (0, 1), strict=True):
             assert synthetic_update(3, seed)[0].prompts[0].split()[0] in all_text(tokens)
         await pilot.press("escape")
@@ -222,7 +222,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         await settled(pilot)
         assert seen() == ("AC", [[0], [2]])
         assert screen.runs.number == 2, "the update that was picked"
-        assert "different about C: seed 0 → 2" in head(screen)
+        assert "C differs in: seed 0 → 2" in head(screen)
         assert "only in the curves:  ┅ B seed 1" in head(screen)
         assert "Token · C" in str(screen.inspectors[1].border_title)
         screen.tokens[1].focus()
@@ -233,7 +233,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         await pilot.press("O", "question_mark")
         await settled(pilot)
         assert seen()[0] == "AC"
-        assert "next run beside" in all_words(app.screen)
+        assert "replace the run without the cursor" in all_words(app.screen)
 
 
 def all_words(screen):
@@ -246,7 +246,7 @@ async def test_of_two_runs_there_is_no_other(tmp_path):
         screen = await opened(pilot)
         await pilot.press("o")
         assert screen.sides == [0, 1]
-        assert any("only these two" in notice.message for notice in app._notifications)
+        assert any("only two runs here" in notice.message for notice in app._notifications)
 
 
 def test_many_curves_are_told_apart_by_letters_and_all_values_are_named():
@@ -358,7 +358,7 @@ async def test_a_run_that_has_not_come_so_far_is_named(tmp_path):
         screen = await opened(pilot)
         screen.post_message(UpdatePicked(4))
         await settled(pilot)
-        assert "B has come to update 3 only, not to 4" in head(screen)
+        assert "B has reached only update 3, not 4" in head(screen)
 
 
 async def test_the_cursor_on_a_mark_says_what_it_is_and_of_which_run(tmp_path):
@@ -404,7 +404,7 @@ async def test_what_is_different_is_not_said_before_it_is_known():
         second.update(1)
         await settled(pilot)
         app.screen.follow()
-        assert "at update 1 both are the same: settings, answers and numbers" in head(app.screen)
+        assert "at update 1 both have equal settings, answers and numbers" in head(app.screen)
         second.records([Changed(update=2, phase="sample", name="beta", value=0.1, previous=0.05)])
         second.status(1, beta=0.1)
         await settled(pilot)
@@ -667,13 +667,13 @@ def test_settings_that_differed_before_are_not_passed_over():
         Changed(update=4, phase="sample", name="beta", value=0.05, previous=0.3),
     ]
     assert differing() == "at update 4 the settings are the same"
-    assert differing(changes[:1]) == "at update 4, different about B: beta 0.05 → 0.3"
+    assert differing(changes[:1]) == "at update 4, B differs in: beta 0.05 → 0.3"
     assert differing(changes) == "at update 4 the settings are the same; beta differed before"
 
 
 def test_what_files_hold_is_not_said_to_be_the_same():
     own = scenario(dataset="a.jsonl", reward=["a.py:f"])
-    assert differing(text=own).endswith("; what their data and reward files hold is not compared")
+    assert differing(text=own).endswith("; contents of data and reward files are not compared")
 
 
 async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tmp_path):

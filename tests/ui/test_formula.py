@@ -276,7 +276,7 @@ def test_an_adaptive_weight_is_the_one_that_was_used():
 
 def test_an_entropy_bonus_is_told():
     lines = words(told({"entropy_coef": 0.01}, advantage=1.0, ratio=1.0, dloss_dlogp=0.0))
-    assert "The entropy bonus acts on all candidates, beside this." in lines
+    assert "The entropy bonus also acts on all candidates." in lines
 
 
 @pytest.mark.parametrize(

@@ -247,7 +247,7 @@ async def test_the_question_names_the_settings_that_would_go_back(tmp_path):
         await opened(pilot)
         await pilot.press("up", "up", "z")
         await settled(pilot)
-        assert "Settings go back, too: Clip ε 0.1 → 0.2." in told(app)
+        assert "Settings also change back: Clip ε 0.1 → 0.2." in told(app)
         await pilot.press("down", "z")
         await settled(pilot)
         assert "Go back to update 3?" in told(app)

@@ -1,1 +1,1 @@
-"""How numbers, texts, settings and scales are written."""
+"""Formats of numbers, texts, settings and scales."""

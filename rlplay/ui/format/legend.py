@@ -10,11 +10,11 @@ from rlplay.trace.lenses import Lens
 from rlplay.ui.theme.colours import STEPS, Palette
 
 _LETTERS = {"diverging": "less more", "sequential": " more"}
-"""A letter a shade, where shades are no colours."""
+"""A letter for each shade, for a screen without colours."""
 LOOKED_AT = "◉"
-"""The update looked at: in the header, in the timeline, under the curves."""
+"""Marks the older update on the screen: in the header, in the timeline, under the curves."""
 EVENT_MARKS = {"changed": "◆", "back": "↶", "on": "↷"}
-"""What happened between two updates, by the kind of its `Mark`: in the timeline and under the curves."""
+"""The sign of an event, by the kind of its `Mark`: in the timeline and under the curves."""
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
 
 
@@ -22,10 +22,10 @@ def legend(
     lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True,
     beyond: tuple[bool, bool] = (False, False),
 ) -> Content:  # fmt: skip
-    """The colour scale from low to high, its unit where there is `room`; or when the statistic will be there.
+    """The colour scale from low to high, with its unit if there is `room`; or the phase that computes the statistic.
 
-    For a chosen statistic that is not there yet, it names the key that leads back to the `automatic` one. An end that
-    stands for values `beyond` it, too, says so: ≤ at the lower, ≥ at the upper.
+    If the user chose a statistic without values, the legend names the key back to the `automatic` one. ≤ at the lower
+    end and ≥ at the upper end mark values `beyond` the scale.
     """
     if not available:
         back = () if automatic else ((" · ", "$text-muted"), ("c", "$accent"), (" back to auto", "$text-muted"))
@@ -44,7 +44,7 @@ def legend(
 
 
 def _states(palette: Palette) -> Content:
-    """The three states of clipping, each as its tokens look."""
+    """The three states of clipping, in the style of their tokens."""
     low, high = (ContentStyle.from_rich_style(palette.shade(level, True)) for level in (-STEPS, STEPS))
     return Content.assemble(
         (" ▼ ", low), (" low   not clipped   ", "$text-muted"), (" ▲ ", high), (" high", "$text-muted")
@@ -58,5 +58,5 @@ def _end(lens: Lens, value: float) -> str:
 
 
 def _swatch(style: Style, letter: str) -> tuple[str, ContentStyle]:
-    """Two cells of a shade; where it is no colour, the `letter`."""
+    """Two cells of a shade, or the `letter` on a screen without colours."""
     return letter or "  ", ContentStyle.from_rich_style(style if letter else Style(bgcolor=style.bgcolor))

@@ -1,4 +1,4 @@
-"""Numbers as the screen writes them: one width, signs where signs mean something, a real minus."""
+"""Number formats of the screen: fixed width, signs where they matter, a real minus."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """With its sign, "+0.93" or "−1.08"; "·" for no number. Zero has no sign but keeps its place."""
+    """With its sign, "+0.93" or "−1.08"; "·" if not finite. Zero gets a blank instead of a sign."""
     if not math.isfinite(value):
         return "·"
     text = f"{value:+.{digits}f}"
@@ -16,7 +16,7 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def plain(value: float, digits: int = 2) -> str:
-    """Without a plus sign: "0.93"; "·" for no number."""
+    """Without a plus sign: "0.93"; "·" if not finite."""
     if not math.isfinite(value):
         return "·"
     text = f"{value:.{digits}f}"
@@ -24,7 +24,7 @@ def plain(value: float, digits: int = 2) -> str:
 
 
 def short(value: float, diverging: bool) -> str:
-    """At most five cells: ".41", "1.39", "+.93", "−1.1", "+14"; nothing for no number."""
+    """At most five cells: ".41", "1.39", "+.93", "−1.1", "+14"; empty if not finite."""
     if not math.isfinite(value):
         return ""
     digits = 2 if abs(value) < 0.995 else 1 if abs(value) < 99 else 0
@@ -33,9 +33,9 @@ def short(value: float, diverging: bool) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of 1 to one digit after the point, "1.1 %"; a dash if it is not known.
+    """A share of 1 as a percentage with one decimal, "1.1 %"; a dash if unknown.
 
-    What is not nothing, or not all, is not rounded to it: "<0.1 %", ">99.9 %".
+    Shares above 0 and below 1 are never rounded to 0 or 100 %: "<0.1 %", ">99.9 %".
     """
     if share is None:
         return "–"

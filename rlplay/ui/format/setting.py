@@ -1,4 +1,4 @@
-"""One setting as a line of the knobs: its title, its value, and what else it could be."""
+"""One setting as a line of the list: title, value, and the other possible values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TITLE, _VALUE = 22, 20
 
 
 def row(draft: Draft, knob: Knob, width: int) -> Content:
-    """A line of `width` cells; of many choices it holds those that fit and counts the rest."""
+    """A line of `width` cells; if not all choices fit, it counts the rest."""
     changed, idle = draft.changed(knob.name), draft.idle(knob.name)
     ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
     was = f"was {_brief(shown(draft.original(knob.name)))}   " if changed else ""
@@ -34,12 +34,12 @@ def row(draft: Draft, knob: Knob, width: int) -> Content:
 
 
 def _brief(value: str) -> str:
-    """A value, of a file of the user's own its name."""
+    """A value; for a user's file, its name."""
     return visible(Path(value).name if is_own(value) or value.endswith(SUFFIXES) else value)
 
 
 def allowed(draft: Draft, knob: Knob, room: int) -> str:
-    """What it can be, in `room` cells: words, a range; of the many algorithms the chosen one's title."""
+    """The possible values in `room` cells: choices or a range; for the algorithm, the title of the current one."""
     if knob.name == "algorithm":
         chosen = draft.value("algorithm")
         place = f", {list(PRESETS).index(chosen) + 1} of {len(PRESETS)}" if chosen in PRESETS else ""
@@ -52,7 +52,7 @@ def allowed(draft: Draft, knob: Knob, room: int) -> str:
 
 
 def _fitted(words: tuple[str, ...], room: int) -> str:
-    """As many of the words as there is room for, and how many more there are."""
+    """As many words as fit, and the number of the rest."""
     for kept in range(len(words), 0, -1):
         text = " | ".join(words[:kept]) + f" … +{len(words) - kept} more" * (kept < len(words))
         if len(text) <= room:

@@ -1,4 +1,4 @@
-"""How a token's advantage came about: stream, return, baseline and scale, with its numbers."""
+"""The derivation of a token's advantage: stream, return, baseline and scale, with the token's numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
 
 _NOTHING = 1e-6
-"""An advantage no larger is 0, and does not tell what it was divided by."""
+"""A smaller advantage counts as 0; its divisor cannot be computed from it."""
 
 
 def credit(s: Settings, numbers: Numbers) -> list[Line]:
-    """The equations from reward to advantage, each with what it comes to for this token, as far as that is known."""
+    """The equations from reward to advantage, each with its value for this token, as far as known."""
     equations = terms(s)
     filled = {"r": numbers.reward, "G": numbers.returned, "b": numbers.baseline}
     lines = [_equation(left, equations[left], filled[left]) for left in filled if equations[left] != "0"]
@@ -30,7 +30,7 @@ def _equation(left: str, right: str, value: float | None) -> Line:
 
 
 def _advantage(s: Settings, numbers: Numbers, advantage: float) -> Line:
-    """ "= (1.00 − 0.38)/0.52 = +1.19": what it was divided by is the quotient of the recorded numbers."""
+    """ "= (1.00 − 0.38)/0.52 = +1.19": the divisor is the quotient of the recorded numbers."""
     value: Line = [(stripped(advantage), "won")]
     if numbers.returned is None:
         return [("= ", "plain"), *value]

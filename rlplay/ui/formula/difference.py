@@ -1,4 +1,4 @@
-"""How the formulas of two settings differ, term by term: − as it is, + as it would be."""
+"""The difference between the formulas of two settings, term by term: − before, + after."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rlplay.ui.formula.parts import Line
 
 
 def differing(before: Settings, after: Settings) -> list[Line]:
-    """Two lines for each term that changes, one for each that comes or goes; none where the formulas are the same."""
+    """Two lines for each changed term, one for each added or removed term; none if the formulas are equal."""
     lines: list[Line] = []
     for left, old, new in difference(before, after):
         lines += [[(f"− {equation(left, old)}", "old")]] if old is not None else []

@@ -1,4 +1,4 @@
-"""The loss of one token: its surrogate, its KL term, what both count for in the sum, and how hard they pull."""
+"""The loss of one token: its surrogate, its KL term, their weight in the sum, and their gradient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlplay.ui.plot.picture import number
 
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:
-    """The loss of one token: each equation in symbols, then filled in as far as its numbers are known."""
+    """The loss of one token: each equation in symbols, then with its numbers, as far as known."""
     lines = pair_equations(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
     lines += _gradient(s, numbers)
     names = {"TRL": trainer(s), "verl": verl(s)}
@@ -45,7 +45,7 @@ def _divergence(right: str, numbers: Numbers) -> Line:
 
 
 def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
-    """What the token adds to L, and why nothing if its surrogate was left out."""
+    """The token's contribution to L, and why it is zero if its surrogate was left out."""
     inner, filled, total = "S", "", surrogate.value(s, numbers)
     beta = s.beta if numbers.beta is None else numbers.beta
     if total is not None:
@@ -67,16 +67,16 @@ def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
 
 
 def _gradient(s: Settings, numbers: Numbers) -> list[Line]:
-    """What the optimizer step really did with the token, whatever the terms above make one expect."""
+    """The recorded gradient of the token, which may differ from what the terms above suggest."""
     derivative, of_kl = numbers.dloss_dlogp, numbers.dkl_dlogp
     if derivative is None:
         return []
     effect = "leaves it alone" if derivative == 0 else "pulls it up" if derivative < 0 else "pushes it down"
     lines: list[Line] = [[(f"∂L/∂ℓ = {small_signed(derivative)}: {effect}", "plain")]]
     if of_kl is not None and s.kl_estimator == "full":
-        lines.append(note("The exact KL pulls on all candidates, beside this."))
+        lines.append(note("The exact KL also acts on all candidates."))
     elif of_kl is not None:
-        lines.append(note(f"of it {small_signed(derivative - of_kl)} by S, {small_signed(of_kl)} by K"))
+        lines.append(note(f"of this {small_signed(derivative - of_kl)} from S, {small_signed(of_kl)} from K"))
     if s.entropy_coef:
-        lines.append(note("The entropy bonus acts on all candidates, beside this."))
+        lines.append(note("The entropy bonus also acts on all candidates."))
     return lines

@@ -1,4 +1,4 @@
-"""The losses of pairs, filled with the scores of the two answers that are compared."""
+"""The losses of pairs, with the scores of the two compared answers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rlplay.trace.update import Update
 from rlplay.ui.formula.parts import Line, Numbers, PairScores, note, stripped
 
 _CERTAIN = 1e-9
-"""A mean log-probability nearer to 0 has odds without end."""
+"""Keeps the odds finite: a mean log-probability closer to 0 would make them infinite."""
 
 
 def pair_equations(s: Settings, numbers: Numbers) -> list[Line]:
-    """The equations of the pair that the token's answer belongs to, each filled in as far as its numbers are known."""
+    """The equations for the pair of the token's answer, each with its numbers, as far as known."""
     equations, of = terms(s), numbers.pair
     lines: list[Line] = []
     for left in ("s", "Δ", "z", "L"):
@@ -29,7 +29,7 @@ def pair_equations(s: Settings, numbers: Numbers) -> list[Line]:
 
 
 def pair_scores(update: Update, completion: int, loss_type: str) -> PairScores | None:
-    """A completion's label and scores as of its last optimizer step; None without pairs or without a label."""
+    """A completion's label and scores in its last optimizer step; None without pairs or without a label."""
     sampled, scored = update.sampled, update.scored
     if loss_type == "policy_gradient" or sampled is None or scored is None or not scored.roles:
         return None
@@ -62,13 +62,13 @@ def _score(update: Update, completion: int, loss_type: str) -> float | None:
 
 
 def _latest(update: Update, field: str, before: Array | None) -> Array | None:
-    """What the optimizer steps recorded, and what there was `before` where none has seen a token."""
+    """The latest values that optimizer steps recorded; `before` for tokens that no step included."""
     latest = update.latest_step(field)
     return before if latest is None or before is None else np.where(np.isnan(latest), before, latest)
 
 
 def score(loss_type: str, logprobs: Array, ref_logprobs: Array | None) -> float | None:
-    """s, what the loss takes an answer of these tokens' log-probabilities for; None where it scores none."""
+    """s, the loss's score of an answer with these log-probabilities; None if the loss has no such score."""
     values = {"logprobs": np.minimum(logprobs, -_CERTAIN), "mask": np.ones_like(logprobs, dtype=bool)}
     if ref_logprobs is not None:
         values["ref_logprobs"] = ref_logprobs
@@ -77,7 +77,7 @@ def score(loss_type: str, logprobs: Array, ref_logprobs: Array | None) -> float 
 
 
 def value(s: Settings, of: PairScores) -> float | None:
-    """What the pair's comparison adds to L before the mean, imitation left aside; None before it is known."""
+    """The pair's term of L before the mean, without imitation; None before it is known."""
     if s.loss_type not in PAIR_LOSSES:
         return None
     both = (of.own, of.other) if of.chosen else (of.other, of.own)

@@ -1,4 +1,4 @@
-"""What formulas are made of: lines of styled text, and the numbers of one token."""
+"""The parts of formulas: lines of styled text, and the numbers of one token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Line = list[tuple[str, Kind]]
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the records hold about one token; None where nothing was computed yet."""
+    """The recorded numbers of one token; None if not computed yet."""
 
     logprob: float | None = None
     advantage: float | None = None
@@ -30,13 +30,13 @@ class Numbers:
     """At the level of the settings: the token's own, or its answer's."""
     clip_state: int | None = None
     kl: float | None = None
-    """The KL term as trained: already times w where the settings correct its bias."""
+    """The KL term as trained: already multiplied by w if the settings correct its bias."""
     beta: float | None = None
-    """The KL's weight in that step, where it adapts."""
+    """The KL coefficient in that step, if it adapts."""
     dloss_dlogp: float | None = None
     dkl_dlogp: float | None = None
     weight: float | None = None
-    """What the token's loss is multiplied with in the sum."""
+    """The weight of the token's loss in the sum."""
     left_out: int | None = None
     """An index of `LEFT_OUT`."""
     log_ratio: float | None = None
@@ -46,12 +46,12 @@ class Numbers:
     baseline: float | None = None
     pair: PairScores | None = None
     answer: Mapping[str, Array] | None = None
-    """The token's whole answer, by the names of `rlplay.algorithms.surrogates`; without it the token stands alone."""
+    """The arrays of the whole answer, named as in `rlplay.algorithms.surrogates`; None: the token alone."""
     place: int = 0
-    """Where the token is in its answer."""
+    """The token's index in its answer."""
 
     def values(self) -> Mapping[str, Array] | None:
-        """The answer's quantities, None before all that a surrogate may take of the token is known."""
+        """The answer's arrays; None before all inputs of a surrogate are known."""
         if self.answer is not None or self.logprob is None or self.advantage is None or self.ratio is None:
             return self.answer
         alone = {"logprobs": self.logprob, "advantages": self.advantage, "ratio": self.ratio, "mask": True}
@@ -61,9 +61,9 @@ class Numbers:
 
 @dataclass(frozen=True)
 class PairScores:
-    """Where a token's answer is compared: whether it is the chosen one, and the scores s of both answers.
+    """The comparison of a token's answer: whether it is the chosen one, and the scores s of both answers.
 
-    `baseline` is KTO's z, `margin` by how much a reward model should tell them apart. None for what the loss has not.
+    `baseline` is KTO's z; `margin` is the score gap that a reward model should reach. None if the loss does not use it.
     """
 
     chosen: bool
@@ -74,7 +74,7 @@ class PairScores:
 
 
 def settled(settings: Mapping[str, Any]) -> Settings:
-    """Recorded settings as such; those that this version does not know are passed over."""
+    """Recorded settings as `Settings`, without those that this version does not know."""
     return msgspec.convert({name: settings[name] for name in Settings.__struct_fields__ if name in settings}, Settings)
 
 
@@ -85,7 +85,7 @@ def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def digits(s: Settings) -> int:
-    """Digits after the point that tell a ratio at the edge of its band from 1: 2, and more where the band is narrow."""
+    """Decimals that distinguish a ratio at the edge of its band from 1: 2, or more if the band is narrow."""
     narrow = min((side for side in s.clip_range if side > 0), default=1.0)
     return min(max(2, 1 - math.floor(math.log10(narrow))), 6)
 
@@ -96,17 +96,17 @@ def bracketed(value: float, places: int = 2) -> str:
 
 
 def stripped(value: float, places: int = 2) -> str:
-    """With its sign, without the blank that a zero keeps for it."""
+    """With its sign, but without the blank before a zero."""
     return signed(value, places).strip()
 
 
 def small_signed(value: float) -> str:
-    """A derivative, small as it may be, with its sign: "+0.000318"."""
+    """A number that may be small, with its sign: "+0.000318"."""
     return f"+{number(value)}" if value >= NOISE else number(value)
 
 
 def other_gradients(s: Settings) -> str:
-    """What still acts where the surrogate does not: "only the KL term pulls"; empty if nothing does."""
+    """The terms with a gradient where the surrogate has none: "only the KL term pulls"; empty if there are none."""
     names = beside_surrogate(s)
     return f"only {' and '.join(names)} {'pulls' if len(names) == 1 else 'pull'}" if names else ""
 

@@ -1,4 +1,4 @@
-"""The surrogate filled with one token's numbers, and why a token no longer pulls."""
+"""The surrogate with one token's numbers, and why a token's gradient is zero."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rlplay.user_code import OwnError
 
 
 def value(s: Settings, numbers: Numbers) -> float | None:
-    """S, the surrogate of one token, computed by the function that trained it; None before it is known."""
+    """S, the surrogate of one token, from the same function as in training; None before it is known."""
     term = _computed(s, numbers)
     return None if term is None else term.at(numbers.place)
 
 
 def filled(s: Settings, numbers: Numbers) -> list[Line]:
-    """The surrogate with this token's numbers, and what its gradient does."""
+    """The surrogate with this token's numbers, and the effect of its gradient."""
     a, w = numbers.advantage, numbers.ratio
     if a is None:
         return []
@@ -47,7 +47,7 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
 
 
 def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
-    """Why the surrogate's gradient is 0 at this token, in short and in words; empty if it is not."""
+    """Why the surrogate's gradient is 0 for this token: a short head and a sentence; empty if it is not 0."""
     explain = row(s, "surrogate").clipped or row(s, "importance_sampling_level").clipped
     if not numbers.clip_state or explain is None:
         return []
@@ -57,17 +57,17 @@ def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
 
 
 def _computed(s: Settings, numbers: Numbers) -> Term | None:
-    """The surrogate of the token's answer; None before its numbers are known, or where it may not be run here."""
+    """The surrogate of the token's answer; None before its numbers are known, or if it cannot run here."""
     values, chosen = numbers.values(), row(s, "surrogate")
     if values is None or chosen.compute is None:
         return None
-    with np.errstate(all="ignore"):  # what is no number is shown as none
+    with np.errstate(all="ignore"):  # a result without a number is shown as ·
         found: Any = call_choice(chosen.compute, Symbols, symbols(s, values), s)
     return found if isinstance(found, Term) else None
 
 
 def _effect(s: Settings, a: float) -> str:
-    """What the surrogate does with a token that is not clipped."""
+    """The effect of the surrogate on a token that is not clipped."""
     others = other_gradients(s)
     if a == 0:
         return f"A = 0: {others or 'no pull'}"

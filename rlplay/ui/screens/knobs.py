@@ -1,4 +1,4 @@
-"""Every setting of the run: what it is, what it means, what changes if it is changed; applied live, together."""
+"""All settings of the run: value, meaning and effect of a change. Changes are applied live and together."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all se
 TYPING = "`enter` accept · `esc` cancel"
 
 _WIDEST = 400
-"""Cells that every list of choices fits into."""
+"""Cells that hold any list of choices."""
 
 Changes = dict[str, Any]
 
@@ -43,7 +43,7 @@ _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
 class KnobsScreen(ModalScreen[Changes | None]):
-    """Dismisses with the changes, or None."""
+    """Its result is the changes by setting, or None."""
 
     DEFAULT_CSS = """
     KnobsScreen { align: left top; background: transparent; }
@@ -77,7 +77,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     }
     """
     VERBS_ON_CHANGES: ClassVar[set[str]] = {"apply", "reset", "compare"}
-    """What there is nothing to do for until something is changed: their letters find settings as the others do."""
+    """Actions that need a change. Until there is one, their letters search like all others."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "apply", "apply"),
         Binding("r", "reset", "reset"),
@@ -93,7 +93,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     ]
 
     def __init__(self, settings: dict[str, Any], scenario: Scenario, live: bool = True, at: str | None = None) -> None:
-        """`settings` hold now in a run of `scenario`; one that is not `live` can only be looked at and copied.
+        """`settings` are the current ones in a run of `scenario`; without `live` they can only be viewed and copied.
 
         The cursor starts on the setting named `at`, else on the first.
         """
@@ -122,12 +122,12 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self._describe()
 
     def on_resize(self) -> None:
-        """As many choices as there is room for."""
+        """Show as many choices as fit."""
         self.call_after_refresh(self._refresh)
 
     @property
     def name_under_cursor(self) -> str:
-        """The setting the cursor is on."""
+        """The name of the setting under the cursor."""
         option = self.query_one(KnobList).highlighted_option
         return option.id if option is not None and option.id is not None else "algorithm"
 
@@ -137,7 +137,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         if self.live and isinstance(self.focused, KnobSearch):
             return "Knobs · `← →` or `enter` change · then `a` apply"
         if isinstance(self.focused, Input):
-            return "Knobs"  # letters and `esc` are the input's
+            return "Knobs"  # the input takes letters and `esc`
         if not self.live:
             return "Knobs of a recorded run · `esc` close"
         differs = bool(self.draft.differing())
@@ -146,7 +146,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     @property
     def key_line(self) -> str:
-        """The lower line of the frame: the keys that do something now."""
+        """The lower line of the frame: the keys that work now."""
         changed = f"`r` reset{' · `v` compare' * self.live}" if self.draft.differing() else "`/` find"
         return f"`← →` change · `enter` type · {changed} · `y` `Y` copy"
 
@@ -155,25 +155,25 @@ class KnobsScreen(ModalScreen[Changes | None]):
         action: str,
         parameters: tuple[object, ...],  # noqa: ARG002 - Textual's signature
     ) -> bool | None:
-        """Nothing is applied, reset or compared before something is changed."""
+        """Disable apply, reset and compare until something has changed."""
         return action not in self.VERBS_ON_CHANGES or bool(self.draft.differing())
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that is no verb begins to find."""
+        """A letter without an action starts a search."""
         letter = event.character or ""
         if letter.isalpha() and self.query_one(KnobList).has_focus and event.key not in self.active_bindings:
             event.stop()
             self.action_find(letter)
 
     def action_find(self, begun: str = "") -> None:
-        """Type a part of a setting's name, or of what it means."""
+        """Search for a part of a setting's name or meaning."""
         search = self._search
         search.value, search.cursor_position = begun, len(begun)
         search.add_class("-typing")
         search.focus()
 
     def action_go_on(self, action: str) -> Awaitable[bool]:
-        """Leave the typing; the list keeps what was found and takes the key."""
+        """Stop typing: the list keeps the matches and handles the key."""
         listed = self.query_one(KnobList)
         self.set_focus(listed)
         return self.app.run_action(action, listed)
@@ -204,19 +204,19 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self._attempt(lambda: self.draft.nudge(self.name_under_cursor, direction))
 
     def action_reset(self) -> None:
-        """Take the setting back to what holds now."""
+        """Reset the setting to its current value."""
         self.draft.reset(self.name_under_cursor)
         self._refresh()
 
     def action_apply(self) -> None:
-        """Hand over the changes, if they fit together."""
+        """Apply the changes, if they fit together."""
         if not self.live:
             self._attempt(_refuse)
         elif not self.draft.problem:
             self.dismiss(self.draft.changes())
 
     def action_cancel(self) -> None:
-        """Stop typing, show all settings, or leave everything as it was."""
+        """Stop typing, show all settings, or close without changes."""
         if self._entry.has_class("-typing"):
             self._stop_typing()
         elif self._search.has_class("-typing"):
@@ -242,7 +242,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self._refresh()
 
     def action_compare(self) -> None:
-        """Show the update as it was trained, or as it would be again."""
+        """Switch between the update as trained and the update as it would be."""
         self.post_message(Compared())
 
     def action_wander(self, along: int, across: int) -> None:
@@ -250,9 +250,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self.post_message(Wandered(along, across))
 
     def tell(self, foreseen: list[str]) -> None:
-        """What the changes would do to the update on the screen, in a few lines."""
+        """Show in a few lines what the changes would do to the update on the screen."""
         self.foreseen = foreseen
-        if self.is_mounted:  # else there is nothing to write on yet
+        if self.is_mounted:  # before that there is no widget to write to
             self._describe()
 
     @on(OptionList.OptionSelected)
@@ -316,9 +316,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self.query_one(Static).update(self._detail(self.name_under_cursor))
 
     def _options(self, at: str | None) -> list[Option]:
-        """A line for each setting; those of other algorithms come with them, unless changed or under the cursor.
+        """A line for each setting. Settings of other algorithms are left out, unless changed or under the cursor.
 
-        While something is sought, a line for each that fits, whatever it belongs to.
+        During a search, a line for each match, of any algorithm.
         """
         if self.sought:
             return [Option(self._row(knob), id=knob.name) for knob in matching(self.sought)]
@@ -338,7 +338,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     @property
     def _width(self) -> int:
-        """Cells in a line of the list; while there is none yet, as many as anything takes."""
+        """Cells in a line of the list; before it exists, enough for anything."""
         listed = self.query(KnobList)
         return listed.first().scrollable_content_region.width or _WIDEST if listed else _WIDEST
 
@@ -359,13 +359,13 @@ class KnobsScreen(ModalScreen[Changes | None]):
             outcome = [Content.styled(visible(line), "$warning") for line in self.foreseen]
         terms = differing(self.draft.now, self.draft.settings)
         outcome += [Content.styled(text, _INK[kind]) for line in terms for text, kind in line]
-        # Where there is little room, what a change would do comes before what the setting is.
+        # In little room, the effect of the change comes before the description of the setting.
         lines = [*outcome, *lines] if self.has_class("-narrow") else [*lines, *outcome]
         again = [Content.styled(self.done, "$success")] if self.done else self._again()
         return Content("\n").join([*lines, *again])
 
     def _again(self) -> list[Content]:
-        """How to play it with these settings: the command, and the share code with what it leaves out."""
+        """How to run it with these settings: the command, and the share code with a note on what it omits."""
         code, remark = self.reproduction.code(self.draft.settings)
         return [
             Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),
@@ -376,7 +376,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         return self.reproduction.command(self.draft.settings)
 
     def _effect(self, knob: Knob) -> str:
-        """What changing it does; of an algorithm, what it does differently from the one before it."""
+        """The effect of changing a setting; for an algorithm, its explanation."""
         if knob.name in OWN and is_own(self.draft.value(knob.name)):
             chosen = chosen_row(self.draft.settings, knob.name)
             return f"{self.draft.value(knob.name)}: {chosen.about or 'your own'}"
@@ -387,4 +387,4 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
 
 def _refuse() -> None:
-    raise ValueError("a recorded run cannot be changed; y copies the command that runs it with these settings")
+    raise ValueError("a recorded run cannot be changed; y copies the command to run it with these settings")

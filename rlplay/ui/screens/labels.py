@@ -1,4 +1,4 @@
-"""Which of two answers is better? One pair after another; what the models think shows once the user has said."""
+"""Which of two answers is better? Shows pair after pair, and the models' scores once the user has chosen."""
 
 from __future__ import annotations
 
@@ -26,35 +26,34 @@ from rlplay.ui.widgets.narrator import keyed
 FRAMES = 15
 KEYS = "`a` `b` better · `s` skip · `z` back · `e` skip the rest · `?` help · `esc` later"
 KEYS_CHOSEN = "`enter` next · `z` take back · `e` skip the rest · `?` help · `esc` later"
-CHOOSE = "Read both, then choose: `a` or `b`, or click on one. What the model thinks of them shows after that."
+CHOOSE = "Read both, then choose: press `a` or `b`, or click one. The model's scores appear afterwards."
 NAME = 20
-"""Cells for what a score is."""
+"""Cells for the name of a score."""
 SAME = 5e-4
-"""Scores that are written alike make no difference."""
+"""Scores that differ by less look equal on the screen."""
 
 
 class LabelScreen(ModalScreen[None]):
-    """Shows the pairs that wait until none does, or until the user leaves; the engine waits on."""
+    """Shows the waiting pairs until none is left or the user leaves; the engine keeps waiting."""
 
     HELP = """\
 # Which is better?
 
-With `labeller=user` the labels of an update are yours: the engine has two answers to each prompt and waits. `a` or `b`
-says which of them is better, `s` leaves the pair out, and `enter` goes on to the next pair. With the last one the
-engine goes on by itself with what it was asked to do. `e` leaves out all pairs that are left, and the update learns
-from the others.
+With `labeller=user` you label the pairs of an update: the engine has two answers to each prompt and waits for you. `a`
+or `b` picks the better answer, `s` skips the pair, and `enter` shows the next one. After the last pair the engine
+continues by itself. `e` skips all remaining pairs, and the update learns from the others.
 
-Only when you have chosen, the models' view of the pair is shown, so that it cannot sway you:
+The models' scores of the pair appear only after your choice, so that they cannot influence you:
 
 * **log-probability** of each answer under the policy, the sum over its tokens. A short answer often has a larger one.
-* **implicit reward**: what the loss takes for reward. In DPO it is β·log(π/πʳ), with π the probability of the answer
-  under the policy and πʳ the one under the reference. In DPO it is 0 for both answers until the policy has moved.
-* a **reward model's** score instead, where one is trained.
-* a **hidden** score, where the task has one, or a **reward**. Neither is trained on here; they tell how well your
-  labels go with them.
+* **implicit reward**: the quantity that the loss treats as a reward. In DPO it is β·log(π/πʳ), where π is the
+  probability of the answer under the policy and πʳ under the reference. In DPO it is 0 for both answers until the
+  policy has changed.
+* a **reward model's** score instead, if the run trains a reward model.
+* a **hidden** score, if the task has one, or a **reward**. The update does not train on either; they show how well your
+  labels agree with them.
 
-`z` takes a choice back, or goes back to the pair before. After the last pair there is no way back but undoing the
-update.
+`z` takes a choice back, or returns to the previous pair. After the last pair, only undoing the update takes you back.
 """
     DEFAULT_CSS = """
     LabelScreen { align: center middle; background: $background 70%; }
@@ -79,10 +78,10 @@ update.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "choose('a')", "A is better"),
         Binding("b", "choose('b')", "B is better"),
-        Binding("s", "choose('skip')", "leave this pair out"),
+        Binding("s", "choose('skip')", "skip this pair"),
         Binding("enter,space,right", "on", "next pair"),
         Binding("z,left,backspace", "back", "take back"),
-        Binding("e", "enough", "leave out the rest"),
+        Binding("e", "enough", "skip the rest"),
         Binding("up", "scroll(-1)", "up", show=False),
         Binding("down", "scroll(1)", "down", show=False),
         Binding("question_mark,f1", "help", "help"),
@@ -90,7 +89,7 @@ update.
     ]
 
     def __init__(self, session: Session, labelling: Labelling, letter: str = "") -> None:
-        """For a session; where two are compared, `letter` is what it is called."""
+        """For a session; in a comparison, `letter` is the run's letter."""
         super().__init__()
         run = f"Which is better? · run {letter}, {session.source.path.stem}"
         self._title = run if letter else "Which answer is better?"
@@ -113,7 +112,7 @@ update.
         self.call_after_refresh(self._draw)
 
     def follow(self) -> None:
-        """Take what the engine has said; with nothing left to choose, make room."""
+        """Take the engine's messages; close when no pair is left."""
         session, labelling = self.session, self.labelling
         if not session.asks or session.newest is not labelling.update:
             self.dismiss(None)
@@ -165,7 +164,7 @@ update.
     # Keys
 
     async def action_choose(self, choice: Choice) -> None:
-        """Choose, and see what the models think."""
+        """Choose, and ask for the models' scores."""
         question = self.labelling.choose(choice)
         if question is not None:
             await self.session.source.send(question)
@@ -179,14 +178,14 @@ update.
             await self.action_choose(event.answer.id)
 
     async def action_on(self) -> None:
-        """To the next pair; after the last the engine has what it waits for."""
+        """Show the next pair; close after the last one."""
         last = not self.labelling.left
         said = self.labelling.go_on()
         if said is not None:
             await self._say(said, over=last)
 
     async def action_enough(self) -> None:
-        """Learn from the pairs that have an answer."""
+        """Skip the remaining pairs: the update learns from the labelled ones."""
         said = self.labelling.enough()
         if said:
             await self._say(*said, over=True)
@@ -196,7 +195,7 @@ update.
         for label in labels:
             if self.app.session is self.session:  # type: ignore[attr-defined]
                 await send(self.app, label)  # type: ignore[arg-type]
-            else:  # a branch's, compared with the run on the screen
+            else:  # another run of the comparison
                 await self.session.source.send(label)
         if over:
             self.dismiss(None)
@@ -204,23 +203,23 @@ update.
             self._draw()
 
     def action_back(self) -> None:
-        """Think again."""
+        """Take the choice back, or return to the previous pair."""
         self.labelling.take_back()
         self._draw()
 
     def action_scroll(self, lines: int) -> None:
-        """Both answers, where they are longer than their frames."""
+        """Scroll both answers, if they are longer than their frames."""
         for side in SIDES:
             self._answer(side).scroll_relative(y=lines, animate=False)
 
     def action_help(self) -> None:
-        """What all this is."""
+        """Explain the screen and list its keys."""
         from rlplay.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self))
 
     async def action_leave(self) -> None:
-        """Back to the main screen; a choice that was made counts, and the engine waits for the others."""
+        """Return to the main screen. A choice already made counts; the engine waits for the other pairs."""
         said = self.labelling.go_on()
         if said is not None:
             await self._say(said, over=True)
@@ -229,7 +228,7 @@ update.
 
 
 def progress(labelling: Labelling, width: int) -> Content:
-    """Which pair of how many, and a dot for each if they fit into `width` cells."""
+    """The position among all pairs, and a dot for each pair if they fit into `width` cells."""
     pairs, labels = labelling.pairs, labelling.labels
     waiting = {labelling.pair, *labelling.left}
     place = Content.styled(f"{labelling.pair + 1} of {pairs}", "bold $foreground")
@@ -248,13 +247,13 @@ def progress(labelling: Labelling, width: int) -> Content:
 
 
 def verdict_text(labelling: Labelling) -> Content:
-    """Before a choice how to make it; after it, each score of the two answers and which of them it favours."""
+    """Before a choice, how to choose; after it, each score of the two answers and the answer that it favours."""
     if labelling.held is None:
         refused = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
         return Content("\n").join([*refused, keyed(CHOOSE, "$text-muted")])
-    said = {"a": "You chose A.", "b": "You chose B.", "skip": "You left this pair out."}[labelling.held]
+    said = {"a": "You chose A.", "b": "You chose B.", "skip": "You skipped this pair."}[labelling.held]
     left = len(labelling.left)
-    on = keyed(f"   `enter` {f'goes on, {left} more wait' if left else 'hands in the last one'}", "$text-muted")
+    on = keyed(f"   `enter` {f'next pair, {left} more to label' if left else 'submit the last label'}", "$text-muted")
     lines = [Content.assemble((said, "bold $foreground"), on)]
     judged = labelling.judged
     if judged is None:
@@ -285,14 +284,14 @@ def _score(name: str, one: float, other: float, choice: Choice) -> Content:
 
 
 def _favoured(lead: float) -> Choice | None:
-    """Which answer a score is higher of, by how much A leads; None where the two are the same."""
+    """The answer with the higher score, given A's lead; None if the scores are equal."""
     if not abs(lead) >= SAME:
         return None
     return "a" if lead > 0 else "b"
 
 
 def _verdict(name: str, favoured: Choice | None, agrees: bool | None) -> str:
-    """What a score says of the two, and whether it `agrees` with the user."""
+    """The answer that a score favours, and whether it `agrees` with the user."""
     if favoured is None:
         return "no difference"
     agreement = {None: "", True: ", like you", False: ", unlike you"}[agrees]

@@ -1,4 +1,4 @@
-"""The probe: any prompt, any beginning of an answer; what comes next, what if another did, what is it worth."""
+"""The probe: for any prompt and prefix of an answer, the next-token distribution, continuations and the value."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ ASKED = "Waiting for the engine …"
 
 
 class ProbeScreen(ModalScreen[None]):
-    """Asks the engine about the beginning in `session.probing`, whatever else it is doing."""
+    """Asks the engine about the prefix in `session.probing`, also while the run continues."""
 
     HELP = """\
 # Probe
 
-A prompt, an answer to it, and a **place** in the answer: `← →` move it. `tab` goes to the line for your own prompt,
-where you can type, and back to the tokens, where letters are shortcuts.
+A prompt, an answer to it, and a **place** in the answer: `← →` move it. `tab` switches between the line for your own
+prompt, where you type, and the tokens, where letters are shortcuts.
 
 The bars show the next-token distributions at that place, under the frozen **reference** and under the current
-**policy**, at the run's temperature. During a run they follow it, update by update.
+**policy**, at the run's temperature. They are updated after every update of the run.
 
-`enter` **forces** the chosen candidate: it takes the place, and the model writes the rest anew. `g` continues greedily,
-with the likeliest token each time. `s` samples six continuations, different ones each time. `w` chooses who writes
-them, the policy or the reference; both get the same random numbers.
+`enter` **forces** the chosen candidate: it goes to that place, and the model writes a new continuation. `g` continues
+greedily, always with the likeliest token. `s` samples six continuations, different ones each time. `w` switches the
+writer, the policy or the reference; both get the same random numbers.
 
 **Value** (`v`): the mean reward of up to 256 answers sampled from here, with a 95 % interval. It is Wilson's score
 interval if all rewards are 0 or 1, else Student's t; equal rewards that are neither 0 nor 1 have none. The number of
-samples grows until you press `v` again or ask something else; the result so far stays. Answers are cut at the run's max
-length.
+samples grows until you press `v` again or ask something else; the result so far stays. Answers are cut at the run's
+maximum length.
 
-**Over training** (`o`): how likely the candidates were, at this place, after each update whose weights are kept, at
-the current temperature. The fuller a cell, the likelier the token; blue where it has become likelier than at the first
-of these updates, orange where less likely. It grows with the run.
+**Over training** (`o`): the candidates' probabilities at this place after each update whose weights are kept, at the
+current temperature. A fuller cell means a likelier token. Blue: likelier than at the first of these updates; orange:
+less likely. The chart grows with the run.
 
-A prompt of the run brings its columns, such as the right answer. To get rewards for your own prompt, write its
-columns: `=`, then for example `answer: 4`.
+A prompt of the run has its columns, such as the right answer. To get rewards for your own prompt, enter its columns:
+press `=`, then type for example `answer: 4`.
 
 The probe records nothing and does not change the run: neither its weights nor its random numbers.
 """
@@ -93,19 +93,19 @@ The probe records nothing and does not change the run: neither its weights nor i
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1)", "one token back"),
         Binding("right", "move(1)", "one token on"),
-        Binding("home", "move(-100000)", "to the beginning of the answer"),
-        Binding("end", "move(100000)", "to its end"),
+        Binding("home", "move(-100000)", "start of the answer"),
+        Binding("end", "move(100000)", "end of the answer"),
         Binding("up", "choose(-1)", "candidate above"),
         Binding("down", "choose(1)", "candidate below"),
-        Binding("enter", "force", "force the candidate and write the rest anew"),
-        Binding("g", "greedy", "write the rest with the likeliest token each time"),
+        Binding("enter", "force", "force the candidate and continue from it"),
+        Binding("g", "greedy", "continue with the likeliest tokens"),
         Binding("s", "samples", "sample six continuations"),
         Binding("v", "value", "estimate the value, or stop"),
-        Binding("o", "course", "how likely the candidates were over training"),
-        Binding("w", "writer", "policy or reference writes"),
+        Binding("o", "course", "candidates' probabilities over training"),
+        Binding("w", "writer", "switch the writer: policy or reference"),
         Binding("e", "type", "type a prompt"),
         Binding("equals_sign", "columns", "columns for the reward, for example answer: 4"),
-        Binding("p", "plain", "plain text, or through the chat template"),
+        Binding("p", "plain", "plain text or chat template"),
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
         Binding("question_mark,f1", "help", "help"),
@@ -113,12 +113,12 @@ The probe records nothing and does not change the run: neither its weights nor i
     ]
 
     def __init__(self, session: Session, then: str = "") -> None:
-        """`then` is what to ask for first: "samples", "value", "greedy" or "course"."""
+        """`then` is the first question to ask: "samples", "value", "greedy" or "course"."""
         super().__init__()
         self.session = session
         self.probing = session.probing
         self._then = then
-        self._stray = False  # whether a letter was pressed that is no key
+        self._stray = False  # whether the user pressed a letter that is not a shortcut
         self._update: int | None = None
 
     def compose(self) -> ComposeResult:
@@ -144,7 +144,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         self._draw()
 
     def on_resize(self) -> None:
-        """As many keys as there is room for."""
+        """Show as many keys as fit."""
         self._label()
 
     def _label(self) -> None:
@@ -167,7 +167,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     # Drawing
 
     async def _follow(self) -> None:
-        """Ask again after each update, and draw what has changed."""
+        """Ask again after each update, and draw the changes."""
         status = self.session.status
         if status is not None and status.update != self._update:
             again = self._update is not None and self.probing.asked is None and not self.probing.vacant
@@ -230,7 +230,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     # Keys
 
     async def action_move(self, step: int) -> None:
-        """Another place of the answer."""
+        """Go to another place in the answer."""
         await self._ask(self.probing.move(step))
 
     @on(ProbeText.Place)
@@ -238,7 +238,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         await self._ask(self.probing.go(event.place))
 
     def action_choose(self, step: int) -> None:
-        """Another candidate."""
+        """Choose another candidate."""
         self.probing.choose(step)
 
     async def action_force(self) -> None:
@@ -247,22 +247,22 @@ The probe records nothing and does not change the run: neither its weights nor i
             await self._ask(*self.probing.force())
 
     async def action_greedy(self) -> None:
-        """The likeliest tail."""
+        """Continue greedily."""
         if self._can_ask():
             await self._ask(self.probing.greedy())
 
     async def action_samples(self) -> None:
-        """Several tails."""
+        """Sample several continuations."""
         if self._can_ask():
             await self._ask(self.probing.sample())
 
     async def action_value(self) -> None:
-        """The value, or the end of its estimation."""
+        """Start or stop estimating the value."""
         if self._can_ask():
             await self._ask(self.probing.estimate())
 
     async def action_course(self) -> None:
-        """The candidates over the run."""
+        """Show the candidates over training."""
         if self._can_ask():
             await self._ask(self.probing.recall())
 
@@ -270,21 +270,21 @@ The probe records nothing and does not change the run: neither its weights nor i
         return self.live and not self.probing.vacant
 
     def action_writer(self) -> None:
-        """Who goes on."""
+        """Switch the writer."""
         self.probing.other_writer()
 
     async def action_plain(self) -> None:
-        """With or without the chat template."""
+        """Switch the chat template on or off."""
         if self._can_ask():
             await self._ask(self.probing.toggle_template())
 
     def action_scroll(self, pages: int) -> None:
-        """Leaf through the tails."""
+        """Scroll the continuations."""
         tails = self.query_one(ProbeTails)
         tails.scroll_relative(y=pages * max(tails.scrollable_content_region.height - 1, 1), animate=False)
 
     def action_help(self) -> None:
-        """What all this is."""
+        """Explain the screen and list its keys."""
         from rlplay.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self))
@@ -300,7 +300,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     # Typing
 
     def on_key(self, event: events.Key) -> None:
-        """A letter that is no key here was meant as text."""
+        """A letter that is not a shortcut was probably meant as text: say how to type."""
         letter = event.character or ""
         typing = isinstance(self.focused, Input)
         if letter.isalpha() and not typing and self.live and event.key not in self.active_bindings:
@@ -309,12 +309,12 @@ The probe records nothing and does not change the run: neither its weights nor i
             self._draw()
 
     def action_type(self) -> None:
-        """A prompt of one's own."""
+        """Type a prompt."""
         if self.live:
             self.query_one("#prompt").focus()
 
     def action_columns(self) -> None:
-        """What the reward needs to know about the prompt."""
+        """Type the columns that the reward needs."""
         if not self.live:
             return
         columns, entry = self.probing.columns, self.query_one("#columns", Input)
@@ -324,7 +324,7 @@ The probe records nothing and does not change the run: neither its weights nor i
 
     @on(events.DescendantFocus)
     def _moved(self) -> None:
-        """Say where letters go now; the line for a prompt begins with the one at hand."""
+        """Show whether letters are text or shortcuts; start the prompt line with the current prompt."""
         prompt, columns = self.query_one("#prompt", Input), self.query_one("#columns", Input)
         if prompt.has_focus and not prompt.value:
             prompt.value = self.probing.prompt
@@ -350,7 +350,7 @@ The probe records nothing and does not change the run: neither its weights nor i
 
 
 def read_columns(text: str) -> dict[str, Any] | str | None:
-    """Columns as typed, `answer: 4, unit: m`; None for nothing, and what is wrong, in words, if it cannot be read."""
+    """Parse typed columns, `answer: 4, unit: m`. None for an empty line; an error message if they are invalid."""
     if not text.strip():
         return None
     try:

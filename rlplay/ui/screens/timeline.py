@@ -1,4 +1,4 @@
-"""The timeline: every update of the run, to look at, to go back to, to branch from, while the engine goes on."""
+"""The timeline: every update of the run, to view, to go back to or to branch from; the engine keeps running."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {
 
 
 class TimelineScreen(ModalScreen[None]):
-    """Follows the run while it is open; the cursor stays where it is."""
+    """Follows the run while it is open; the cursor stays on its update."""
 
     HELP = f"""\
 # Timeline
 
-Every update of the run, newest last: the score of its answers, the score on held-out prompts, the distance of the
+Every update of the run, newest last: the score of its answers, the score on held-out prompts, and the distance of the
 policy from the reference. The last line is the live run. `↑` `↓` `home` `end` or a click move the cursor; `enter` or a
 second click looks at that update. Training is not interrupted.
 
-● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be looked at;
+● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be viewed;
 {LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
-the run went back to this update, {EVENT_MARKS["on"]} the run resumed here after it had ended.
+the run went back to this update, {EVENT_MARKS["on"]} the run was resumed here.
 
 `z` goes back to an update: later updates are discarded, and their curves stay in grey. `b` starts a second run from
 this update, with settings that you change; the first run is not touched.
@@ -71,7 +71,7 @@ this update, with settings that you change; the first run is not touched.
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self._asked: int | None = None  # the update that a second press goes back to
+        self._asked: int | None = None  # the update to go back to on a second press
         self._known: object = None
         self._on_disk: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
 
@@ -95,16 +95,16 @@ this update, with settings that you change; the first run is not touched.
         self.set_interval(_REFRESH_SECONDS, self._follow)
 
     def on_resize(self) -> None:
-        """Other columns have room."""
+        """Fit the columns to the new width."""
         self.call_after_refresh(self._label)
 
     @property
     def cursor(self) -> int | None:
-        """The update under the cursor; None on the line of what is going on now."""
+        """The update under the cursor; None on the line of the live run."""
         return self.query_one(Updates).cursor
 
     def _follow(self) -> None:
-        """Take what has happened since."""
+        """Take the news from the session."""
         session = self._session
         reached = session.finished
         eval_reward = session.history.latest("eval_reward")
@@ -129,7 +129,7 @@ this update, with settings that you change; the first run is not touched.
         row = self.query_one(Updates).row
         if row is None:
             live = "The live run. `↑` looks back; training is not interrupted."
-            return keyed(live if self._session.source.live else "The place of the replay. `↑` looks back.")
+            return keyed(live if self._session.source.live else "The position of the replay. `↑` looks back.")
         if self._asked == row.number:
             lost = " ".join(
                 filter(None, (_lost(row.number, self._session.finished), _reset(self._session, row.number)))
@@ -138,7 +138,7 @@ this update, with settings that you change; the first run is not touched.
             return keyed(f"{question}\nPress `z` again to go back; moving the cursor cancels.")
         tokens = "Only its numbers were kept, not its answers." if row.number and not row.tokens else ""
         repeats = self._session.source.live and not row.snapshot
-        state = "No snapshot: going back here replays the updates since the last ● before it." if repeats else ""
+        state = "No snapshot: going back here replays the updates since the previous ●." if repeats else ""
         events = " · ".join(mark.text for mark in row.events)
         words = [f"{_called(row.number)[0].upper()}{_called(row.number)[1:]}.", tokens, state, events]
         return Content(visible(" ".join(filter(None, words))))
@@ -160,7 +160,7 @@ this update, with settings that you change; the first run is not touched.
             self.notify("The answers of this update were not kept; look at the nearest one that has them.")
 
     def action_rewind(self) -> None:
-        """Go back to the update under the cursor; asks once where that gives something up."""
+        """Go back to the update under the cursor; asks for confirmation in a live run."""
         row = self.query_one(Updates).row
         if row is None:
             self.notify("This is the live run. Move up to an update to go back to it.")
@@ -172,23 +172,23 @@ this update, with settings that you change; the first run is not touched.
             self.dismiss()
 
     def action_branch(self) -> None:
-        """Begin a second run with the update under the cursor behind it."""
+        """Branch from the update under the cursor."""
         self.post_message(Perform("branch", self._session.finished if self.cursor is None else self.cursor))
         self.dismiss()
 
     def action_live(self) -> None:
-        """Look at what the engine is doing."""
+        """Return to the live run."""
         self.post_message(Perform("live"))
         self.dismiss()
 
     def action_help(self) -> None:
-        """What the columns and the marks mean, and all keys."""
+        """Explain the columns and marks, and list all keys."""
         from rlplay.ui.screens.help import HelpScreen
 
         self.app.push_screen(HelpScreen(self))
 
     def action_save(self) -> None:
-        """Keep what the screen shows as files."""
+        """Save the view as files."""
         self.post_message(Perform("shot"))
 
     def action_copy(self) -> None:
@@ -199,7 +199,7 @@ this update, with settings that you change; the first run is not touched.
 
 
 def state(session: Session) -> Content:
-    """What the main screen shows: the live run, or an update looked at."""
+    """What the main screen shows: the live run or an older update."""
     if session.looking is not None:
         back = "back to live" if session.source.live else "back"
         return Content.assemble(
@@ -214,14 +214,14 @@ def state(session: Session) -> Content:
 
 
 def _now(session: Session) -> str:
-    """What there is besides the updates that are over."""
+    """The label of the last line: the live run or the replay."""
     newest = 0 if session.newest is None else session.newest.number
     live = "● now" if session.failed is None else "● ended"
     return live if session.source.live else f"■ replay at {_called(newest)}"
 
 
 def _lost(number: int, finished: int) -> str:
-    """What going back to update `number` gives up."""
+    """The updates that going back to update `number` discards."""
     if number >= finished:
         return "No finished update is discarded."
     lost = f"Update {finished} is" if number + 1 == finished else f"Updates {number + 1}–{finished} are"
@@ -229,9 +229,9 @@ def _lost(number: int, finished: int) -> str:
 
 
 def _reset(session: Session, number: int) -> str:
-    """The settings that go back with the run to update `number`."""
+    """The settings that change back when the run goes back to update `number`."""
     back = session.undoing(number)
-    return f"Settings go back, too: {literal(changes_line(back))}." if back else ""
+    return f"Settings also change back: {literal(changes_line(back))}." if back else ""
 
 
 def _called(number: int) -> str:

@@ -1,1 +1,1 @@
-"""The panels of the main screen. Each says in its `HELP` what it shows and how to read it."""
+"""The panels of the main screen. The `HELP` of each explains what it shows and how to read it."""

@@ -1,4 +1,4 @@
-"""Model text in a frame: a prompt, or an answer that can be chosen with the mouse."""
+"""Model text in a frame: a prompt, or an answer that the mouse can choose."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rlplay.ui.widgets.lines import Lines
 
 
 class Answer(Lines, can_focus=False):
-    """One text, wrapped between its tokens."""
+    """One text, wrapped between tokens."""
 
     class Clicked(Message):
-        """The mouse chose this text."""
+        """The user clicked this text."""
 
         def __init__(self, answer: Answer) -> None:
             super().__init__()
@@ -33,14 +33,14 @@ class Answer(Lines, can_focus=False):
         self._lines: list[list[Cell]] = []
 
     def show(self, texts: Sequence[str], breaks: Sequence[bool]) -> None:
-        """Show these tokens, a new line beginning after those with `breaks`, from the top."""
+        """Show these tokens from the top, with a line break after those with `breaks`."""
         self._texts, self._breaks = texts, breaks
         self._lay_out()
         self.refresh(layout=True)
         self.scroll_to(y=0, animate=False, immediate=True)
 
     def show_prompt(self, prompt: str) -> None:
-        """Show what the user asks."""
+        """Show the prompt."""
         words = visible(prompt.replace("\n", f"{NEWLINE} ")).split(" ")
         self.show([f" {word}" if i else word for i, word in enumerate(words)], [False] * len(words))
 
@@ -52,11 +52,11 @@ class Answer(Lines, can_focus=False):
         self.show(texts, [sampled.texts[token].endswith("\n") for token in tokens])
 
     def on_resize(self) -> None:
-        """Lines break elsewhere."""
+        """Wrap the text to the new width."""
         self._lay_out()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - Textual's
-        """As many lines as there are, where the frame may be as high as its text."""
+        """The number of lines, for a frame as high as its text."""
         return max(len(wrap(self._texts, width, self._breaks)), 1)
 
     def _lay_out(self) -> None:
@@ -64,18 +64,18 @@ class Answer(Lines, can_focus=False):
         self.rebuild()
 
     def count(self) -> int:
-        """Its lines, one at least: an empty answer is an answer."""
+        """The number of lines, at least one: an empty answer is an answer."""
         return max(len(self._lines), 1)
 
     def line(self, row: int) -> Iterable[Segment]:
-        """One of them."""
+        """One line of the text."""
         if row < len(self._lines):
             text = "".join(cell.text for cell in self._lines[row])
-            # The blank before a word that begins a line is the space at which the line was broken.
+            # A wrapped line drops the leading blank of its first word.
             broken = row > 0 and not self._breaks[self._lines[row - 1][-1].token]
             yield Segment(text.removeprefix(" ") if broken else text, self.palette.text)
 
     def on_click(self, event: events.Click) -> None:
-        """The mouse chooses it."""
+        """A click chooses the text."""
         event.stop()
         self.post_message(self.Clicked(self))

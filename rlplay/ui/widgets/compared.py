@@ -1,4 +1,4 @@
-"""The parts of the comparison: the same answers side by side, and curves with all runs in them."""
+"""The parts of the comparison: answers to the same prompts side by side, and curves of all runs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _SHOWN = (
     ("kl", "kl_old", "rewards/margins", "margin", "logps/chosen"),
     ("completions/mean_length", "entropy", "loss"),
 )
-"""Of each panel the metrics that it may begin with: the first that a run has recorded, whatever it learns from."""
+"""For each panel, the metrics to start with: the panel takes the first one that a run has recorded."""
 
 
 class PairedTokens(Tokens):
-    """The answers of one of two runs; each prompt and answer begins on the line on which its partner's does."""
+    """The answers of one of two runs; each prompt and answer begins on the same line as in the partner."""
 
     partner: PairedTokens | None = None
 
     def __init__(self, style: RunStyle) -> None:
-        """The mark of `style` stands before its title."""
+        """The title begins with the mark of `style`."""
         super().__init__()
         self.run_style = style
 
@@ -60,7 +60,7 @@ class ComparedPanel(CurvePanel):
         self._runs = view.runs
 
     def action_cycle(self, step: int) -> None:
-        """Show the next of all metrics that a run has recorded."""
+        """Show the next recorded metric."""
         names = list(dict.fromkeys(name for _, run in self._runs() for name in run.names()))
         if names:
             shown = next((name for name in self.view.metrics if name in names), names[0])
@@ -72,7 +72,7 @@ class ComparedPanel(CurvePanel):
             self.post_message(UpdatePicked(self.cursor))
 
     def clipping(self) -> tuple[str, str]:
-        """What copying takes: every value of every run, as comma-separated lines."""
+        """The text to copy: every value of every run, as comma-separated lines."""
         assert isinstance(self.view, Overlay)
         name, runs = self.view.metric, self._runs()
         columns = [dict(zip(*run.series(name), strict=True)) for _, run in runs]
@@ -89,7 +89,7 @@ class ComparedPanel(CurvePanel):
 
 
 class ComparedPanels(CurvePanels):
-    """Several of them in a row."""
+    """Several such panels in a row."""
 
     def __init__(self, runs: Callable[[], Shown]) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class ComparedPanels(CurvePanels):
         self.panels: list[CurvePanel] = [ComparedPanel(Overlay(names, runs)) for names in _SHOWN]
 
     def overlay(self) -> None:
-        """Draw the runs as they are now."""
+        """Draw the current state of the runs."""
         _, first = self._runs()[0]
         drawn = [panel.show(Source(first)) for panel in self.panels]
         if any(drawn):

@@ -1,4 +1,4 @@
-"""One small plot: a curve or two over the updates, or a picture of the last optimizer step, with a cursor."""
+"""One small plot: one or two curves over the updates, or a picture of the last optimizer step, with a cursor."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ from rlplay.ui.words.glossary_entries import explained
 
 
 class CurvePanel(Widget, can_focus=True):
-    """One plot: a curve or two over the updates, or the ratios of the last optimizer step."""
+    """One plot: one or two curves over the updates, or the ratios of the last optimizer step."""
 
     HELP = f"""\
 # Curves
 
 One number per update, drawn over the whole run.
 
-`←` and `→`, or a click, move a cursor and show the values there in the title, in all panels at once; `enter`, or a
-second click, looks at that update.
-`↑` and `↓` show another metric here. `L` changes to a logarithmic scale and back. `S` draws a moving average over the
-values, which stay in grey beneath it: TensorBoard's, of weight .6, then .9, then none. The numbers in the title and
-under the cursor are never smoothed.
-`esc` goes back to the latest values.
+`←` and `→`, or a click, move a cursor in all panels at once; the titles then show the values at the cursor. `enter`, or
+a second click, shows that update.
+`↑` and `↓` show another metric here. `L` switches between a linear and a logarithmic scale. `S` draws a moving average
+as TensorBoard does, of weight .6, then .9, then none; the values stay in grey beneath it. The numbers in the title and
+at the cursor are never smoothed.
+`esc` returns to the latest values.
 
-Marks stand below updates: ◆ where a changed setting first made a difference, ↶ where the run went back to, ↷ where it
-went on after it had ended. Put the cursor on one to read what it was. Where a stage begins, at ┊, curves begin anew:
-they measure another loss, other answers or another reward. While an older update is on the screen,
-{LOOKED_AT} stands below it and its column is lit.
-Grey dots are what the run did before it went back. × marks a value that was not a number. The shade around a mean is
-one standard deviation to each side.
+Marks below updates: ◆ a changed setting took effect, ↶ the run went back to this update, ↷ the run was resumed here.
+Put the cursor on a mark to read the details. At ┊ a new stage begins, and the curves start again: they measure another
+loss, other answers or another reward. While an older update is on the screen, {LOOKED_AT} marks it and its column is
+highlighted.
+Grey dots are updates that the run discarded when it went back. × marks a value that was not a number. The shade around
+a mean is one standard deviation to each side.
 
-**Ratio** is different: bars show how the importance ratios of the last optimizer step are distributed, counts on a
-logarithmic scale. Lines stand at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0
-below it, the surrogate's gradient exactly zero (a KL term or an entropy bonus in the loss still acts). Tokens outside
-on the other side still pull. Clipping does not bound the ratio.
+**Ratio** is different: bars show the distribution of the importance ratios in the last optimizer step, with counts on a
+logarithmic scale and lines at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0 below
+it, so the surrogate's gradient is exactly zero (a KL term or an entropy bonus in the loss still acts). Tokens outside
+the band on the other side still get a gradient. Clipping does not bound the ratio.
 
-**Trust region** takes its place where surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
-gradient, as high as what is left to solve (logarithmic, three orders of magnitude). Below stand the steps that were
-tried, as shares of the way to the KL limit: the exact KL of each, what the surrogate gained, and whether it was taken.
+**Trust region** replaces Ratio if surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
+gradient; its height is the residual (logarithmic, three orders of magnitude). Below are the steps tried, as shares of
+the way to the KL limit, each with its exact KL, the gain of the surrogate, and whether it was taken.
 
 {explained("KL divergence", "KL to reference", "KL to old policy", "KL estimators")}
 """
@@ -87,10 +87,10 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
     ]
 
     class Altered(Message):
-        """Something else is shown, or on another scale."""
+        """The view or its scale changed."""
 
     class Moved(Message):
-        """The cursor was put on `update`; None: taken away."""
+        """The cursor moved to `update`; None: it was removed."""
 
         def __init__(self, update: int | None) -> None:
             super().__init__()
@@ -117,7 +117,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         return self.view.metrics
 
     def show(self, source: Source) -> bool:
-        """Draw what is known now; False if that is what is drawn already."""
+        """Draw the current state; False if it is already drawn."""
         state = self.view, self.view.state(source)
         self.source = source
         if state == self._shown:
@@ -128,26 +128,26 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
     @property
     def margins(self) -> Margins:
-        """Cells that the labels at the sides take."""
+        """Cells that the labels at both sides take."""
         what = self.view, self._shown, self.log_scale
         if self._measured[0] != what and self.source is not None:
             self._measured = what, margins(self.view.series(self.source), self.log_scale)
         return self._measured[1]
 
     def make_room(self, room: Margins) -> None:
-        """Leave at least so many cells for the labels."""
+        """Leave at least `room` cells for the labels."""
         if room != self.room:
             self.room = room
             self._redraw()
 
     def point(self, cursor: int | None) -> None:
-        """Put the cursor on an update, or take it away."""
+        """Put the cursor on an update, or remove it."""
         self.cursor = cursor
         self._label()
         self.refresh()
 
     def mark_update(self, update: int | None) -> None:
-        """Light the update that the rest of the screen shows, where that is not the newest."""
+        """Highlight the update on the screen, unless it is the newest."""
         if update != self.marked_update:
             self.marked_update = update
             self._label()
@@ -171,12 +171,12 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         return Content(content.plain, spans) if instead else content
 
     def _notes(self) -> list[str]:
-        """What happened at the update under the cursor."""
+        """The events at the update under the cursor."""
         marks = [] if self.source is None else self.source.history.marks
         return [visible(mark.text) for mark in marks if mark.update == self.cursor]
 
     def _instead(self) -> dict[str, str]:
-        """Styles for few colours: with 16 a tint would cover what it lies under, with 256 it would have another hue."""
+        """Styles for few colours: with 16, a tint would hide the curve; with 256, it would change its hue."""
         app = self.app
         if app.no_color:
             return {FIRST: "dim"} if isinstance(self.view, Ratios) else {}
@@ -187,7 +187,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         return {}
 
     def action_move(self, step: int) -> None:
-        """Move the cursor along the updates; past the last one it goes away."""
+        """Move the cursor along the updates; past the last one it disappears."""
         updates = self._updates()
         if not updates:
             return
@@ -200,41 +200,41 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
             self.post_message(self.Moved(near))
 
     def put(self, view: View) -> None:
-        """Show something else here."""
+        """Show another view in this panel."""
         self.view = view
         self._redraw()
         self.post_message(self.Altered())
 
     def action_cycle(self, step: int) -> None:
-        """Show the next of the four overviews and of all metrics recorded."""
+        """Show the next view: first the four overviews, then all recorded metrics."""
         names = self.source.history.names() if self.source is not None else []
         views: list[View] = [*self.overview, *(single(name) for name in names)]
         self.put(views[(views.index(self.view) + step) % len(views)] if self.view in views else views[0])
 
     def action_scale(self) -> None:
-        """Change between a linear and a logarithmic scale."""
+        """Switch between a linear and a logarithmic scale."""
         self.log_scale = not self.log_scale
         self._redraw()
         self.post_message(self.Altered())
 
     def action_smooth(self) -> None:
-        """Draw a moving average over the values, a stronger one, or none."""
+        """Draw a moving average over the values, then a stronger one, then none."""
         self.smoothing = STRENGTHS[(STRENGTHS.index(self.smoothing) + 1) % len(STRENGTHS)]
         self._redraw()
 
     def action_open(self) -> None:
-        """Look at the tokens of the update under the cursor."""
+        """Show the tokens of the update under the cursor."""
         if self.cursor is not None:
             self.post_message(UpdatePicked(self.cursor))
 
     def action_release(self) -> None:
-        """Take the cursor away: titles show the latest values. Without one the key is the app's."""
+        """Remove the cursor: titles show the latest values. Without a cursor the app handles the key."""
         if self.cursor is None:
             raise SkipAction
         self.post_message(self.Moved(None))
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click looks at that update."""
+        """Put the cursor at the mouse; a second click shows that update."""
         updates = self._updates()
         drawn = self._drawn[1] if self._drawn is not None else None
         offset = event.get_content_offset(self)
@@ -245,7 +245,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
                 self.action_open()
 
     def clipping(self) -> tuple[str, str]:
-        """What copying takes: every value of the curves, as comma-separated lines."""
+        """The text to copy: every value of the curves, as comma-separated lines."""
         names = [name for name in self.view.metrics if self.source is not None and self.source.history.series(name)[0]]
         columns = {name: dict(zip(*self.source.history.series(name), strict=True)) for name in names if self.source}
         updates = sorted({update for column in columns.values() for update in column})
@@ -261,7 +261,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
     def _draw(self, size: Size) -> Picture | str:
         self.set_class(self.source is None, "-empty")
-        # Nothing is said of a recording before it has been read.
+        # A recording that is still being read shows no text.
         drawn: Picture | str = "" if self.replayed else NOTHING_YET
         if self.source is not None:
             drawn = self.view.draw(replace(self.source, room=self.room), size, self.log_scale, self.smoothing)
@@ -274,7 +274,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
         self.refresh()
 
     def on_resize(self) -> None:
-        """Other words fit into the border."""
+        """Fit the words in the border to the new width."""
         self._label()
 
     def _label(self) -> None:
@@ -286,7 +286,7 @@ tried, as shares of the way to the KL limit: the exact KL of each, what the surr
 
 
 def _fitting(words: Content, room: int) -> Content:
-    """As many of the parts, which dots set apart, as fit; the first always stands, its name cut before its value."""
+    """As many parts, separated by dots, as fit. The first part always remains; its name is cut before its value."""
     while words.cell_length > room and " · " in words.plain:
         words = words[: words.plain.rindex(" · ")]
     value = next((span.start for span in words.spans if str(span.style) == VALUE), 0)

@@ -1,4 +1,4 @@
-"""Four small panels in a row: reward, KL, the importance ratio and length with entropy; any metric can take a place."""
+"""Four small panels in a row: reward, KL, importance ratio, length with entropy. Each can show any metric."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 
 
 class CurvePanels(Widget):
-    """As many panels as fit, in one row or two; up and down bring the others into a panel's place."""
+    """As many panels as fit, in one or two rows; up and down show the other views in a panel."""
 
     DEFAULT_CSS = "CurvePanels { layout: grid; height: 10; CurvePanel.-beyond { display: none; } }"
 
@@ -38,39 +38,39 @@ class CurvePanels(Widget):
         yield from self.panels
 
     def mark_update(self, update: int | None) -> None:
-        """Light the update that the rest of the screen shows, where that is not the newest."""
+        """Highlight the update on the screen, unless it is the newest."""
         for panel in self.panels:
             panel.mark_update(update)
 
     def show(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
-        """Draw the run so far and the update looked at, in which `settings` held."""
+        """Draw the run so far and the update on the screen, which had `settings`."""
         self.prepare(history, live, settings)
         self.draw_all()
 
     def fit(self, settings: dict[str, Any]) -> bool:
-        """Whether the panels offer what there is to see under these settings."""
+        """Whether the panels offer the views for these settings."""
         return self.panels[0].overview == overview(settings)
 
     def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
-        """Have `draw_next` draw the run so far, a panel at a time."""
+        """Prepare the run so far for `draw_next`, which draws one panel at a time."""
         if live is not None and (
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
             self._stepped, self._settings = live, settings
         self._take(overview(settings))
-        # The ratios of the update before stay until this one has some.
+        # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, replayed=self._replayed)
-        waiting = [panel for panel, _ in self._due]  # those that have waited longest come first
+        waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
     def draw_all(self) -> None:
-        """Draw every panel that has something new."""
+        """Draw all panels with news."""
         while self.draw_next():
             pass
 
     def draw_next(self) -> bool:
-        """Draw one panel of those that have something new; False if there is none."""
+        """Draw one panel with news; False if there is none."""
         while self._due:
             panel, source = self._due.pop(0)
             if panel.show(source):
@@ -80,23 +80,23 @@ class CurvePanels(Widget):
 
     @on(CurvePanel.Altered)
     def align(self) -> None:
-        """Plots one above the other have an update in the same column: all leave the room that one of them needs."""
+        """Align stacked plots by column: all leave the margins that the widest labels need."""
         seen = [panel for panel in self.panels if self._stacked and not panel.has_class("-beyond")]
         left, right = zip((0, 0), *(panel.margins for panel in seen), strict=True)
         for panel in seen or self.panels:
             panel.make_room((max(left), max(right)))
 
     def _take(self, views: tuple[View, ...]) -> None:
-        """Another algorithm may have other things to see; a view that somebody chose stays."""
+        """Take the views of another algorithm; a view that the user chose stays."""
         for panel, view, place in zip(self.panels, views, range(len(views)), strict=True):
             before, panel.overview = panel.overview, views
             if panel.view == before[place] != view:
                 panel.put(view)
 
     def put_up(self, metric: str) -> None:
-        """Show the curve of a metric, in the panel that has it, else in the one with the focus, else in the last.
+        """Show the curve of a metric: in the panel that has it, else in the focused panel, else in the last one.
 
-        Curves that were put up before keep their panels as long as another than the first is left.
+        Curves requested earlier keep their panels as long as a panel other than the first is free.
         """
         seen = [panel for panel in self.panels if not panel.has_class("-beyond")]
         put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and _has(panel, wanted)]
@@ -108,7 +108,7 @@ class CurvePanels(Widget):
         if panel not in having:
             panel.put(single(metric))
         self._put_up.pop(panel, None)
-        self._put_up[panel] = metric  # the latest is the last to make room
+        self._put_up[panel] = metric  # the latest request is the last to be replaced
         panel.focus()
 
     @on(CurvePanel.Moved)

@@ -1,4 +1,4 @@
-"""A line to type in, which may hold foreign text: shown as symbols where it would be obeyed, and sent as it is."""
+"""An input that may hold foreign text. It shows control characters as symbols and sends the text unchanged."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rlplay.trace.text import one_by_one
 
 
 class Entry(Input):
-    """Textual's `Input` with a symbol in place of each odd character: `value` keeps them, cursor and mouse find them.
+    """Textual's `Input` with a symbol for each control character. `value` keeps the character; the cursor can reach it.
 
-    Rich leaves some control characters out of a text and gives the others no cell, so that all that follows would
-    stand elsewhere than the cursor. Textual has no public way to show a value other than it is.
+    Rich drops some control characters and gives others no cell, so all text after them would be off the cursor.
+    Textual has no public way to display a value in another form.
     """
 
     @property

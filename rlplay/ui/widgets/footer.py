@@ -1,4 +1,4 @@
-"""The keys, from the registry of verbs: as many as fit, each to press or to click."""
+"""The keys of the registered verbs: as many as fit, to press or to click."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ KEY_NAMES = {
 }
 NARROW = 110
 FIRST_TO_GO = ("find", "timeline", "step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
-"""Who makes room where the line is short, first to last; below `NARROW` columns "panel" stays, it is the way around."""
+"""The order in which verbs leave a short line. Below `NARROW` columns "panel" stays: it switches between panels."""
 
 
 def key_name(verb: Verb) -> str:
-    """The verb's first key as it is written on a keyboard."""
+    """The verb's first key, as written on a keyboard."""
     return KEY_NAMES.get(verb.keys[0], verb.keys[0]) if verb.keys else ""
 
 
 class Footer(Widget):
-    """Keys in the accent, words plain."""
+    """A line with keys in the accent colour and their titles."""
 
     def __init__(self, *, without: tuple[str, ...] = (), id: str | None = None) -> None:
-        """`without` are verbs that have nothing to do here."""
+        """`without` are verbs to leave out."""
         super().__init__(id=id)
         self._verbs = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
 
@@ -56,7 +56,7 @@ class Footer(Widget):
             x = end + _gap(self.size.width)
 
     def fitting(self, width: int) -> list[Verb]:
-        """The verbs that have room; running, help and quit always have."""
+        """The verbs that fit; run, help and quit always stay."""
         verbs = list(self._verbs)
         for name in FIRST_TO_GO:
             if sum(_width(verb) + _gap(width) for verb in verbs) <= width:

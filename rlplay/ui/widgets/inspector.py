@@ -32,36 +32,36 @@ from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.rollouts import label
 
 SHOWN, FEW, ROOMY = 8, 5, 24
-"""Candidates in a panel of so many lines or more, and in a lower one."""
+"""Candidates in a panel of `ROOMY` lines or more (`SHOWN`), and in a lower one (`FEW`)."""
 WIDEST = 24
-"""Cells for a candidate's text at most; the numbers should stand near it."""
+"""Cells for a candidate's text at most, to keep the numbers near it."""
 SLIGHT = 0.005
-"""A probability that is written as less than .01, and a change that is not marked."""
+"""Probabilities below this are written as <.01, and smaller changes are not coloured."""
 
 
 class Inspector(Lines):
-    """One token: what else could have stood here, what the loss does to it, every statistic."""
+    """One token: the alternatives to it, its gradient from the loss, and every statistic."""
 
     EMPTY = "Details of the selected token appear here."
     HELP = """\
 # Token
 
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
-update (old) and the policy after it (new); the token in the answer is marked. They are written down before the update:
-a token that only the update made likely is part of **all others**. `i` asks the model about this place,
-and `o` there shows how likely the candidates were over the whole run.
+update (old) and the policy after it (new); the token in the answer is marked. The candidates are recorded before the
+update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `o`
+there shows the candidates' probabilities over the whole run.
 
-**Loss** is the objective's formula for the settings of this run, then the same with this token's numbers, in one
-optimizer step: the last that saw the token. **Credit** below is the sum over all steps that saw it. In min(…, …) the
-bright term is the one that counts.
+**Loss** is the objective's formula for the settings of this run, then the formula with this token's numbers in one
+optimizer step: the last one that included the token. **Credit** below is the sum over all steps that included it. In
+min(…, …) the bright term is the one that counts.
 
-A token is **clipped** where it has already moved past the band in the direction its advantage pushes: A > 0 and the
-ratio above the band, or A < 0 and below it. There min takes a term without the ratio, a constant; moving the token on
-would change nothing, so its gradient is zero and it no longer pulls. A KL term or an entropy bonus in the loss acts
-even then. ∂L/∂ℓ is the recorded derivative of the loss by this token's log-probability: below 0 the step pulls the
-token up. An exact KL and an entropy bonus act on all candidates; they are not in this number.
+A token is **clipped** if its ratio has already passed the band in the direction of its advantage: A > 0 and the ratio
+above the band, or A < 0 and below it. There min takes the term without the ratio, a constant. Moving the ratio
+further would not change the surrogate, so its gradient is zero. A KL term or an entropy bonus in the loss still acts.
+∂L/∂ℓ is the recorded derivative of the loss with respect to this token's log-probability: below 0, this gradient pushes
+the token up. An exact KL and an entropy bonus act on all candidates; they are not part of this number.
 
-Below stand all statistics of this token, the ones the colours can show.
+Below are all statistics of this token, the same ones that the colours can show.
 """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -71,21 +71,21 @@ Below stand all statistics of this token, the ones the colours can show.
         self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], WhatIfResult | None] | None = None
 
     def on_resize(self) -> None:
-        """A new width folds the lines elsewhere."""
+        """Wrap the lines to the new width."""
         if self._shown is not None:
             self._lines = []
             self.show(*self._shown)
 
     def count(self) -> int:
-        """Lines about the token."""
+        """The number of lines about the token."""
         return len(self._lines)
 
     def line(self, row: int) -> Iterable[Segment]:
-        """One of them."""
+        """One line about the token."""
         return self._lines[row]
 
     def clipping(self) -> tuple[str, str]:
-        """What copying takes: all that is said of the token."""
+        """The text to copy: everything about the token."""
         lines = ("".join(segment.text for segment in line).rstrip() for line in self._lines)
         return "all about the token", "\n".join(lines)
 
@@ -93,7 +93,7 @@ Below stand all statistics of this token, the ones the colours can show.
         self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any],
         what_if: WhatIfResult | None = None,
     ) -> None:  # fmt: skip
-        """Show the token at `cursor`, if there is one; if the update is `what_if`, beside what was trained."""
+        """Show the token at `cursor`, if any; with `what_if`, compare the update as trained with the preview."""
         self._shown = update, cursor, settings, what_if
         self._lines = []
         sampled = None if update is None else update.sampled
@@ -137,7 +137,7 @@ Below stand all statistics of this token, the ones the colours can show.
         return lines
 
     def _earned(self, scored: Scored, completion: int, kind: Kind) -> list[list[Segment]]:
-        """The answer's reward and its parts; its label, where answers are not rewarded."""
+        """The answer's reward and its parts; its label if answers get no reward."""
         if kind not in REWARDED:
             line = [("label: ", self.palette.muted), (label(scored, completion, kind), self.palette.strong)]
             return [[Segment(*part) for part in line]]
@@ -152,7 +152,7 @@ Below stand all statistics of this token, the ones the colours can show.
         return _folded(line, self.scrollable_content_region.width)
 
     def _compared(self, what_if: WhatIfResult, token: int) -> list[list[Segment]]:
-        """What changed settings would change of the token, beside what was trained."""
+        """The token's numbers as trained and as changed settings would make them."""
         old, new = (Facts(update).numbers(token) for update in (what_if.before, what_if.after))
         lines = [[Segment(f"{'':<10}{'as trained':>12}{'would be':>12}", self.palette.muted)]]
         for name, field, written in _COMPARED:
@@ -187,7 +187,7 @@ Below stand all statistics of this token, the ones the colours can show.
             style = self.palette.strong if i == chosen else self.palette.text
             name = set_cell_size(quoted(sampled.pieces.get(i, "")), width)
             lines.append(self._candidate(name, (ref.get(i), old[i], new.get(i)), style, i == chosen))
-        # What has become likely since, and was not among the candidates when they were written down, is in here.
+        # Includes tokens that became likely after the candidates were recorded.
         others = [_rest(table, listed) for table in (ref, old, new)]
         if any(share is not None and share >= SLIGHT for share in others):
             name = "all others" if width >= len("all others") else "others"
@@ -197,7 +197,7 @@ Below stand all statistics of this token, the ones the colours can show.
     def _candidate(
         self, name: str, probabilities: Sequence[float | None], style: Style, here: bool
     ) -> list[Segment]:  # fmt: skip
-        """One line: what could stand here, its probability under reference, old and new policy, and a bar."""
+        """One line: a candidate, its probability under reference, old and new policy, and a bar."""
         ref, old, new = probabilities
         latest = new if new is not None and np.isfinite(new) else old or 0.0
         return [
@@ -223,7 +223,7 @@ Below stand all statistics of this token, the ones the colours can show.
         return [*lines, *self._written(objective(s, numbers)), []]
 
     def _written(self, formula: Iterable[Line]) -> list[list[Segment]]:
-        """Formulas folded to the width of the panel."""
+        """The formulas, wrapped to the width of the panel."""
         styles = {"plain": self.palette.text, "won": self.palette.key}
         lines = []
         for line in formula:
@@ -239,7 +239,7 @@ Below stand all statistics of this token, the ones the colours can show.
                 continue
             name = lens.title if value is None else _named(lens, facts.steps(token))
             if value is None:
-                # What a finished update does not have will not come any more.
+                # After the update is finished, a missing value stays missing.
                 mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
                 lines.append([Segment(f"{name:<22}{mark:>3}", self.palette.muted)])
                 continue
@@ -276,7 +276,7 @@ _COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("weight", "weight", number),
     ("∂L/∂ℓ", "dloss_dlogp", small_signed),
 )
-"""What a preview compares of a token: name, field of its numbers, and how it is written."""
+"""The numbers that a preview compares: name, field, and format."""
 
 
 def _of(seen: Steps) -> str:
@@ -284,7 +284,7 @@ def _of(seen: Steps) -> str:
 
 
 def _named(lens: Lens, seen: Steps | None) -> str:
-    """The statistic with the optimizer steps that it speaks of, where there are several."""
+    """The statistic's title, with its optimizer steps if there are several."""
     if seen is None or lens.phase != "update":
         return lens.title
     return f"{lens.title}, {f'sum of {seen.times} steps' if lens.name == 'credit' and seen.times > 1 else _of(seen)}"
@@ -297,14 +297,14 @@ def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, floa
 
 
 def _likeliest(ids: list[int], old: Mapping[int, float], new: Mapping[int, float], limit: int) -> list[int]:
-    """Those of the candidates that are or have become the likeliest, likeliest before the update first."""
+    """The candidates that are likeliest before or after the update, ordered by probability before it."""
     likely = {i: float(np.fmax(old[i], new.get(i, np.nan))) for i in ids}
     kept = set(sorted(ids, key=lambda i: -likely[i])[:limit])
     return [i for i in ids if i in kept]
 
 
 def _rest(table: Mapping[int, float], listed: Sequence[int]) -> float | None:
-    """The probability of all tokens that are not listed; None where that of a listed one is not known."""
+    """The total probability of all unlisted tokens; None if that of a listed token is unknown."""
     share = 1.0 - sum(table.get(i, np.nan) for i in listed)
     return max(0.0, share) if np.isfinite(share) else None
 
@@ -318,7 +318,7 @@ def _probability(value: float | None) -> str:
 
 
 def _folded(parts: list[tuple[str, Style]], width: int) -> list[list[Segment]]:
-    """The parts as lines of at most `width` cells, broken at blanks only, continued with a small indent."""
+    """The parts wrapped to `width` cells, at blanks only; continuation lines are indented."""
     words: list[list[Segment]] = [[]]
     for text, style in parts:
         first, *others = text.split(" ")

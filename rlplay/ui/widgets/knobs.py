@@ -1,4 +1,4 @@
-"""The list of settings and the line to find one in; what their keys do is the screen's."""
+"""The list of settings and its search line. The screen handles their keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from textual.widgets import Input, OptionList
 
 
 class KnobList(OptionList):
-    """The settings; left and right belong to the value under the cursor."""
+    """The settings; left and right change the value under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,minus", "screen.nudge(-1)", "lower", show=False),
@@ -17,12 +17,12 @@ class KnobList(OptionList):
     ]
 
     def on_resize(self) -> None:
-        """What is said below takes more room or less; the setting stays in sight."""
+        """Keep the setting under the cursor visible when the text below grows or shrinks."""
         self.scroll_to_highlight()
 
 
 class KnobSearch(Input):
-    """What to find; every key that is no text goes on with what was found."""
+    """The search line; keys other than text act on the matches."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "screen.go_on('cursor_up')", show=False),

@@ -1,4 +1,4 @@
-"""A scrolling panel drawn line by line: only what is visible, each line once until it changes.
+"""A scrolling panel drawn line by line: only visible lines, each once until it changes.
 
 Measured on 64 × 64 tokens: 9 ms for a full repaint, where one widget per token takes 1,275 ms.
 """
@@ -22,18 +22,17 @@ from rlplay.ui.terminal.gate import passed, ungated
 from rlplay.ui.theme.colours import Palette, palette
 
 CORNERS = 6
-"""Cells of a border's line that its words cannot take."""
+"""Cells of a border's line that text cannot use."""
 _NEAR = 4
-"""Lines out of sight that count as the next ones."""
+"""Lines outside the view that count as near it."""
 COLOURS = {None: 2, "standard": 16, "windows": 16, "256": 256, "truecolor": 1 << 24}
 
 
 class Lines(ScrollView, can_focus=True):
-    """Base of the panels made of lines. Subclasses say how many there are and what each shows."""
+    """Base of the panels made of lines. Subclasses define the number of lines and the content of each."""
 
     EMPTY = ""
-    """One sentence for the time when there is nothing to show, with the key that changes that between backticks;
-    `words` replace it."""
+    """One sentence for an empty panel, with the key that fills it between backticks; `words` replaces it."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -44,20 +43,20 @@ class Lines(ScrollView, can_focus=True):
         self.palette: Palette
 
     def count(self) -> int:
-        """How many lines there are; 0 shows the sentence `words` on hatched ground."""
+        """The number of lines; 0 shows the sentence `words` on a hatched background."""
         raise NotImplementedError
 
     def line(self, row: int) -> Iterable[Segment]:
-        """What line `row` shows."""
+        """The content of line `row`."""
         raise NotImplementedError
 
     def on_mount(self) -> None:
-        """Take the theme's colours, now and when the theme changes."""
+        """Take the theme's colours, now and after each change of theme."""
         self._take_theme()
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
 
     def on_resize(self) -> None:
-        """Another width makes other lines."""
+        """Draw the lines for the new width."""
         self.recolour()
 
     def _theme_changed(self, _theme: Theme) -> None:
@@ -69,17 +68,17 @@ class Lines(ScrollView, can_focus=True):
         self.palette = palette(self.app.theme_variables, shown)
 
     def recolour(self) -> None:
-        """Draw every line afresh; there are as many as before."""
+        """Redraw all lines; their number stays the same."""
         self._strips.clear()
         self._ground = Style()
         self.refresh()
 
     def rebuild(self) -> None:
-        """The lines have changed: count them, and draw those in sight that are not what they were."""
+        """The lines changed: count them and redraw the visible ones that differ."""
         count = self.count()
         size = Size(self.scrollable_content_region.width, count)
         if size != self.virtual_size:
-            # Assigning would lay out the whole screen again; the scrollbar's place is fixed, so nothing would move.
+            # Assigning would trigger a new layout of the screen, although nothing moves: the scrollbar is fixed.
             self.set_reactive(Lines.virtual_size, size)
             self._scroll_update(size)
         before, self._strips = self._strips, {}
@@ -96,21 +95,22 @@ class Lines(ScrollView, can_focus=True):
                 self.refresh_line(row)
 
     def caption(self, title: Content, subtitle: Content) -> None:
-        """Set the words in the border; repaints only if they are new."""
+        """Set the text in the border; repaints only if it changed."""
         if self._captions == (title, title.spans, subtitle, subtitle.spans):
             return
         self._captions = (title, title.spans, subtitle, subtitle.spans)
         self.border_title, self.border_subtitle = title, subtitle
 
     def redraw(self, *rows: int) -> None:
-        """Draw these lines afresh."""
+        """Redraw these lines."""
         for row in rows:
             self._strips.pop(row, None)
             self.refresh_line(row)
 
     def reveal(self, first: int, last: int | None = None) -> None:
-        """Show the lines from `first` to `last`, the first above all: near ones by scrolling as little as it takes,
-        far ones with some of what stands around them.
+        """Scroll to the lines from `first` to `last`, or to `first` if not all of them fit.
+
+        Nearby lines need little scrolling; distant lines appear with some lines around them.
         """
         height, top = self.scrollable_content_region.height, self.scroll_offset.y
         last = first if last is None else last
@@ -123,24 +123,24 @@ class Lines(ScrollView, can_focus=True):
             self.scroll_to(y=top, animate=False, immediate=True)
 
     def notify_style_update(self) -> None:
-        """Focus and size change the ground under every line."""
+        """Focus and size change the background of every line."""
         super().notify_style_update()
         self._strips.clear()
         self._ground = Style()
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """The app's but two: the palette's colours need no translating, and lines pass the gate when they are done.
+        """The app's filters without two: the palette needs no colour translation, and finished lines pass the gate.
 
-        Each would cost a tenth of the drawing.
+        Each of the two would cost a tenth of the drawing time.
         """
         return [each for each in ungated(super().get_line_filters()) if not isinstance(each, ANSIToTruecolor)]
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """What is on the screen of it, with its border: nothing in it is obeyed by the terminal."""
+        """The visible lines with the border, without any control sequences for the terminal."""
         return [passed(strip) for strip in super().render_lines(crop)]
 
     def render_line(self, y: int) -> Strip:
-        """Textual asks for the line `y` below the top of the panel."""
+        """The line `y` below the top of the panel, for Textual."""
         width = self.scrollable_content_region.width
         if not self._ground:
             self._ground = self.rich_style
@@ -154,7 +154,7 @@ class Lines(ScrollView, can_focus=True):
         return known[1]
 
     def _strip(self, segments: list[Segment], width: int) -> Strip:
-        """These on the panel's ground, neighbours of one style joined: every strip made and every piece costs."""
+        """The segments on the panel's background, with neighbours of the same style joined: every piece costs time."""
         joined: list[Segment] = []
         texts: list[str] = []
         last = ground = self._ground
@@ -173,7 +173,7 @@ class Lines(ScrollView, can_focus=True):
         return Strip([*joined, Segment(" " * left, ground)] if left else joined, width)
 
     def _hatched(self, y: int, width: int) -> Strip:
-        # Backticks count when lines are broken: one that names a key may end a little early.
+        # Backticks count in wrapping, so a line with a key may end a little early.
         words = textwrap.wrap(self.words, max(width - 8, 12))
         top = (self.scrollable_content_region.height - len(words)) // 2
         mark = " " if self.palette.hatch is None else "╱"
@@ -186,7 +186,7 @@ class Lines(ScrollView, can_focus=True):
         return Strip([sides[0], *middle, sides[1]]).adjust_cell_length(width).apply_style(self._ground)
 
     def _centred(self, text: str, width: int) -> list[Segment]:
-        """One line of the sentence, its keys in the accent."""
+        """One centred line of the sentence, with keys in the accent colour."""
         parts = text.split("`")
         around = width - sum(map(len, parts))
         styles = self.palette.muted, self.palette.accent

@@ -1,4 +1,4 @@
-"""The strip at the bottom that talks: what just happened, what a scenario says, questions and their answers."""
+"""The text strip at the bottom: what just happened, a lesson's text, its questions and their answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SENTENCES = re.compile(r"(?<=\.) (?=[A-Z])")
 
 @dataclass(frozen=True)
 class Spot:
-    """What is looked at: the update, how far it had come, and the completion and token under the cursor."""
+    """What the screen shows: the update, its progress, and the completion and token under the cursor."""
 
     update: int = 0
     progress: tuple[int, ...] = ()
@@ -37,16 +37,16 @@ _ANYWHERE = Spot()
 
 
 class Narrator(Widget):
-    """Shows one thing at a time; a scenario's words stay until the script goes on, whatever the engine does."""
+    """Shows one text at a time. A lesson's text stays until the script continues, whatever the engine does."""
 
     HELP = """\
 # Narrator
 
-What just happened, with the numbers that were recorded, and what you can do next.
+What just happened, with the recorded numbers, and what you can do next.
 
-In a lesson it is the teacher: `t` plays the next step, and shows the rest where not all of it fits. When it asks,
-predict first: press a choice's number or click it. The answer follows once it can be seen. If you have taken the run
-elsewhere meanwhile, `t` says so and goes back to where the lesson was.
+In a lesson it shows the lesson's text: `t` plays the next step, or shows the rest of a text that does not fit. When the
+lesson asks a question, predict first: press a choice's number or click the choice. The answer appears once the run
+shows it. If you moved the run meanwhile, `t` says so and goes back to where the lesson was.
 """
     DEFAULT_CSS = """
     Narrator { height: auto; min-height: 3; max-height: 9; padding: 0 1; border-left: outer $border;
@@ -64,27 +64,27 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
     def __init__(self, id: str | None = None) -> None:
         super().__init__(id=id)
         self._text = Content("")
-        self._words = Content("")  # those of the lesson, without the line that says how it goes on
-        self._below = Content("")  # that line
-        self._remark: tuple[str, Spot] | None = None  # what was said of what is looked at
+        self._words = Content("")  # the lesson's text without its hint
+        self._below = Content("")  # the hint: how the lesson continues
+        self._remark: tuple[str, Spot] | None = None  # a remark, and what the screen showed then
         self._spot = Spot()
-        self._top = 0  # the first of its lines that is shown
+        self._top = 0  # the first visible line
         self._narration: Narration | None = None
         self._choices: Sequence[str] = ()
         self._before_asking: Widget | None = None
 
     @property
     def asking(self) -> bool:
-        """Whether a question waits for an answer."""
+        """Whether a question is waiting for an answer."""
         return bool(self._choices)
 
     @property
     def teaching(self) -> bool:
-        """Whether a scenario's words are shown rather than what the engine does."""
+        """Whether a lesson's text is shown instead of the narration."""
         return self.has_class("-lesson")
 
     def narrate(self, narration: Narration, spot: Spot = _ANYWHERE) -> None:
-        """What the engine did, and the `spot` looked at; kept back while a lesson speaks."""
+        """Take the narration and the `spot` on the screen; shown after the lesson, if one is running."""
         again = (narration, spot) == (self._narration, self._spot)
         self._narration, self._spot = narration, spot
         if self._remark is not None and self._remark[1].cursor != spot.cursor:
@@ -93,28 +93,28 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
             self._show()
 
     def remark(self, words: str, spot: Spot = _ANYWHERE) -> None:
-        """Say something of the `spot` looked at, until the cursor leaves it or `forget`.
+        """Show a remark about the `spot` on the screen, until the cursor leaves it or `forget` is called.
 
-        It stands first, for what comes last may be cut; once the update has gone on, with the update it was said of.
+        The remark comes first, because the end may be cut. Once the update has progressed, it names its update.
         """
         self._remark, self._spot = (words, spot), spot
         self._show()
 
     def forget(self) -> None:
-        """Leave out what was remarked."""
+        """Remove the remark."""
         if self._remark is not None:
             self._remark = None
             self._show()
 
     def say(self, text: str, outcomes: Sequence[Outcome] = (), hint: str = "`t` next") -> None:
-        """A scenario's words, and below them how its claims fared."""
+        """Show a scenario's text, with the outcomes of its claims below."""
         self._stop_asking()
         results = [_outcome(outcome) for outcome in outcomes]
         body = [_judged(text)] if text else []
         self._teach([*body, *results], keyed(hint, QUIET))
 
     def ask(self, question: str, choices: Sequence[str]) -> None:
-        """Put a question; `Answered` is posted when a number is pressed or a choice clicked."""
+        """Ask a question; posts `Answered` when the user presses a number or clicks a choice."""
         self._choices = tuple(choices)
         self.can_focus = True
         self._before_asking = self.screen.focused
@@ -129,7 +129,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         self._teach([keyed(question, STRONG), Content("  ").join(shown)], hint)
 
     def insist(self) -> None:
-        """Say that the question wants its answer first, where it cannot be overlooked."""
+        """Remind the user, at the top, to answer the question first."""
         numbers = [f"`{number}`" for number in range(1, len(self._choices) + 1)]
         reminder = keyed(
             f"▲ Press {', '.join(numbers[:-1])} or {numbers[-1]} first: what do you expect?", f"bold {WARN}"
@@ -138,13 +138,13 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         self._set(Content("\n").join([reminder, self._words]), "-lesson")
 
     def under_way(self, update: int, target: int) -> None:
-        """How far the engine is on the way to where the lesson goes on."""
+        """Show the engine's progress towards the update at which the lesson continues."""
         if self.teaching:
             self._below = keyed(f"running: update {update} of {target} · the lesson then continues by itself", QUIET)
             self._show()
 
     def more(self) -> bool:
-        """Turn to the lesson's next lines, where they did not all fit; False if they do."""
+        """Show the next lines of a lesson's text that does not fit; False if it fits."""
         room = self.content_size.height
         if not self.teaching or len(self._lines()) - self._top <= room:
             return False
@@ -153,7 +153,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         return True
 
     def release(self) -> None:
-        """End the lesson: show what the engine does again."""
+        """End the lesson: show the narration again."""
         self._stop_asking()
         self.remove_class("-lesson")
         self._show()
@@ -167,7 +167,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
             self.post_message(Answered(choice))
 
     def key_choice(self, key: str) -> bool:
-        """Offer a key press; True if it answered the question. For the app, when the strip has no focus."""
+        """Handle a key press for the app when the strip has no focus; True if the key answered the question."""
         if not (self.asking and key.isdigit() and 1 <= int(key) <= len(self._choices)):
             return False
         self.action_choose(int(key) - 1)
@@ -186,7 +186,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         return Content("\n").join([*lines[self._top : self._top + room - 1], more])
 
     def get_content_height(self, _container: Size, _viewport: Size, width: int) -> int:
-        """As high as all of it, whatever of it is shown."""
+        """The height of the whole text, whichever part is visible."""
         return len(self._text.wrap(width))
 
     def _lines(self) -> list[Content]:
@@ -205,7 +205,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         self.can_focus = False
 
     def _show(self) -> None:
-        """A lesson's words or the narration, with what was remarked."""
+        """Show the lesson's text or the narration, with the remark."""
         narration, remark = self._narration, self._remarked()
         if self.teaching:
             self._set(Content("\n").join([self._words, *remark, self._below]), "-lesson")
@@ -213,7 +213,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
             self._set(self._narrated(narration), "-warning" if narration.warning else "")
 
     def _narrated(self, narration: Narration) -> Content:
-        """What was remarked, what happened, what looks wrong, what to press; leaves out what is empty."""
+        """The remark, what happened, what looks wrong and what to press, without empty parts."""
         parts = [
             keyed(narration.happened),
             Content.assemble(("▲ ", WARN), keyed(narration.warning)),
@@ -223,7 +223,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         return Content("\n").join([*self._remarked(), *(part for part, text in zip(parts, there, strict=True) if text)])
 
     def _shortened(self, room: int) -> Content:
-        """The narration without its last sentences, so that it ends where one does; the warning stays."""
+        """The narration without its last sentences, cut at the end of a sentence; the warning stays."""
         narration, width = self._narration, max(self.content_size.width, 1)
         if narration is None:
             return self._text
@@ -236,7 +236,7 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
         return self._text
 
     def _remarked(self) -> list[Content]:
-        """What was remarked, with the update that it was said of if that is not what is shown now."""
+        """The remark; preceded by its update if the screen now shows another state."""
         if self._remark is None:
             return []
         words, then = self._remark
@@ -255,13 +255,13 @@ elsewhere meanwhile, `t` says so and goes back to where the lesson was.
 
 
 def keyed(text: str, style: str = "") -> Content:
-    """Text whose parts between backticks are shown as keys. Nothing else in it is markup or obeyed."""
+    """Text whose parts between backticks are shown as keys. Nothing else in it is markup or a control character."""
     parts = [visible_lines(part.replace(TICK, "`")) for part in _KEY.split(text)]
     return Content.assemble(*((part, KEY if index % 2 else style) for index, part in enumerate(parts) if part))
 
 
 def _judged(text: str) -> Content:
-    """A verdict on a prediction begins with ✓ or ✗."""
+    """Colour the ✓ or ✗ with which the verdict on a prediction begins."""
     mark = {"✓": GOOD, "✗": BAD}.get(text[0])
     return keyed(text) if mark is None else Content.assemble((text[0], mark), keyed(text[1:]))
 

@@ -1,4 +1,4 @@
-"""The panels of the probe: the text so far, what could come next, how it goes on and what that is worth."""
+"""The panels of the probe: the text so far, the candidates, the continuations and the value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRACK = 40
 
 
 class ProbePanel(Lines, can_focus=False):
-    """Lines made afresh from what is known of a beginning."""
+    """Base of the panels: all lines are made from what is known about a prefix."""
 
     def __init__(self, probing: Probing, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -37,29 +37,29 @@ class ProbePanel(Lines, can_focus=False):
         self._lines: list[list[Segment]] = []
 
     def count(self) -> int:
-        """As many lines as were made."""
+        """The number of lines."""
         return len(self._lines)
 
     def line(self, row: int) -> Iterable[Segment]:
-        """One of them."""
+        """One line."""
         return self._lines[row]
 
     def on_resize(self) -> None:
-        """Another width makes other lines."""
+        """Make the lines for the new width."""
         self.show()
 
     def recolour(self) -> None:
-        """Styles are part of the lines: make them again."""
+        """Make the lines again, because they contain styles."""
         self._lines = list(self.made())
         super().recolour()
 
     def show(self) -> None:
-        """Make the lines of what is known now."""
+        """Make the lines for the current state."""
         self._lines = list(self.made())
         self.rebuild()
 
     def made(self) -> Iterator[list[Segment]]:
-        """The lines."""
+        """The lines of the panel."""
         raise NotImplementedError
 
     @property
@@ -69,19 +69,19 @@ class ProbePanel(Lines, can_focus=False):
 
 
 class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
-    """Prompt and answer, token by token; the cursor is the place that is asked about."""
+    """Prompt and answer, token by token; the cursor is the place of the question."""
 
-    EMPTY = "Press `tab` to type a prompt. Or put the cursor on a token of the main screen, then press `i`."
+    EMPTY = "Press `tab` to type a prompt. Or put the cursor on a token of the main screen and press `i`."
 
     class Place(Message):
-        """The mouse points at token `place` of the answer."""
+        """The user clicked token `place` of the answer."""
 
         def __init__(self, place: int) -> None:
             super().__init__()
             self.place = place
 
     def made(self) -> Iterator[list[Segment]]:
-        """The prompt as the model reads it, then the answer, each token before the place as likely as it is dark."""
+        """The prompt as the model reads it, then the answer; shades before the place show probabilities."""
         self._places: dict[int, list[Cell]] = {}
         probing = self.probing
         if probing.vacant:
@@ -92,7 +92,7 @@ class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
         yield []
         texts = _shown(probing, probing.answer, probing.texts)
         breaks = [text.endswith("\n") for text in probing.texts]
-        # One place more: after the last token.
+        # One extra place after the last token.
         answer = wrap([*texts, "▁"], self.width, [*breaks, False])
         shares = self._shares()
         for row, cells in enumerate(answer, start=len(prompt) + 1):
@@ -109,7 +109,7 @@ class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
         return token < len(self.probing.answer) or token == self.probing.place
 
     def _shares(self) -> list[float]:
-        """The policy's probabilities of the answer's first tokens, as far as they are known."""
+        """The policy's probabilities of the answer's first tokens, as far as known."""
         peeked = self.probing.peeked
         if peeked is None:
             return []
@@ -125,13 +125,13 @@ class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
         return self.palette.shade(level, diverging=False) or self.palette.text
 
     def follow(self) -> None:
-        """Scroll to where the cursor is."""
+        """Scroll to the cursor."""
         for row, cells in self._places.items():
             if any(cell.token == self.probing.place for cell in cells):
                 self.reveal(row)
 
     def on_click(self, event: events.Click) -> None:
-        """The place is where the mouse is."""
+        """Put the place under the mouse."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
@@ -144,10 +144,10 @@ class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
 
 
 class ProbeBars(ProbePanel):
-    """The candidates for the place, their probability under the reference and the policy side by side."""
+    """The candidates for the place, with their probabilities under the reference and the policy."""
 
     def made(self) -> Iterator[list[Segment]]:
-        """A line for each candidate, the rest, then what sums the two distributions up."""
+        """A line for each candidate, one for the rest, then a summary of the two distributions."""
         peeked = self.probing.peeked
         if peeked is None or peeked.refused or not peeked.top_ids:
             return
@@ -226,12 +226,12 @@ class ProbeBars(ProbePanel):
 
 
 class ProbeTails(ProbePanel):
-    """The course of the candidates over the run, the value of the beginning, and ways in which it goes on."""
+    """The candidates over training, the value of the prefix, and its continuations."""
 
     EMPTY = "`s` sample six continuations · `v` estimate the value · `o` candidates over training"
 
     def made(self) -> Iterator[list[Segment]]:
-        """The candidates' course, values, then tails, the policy's first."""
+        """The candidates over training, then values, then continuations, the policy's first."""
         probing = self.probing
         recalled = probing.courses.get(probing.begun)
         if recalled is not None:
@@ -287,14 +287,14 @@ def _shown(probing: Probing, ids: list[int], texts: list[str]) -> list[str]:
 
 
 def horizontal(value: float, cells: int) -> str:
-    """A bar of `cells` cells for 1, in eighths; what is above 0 is seen."""
+    """A bar in eighths of a cell, `cells` long for 1; values from .005 show at least one eighth."""
     eighths = max(round(max(0.0, min(value, 1.0)) * cells * 8), 1 if value >= 0.005 else 0)
     full, part = divmod(eighths, 8)
     return ("█" * full + (EIGHTHS[part] if part else "")).ljust(cells)
 
 
 def described(probing: Probing) -> Content:
-    """What is being asked about, in a line: whose prompt it is, and whether answers to it earn a reward."""
+    """One line about the question: the update, the temperature, and whether answers earn a reward."""
     if probing.refused:
         return Content.styled(f"▲ {visible(probing.refused)}", "$error")
     peeked = probing.peeked

@@ -1,4 +1,4 @@
-"""The completions of an update as a list, grouped by prompt, with what each earned."""
+"""The completions of an update as a list, grouped by prompt, each with its reward."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS: dict[Kind, tuple[str, str]] = {
     "imitation": ("label", "pull"),
     "reward model": ("label", "score"),
 }
-"""What the two numbers or words of an answer are. A label is no reward: it has no mean and no spread."""
+"""The headings of the two columns. A label is not a reward: it has no mean and no spread."""
 
 
 class Rollouts(Lines):
@@ -45,16 +45,17 @@ class Rollouts(Lines):
     HELP = """\
 # Rollouts
 
-Every answer of the update, grouped by prompt: its **reward** (what is trained on), its **advantage** (how much better
-or worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the longest length.
+Every answer of the update, grouped by prompt: its **reward** (the training signal), its **advantage** (how much better
+or worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the maximum length.
 
-Beside each prompt stand the group's mean reward and its standard deviation. `= answer 1` marks an answer that says word
-for word what another to the same prompt says. A group in which every advantage is 0 says
-**all equal**: its rewards teach nothing. With a group baseline that happens when all its answers earned the same; other
-baselines can learn from such a group. `o` sorts the answers within their groups.
+Next to each prompt are the group's mean reward and standard deviation. `= answer 1` marks an answer with the same text
+as answer 1 to the same prompt. **all equal** marks a group in which every advantage is 0: its rewards teach nothing.
+With a group baseline this happens if all answers of the group earned the same reward; other baselines can learn from
+such a group. `o` sorts the answers within their groups.
 
-Where answers are compared or imitated, nobody gives rewards. Each has a **label** instead (chosen, rejected, left out
-or imitated) and the **pull** of the loss on it, mean over its tokens; a reward model in training, its **score**.
+Algorithms that compare or imitate answers use no rewards. Each answer then has a **label** (chosen, rejected, left out
+or imitated) and the **pull** of the loss on it, mean over its tokens. While a reward model is trained, the model's
+**score** replaces the pull.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(-1)", "answer above", show=False),
@@ -67,12 +68,12 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._sampled: Sampled | None = None  # as of `show`: the update itself may have gone on by the time of drawing
+        self._sampled: Sampled | None = None  # as of `show`: the update may have changed before drawing
         self._scored: Scored | None = None
         self._credited: Credited | None = None
         self._order: list[int] = []
         self._kind: Kind = "rewards"
-        self._means: Array | None = None  # what stands in the second column
+        self._means: Array | None = None  # the second column
         self._repeated: dict[int, int] = {}
         self._silent: set[int] = set()
         self._rows: list[tuple[int, int]] = []  # group and completion, or PROMPT or NOTHING
@@ -85,14 +86,14 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
     ) -> None:  # fmt: skip
         """List `update`'s completions in this `order`, each on the line where `token_rows`, the token map, begins it.
 
-        `found` says how many of them these are, where they are not all; `kind` what the update learns from.
+        `found` is the number of matches of a search; `kind` says what the update learns from.
         """
         self._kind = kind
         self._order = order
         self._sampled, self._scored, self._credited = (
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
         )
-        compares = kind != "reward model"  # its loss takes the difference of two scores, and pulls on no token
+        compares = kind != "reward model"  # its loss compares two scores and has no gradient per token
         self._means = None if update is None else advantages(update) if compares else _outcomes(update)
         self._silent = (
             set() if self._sampled is None or not compares else _without_signal(self._sampled, self._credited)
@@ -109,7 +110,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
         self.rebuild()
 
     def point(self, completion: int, token: int) -> None:
-        """Put the cursor on a completion; the token is kept for the way back."""
+        """Put the cursor on a completion, and remember the token."""
         before, self.cursor = self.cursor, (completion, token)
         if before[0] == completion or completion not in self._row_of:
             return
@@ -118,7 +119,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
         self.reveal(row - 1 if row and self._rows[row - 1][1] == PROMPT else row, row)
 
     def clipping(self) -> tuple[str, str]:
-        """What copying takes: the answer under the cursor, without its special tokens."""
+        """The text to copy: the answer under the cursor, without its special tokens."""
         sampled = self._sampled
         if sampled is None or not self._order:
             return "", ""
@@ -128,7 +129,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
         return "the answer", visible_lines("".join(parts))
 
     def count(self) -> int:
-        """Prompts and their completions."""
+        """The number of lines: prompts and completions."""
         return len(self._rows)
 
     def line(self, row: int) -> Iterable[Segment]:
@@ -148,7 +149,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
             numbers = f" {plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
         if group in self._silent:
             numbers = f"{numbers.partition(' ±')[0]} all equal"
-        numbers += " "  # they should not touch the scrollbar
+        numbers += " "  # keeps the numbers off the scrollbar
         prompt = visible(self._sampled.prompts[group])
         room = width - cell_len(numbers)
         yield Segment(
@@ -194,13 +195,13 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
         self.post_message(CursorMoved(completion, token))
 
     def action_step(self, step: int) -> None:
-        """To the completion so many lines further down."""
+        """Move the cursor by `step` completions."""
         if self._order:
             place = self._order.index(self.cursor[0]) if self.cursor[0] in self._row_of else 0
             self._go(self._order[max(0, min(place + step, len(self._order) - 1))])
 
     def action_jump(self, end: int) -> None:
-        """To the first or last completion."""
+        """Go to the first or last completion."""
         if self._order:
             self._go(self._order[end])
 
@@ -213,7 +214,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens; a reward 
 
 
 def _compact_rows(order: list[int], sampled: Sampled | None) -> list[tuple[int, int]]:
-    """Each prompt and its completions, nothing in between."""
+    """Rows without gaps: each prompt and its completions."""
     rows: list[tuple[int, int]] = []
     for completion in order if sampled is not None else ():
         assert sampled is not None
@@ -225,7 +226,7 @@ def _compact_rows(order: list[int], sampled: Sampled | None) -> list[tuple[int, 
 
 
 def _aligned_rows(token_rows: Sequence[Row]) -> list[tuple[int, int]]:
-    """A line for every line of the token map: what begins there, or nothing."""
+    """Rows aligned with the token map: what begins on each of its lines, or nothing."""
     rows: list[tuple[int, int]] = []
     seen: set[tuple[int, int]] = set()
     for row in token_rows:
@@ -237,19 +238,19 @@ def _aligned_rows(token_rows: Sequence[Row]) -> list[tuple[int, int]]:
 
 
 def label(scored: Scored, completion: int, kind: Kind) -> str:
-    """What an answer that is compared or imitated was labelled."""
+    """The label of an answer that is compared or imitated."""
     role = scored.roles[completion] if scored.roles else ""
     return "imitated" if role and kind == "imitation" else role or LEFT_OUT
 
 
 def _same(place: int, room: int) -> str:
-    """That an answer says the same as the one at this place among those to its prompt, in words that fit."""
+    """The mark of an answer with the same text as number `place` of its prompt, in words that fit into `room` cells."""
     words = (f" = {name}{place}" for name in ("answer ", "no. ", ""))
     return next((line for line in words if len(line) <= room), "")
 
 
 def _outcomes(update: Update) -> Array | None:
-    """A reward model's score of each whole answer, at its last token: float [N]; None before there is one."""
+    """A reward model's score of each answer, at its last token: float [N]; None before it is computed."""
     if update.sampled is None or update.credited is None or update.credited.values is None:
         return None
     return np.asarray(update.credited.values[update.sampled.offsets[1:] - 1])

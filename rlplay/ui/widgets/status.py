@@ -1,4 +1,4 @@
-"""The two lines above the panels: what is running, and where the update stands. And the banner when it ended badly."""
+"""The two lines above the panels, with the run and the phase of its update, and the banner for a failed engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Part = tuple[str, str]
 PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
 
 _NOW, _PAST = "bold $background on $primary", "bold $background on $warning"
-"""What is lit of the engine's present, and of an update looked at."""
+"""The highlight for the live update, and for an older update."""
 _RUNNING, _PLAYING = ("● running", "bold $success"), ("▶ playing", "bold $success")
 
 
@@ -33,16 +33,16 @@ class Bar(Widget):
         self._session: Session | None = None
 
     def show(self, session: Session) -> None:
-        """Take what the session knows."""
+        """Show the state of the session."""
         self._session = session
         self.put(self.words(session))
 
     def words(self, session: Session) -> Content:
-        """What is to be said of the session, in as many columns as there are."""
+        """The text about the session, fitted to the width."""
         raise NotImplementedError
 
     def on_resize(self) -> None:
-        """What stands at the right edge goes along with it; with more room, more fits."""
+        """Fit the text to the new width; the right part stays at the right edge."""
         if self._session is not None:
             self.show(self._session)
 
@@ -57,10 +57,10 @@ class Bar(Widget):
 
 
 class Header(Bar):
-    """Program, scenario, algorithm, model and device; on the right progress and what the engine does."""
+    """Program, scenario, algorithm, model and device; on the right, the progress and state of the engine."""
 
     def words(self, session: Session) -> Content:
-        """The least important parts give way on a narrow screen."""
+        """The header's text; a narrow screen drops the least important parts."""
         started = session.started
         left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
@@ -82,7 +82,7 @@ class Header(Bar):
 
 
 def _algorithm(session: Session) -> str:
-    """What made the update that is shown; while that is the newest, also what makes the next one if it is another."""
+    """The algorithm of the update on the screen; for the newest update also the next algorithm, if it differs."""
     shown = session.shown
     here, after = (str(settings.get("algorithm", "")) for settings in (session.settings_of(shown), session.settings))
     names = [here] if session.looking is not None or not session.source.live else list(dict.fromkeys((here, after)))
@@ -148,10 +148,10 @@ def _width(parts: list[Part]) -> int:
 
 
 class PhaseBar(Bar):
-    """The five phases of an update with the one under way lit; while the engine starts, how far it has come."""
+    """The five phases of an update, the current one highlighted; while the engine starts, its progress."""
 
     here = ""
-    """The phase that is lit."""
+    """The highlighted phase."""
 
     def words(self, session: Session) -> Content:
         """The phase of the update on the screen."""
@@ -163,7 +163,7 @@ class PhaseBar(Bar):
             self.here = "sample" if status is not None else ""
             return _phases(self.here, False, "", self.size.width, _NOW)
         here: str = update.phase
-        # The engine names the phase that comes next or is under way; what is shown is the last with a record.
+        # The engine reports the current or next phase; the update knows the last phase with a record.
         busy = session.looking is None and status is not None and status.running
         if busy and status is not None and status.phase != "after":
             here = status.phase
@@ -212,7 +212,7 @@ def _phases(here: str, over: bool, detail: str, width: int, ink: str) -> Content
 
 
 class Banner(Widget):
-    """Calm words when the engine has ended: what happened, and the way on."""
+    """A calm message after the engine has ended: what happened, and how to continue."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -222,7 +222,7 @@ class Banner(Widget):
         return self._content
 
     def show(self, session: Session) -> None:
-        """Appear when the session has failed, go when it has recovered."""
+        """Appear when the session has failed; disappear when it has recovered."""
         failed = session.failed
         self.set_class(failed is not None, "-visible")
         if failed is None:

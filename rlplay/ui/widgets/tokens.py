@@ -31,13 +31,13 @@ from rlplay.ui.words.largest import describe_largest
 from rlplay.ui.words.narration import Place
 
 VACANT: dict[Place, str] = {
-    "live": "Press `n` to sample the first answers, `space` to let it run.",
+    "live": "Press `n` to sample the first answers, `space` to run.",
     "ended": "The engine ended before it had sampled anything.",
     "looking": "No tokens of this update were kept.",
     "replay": "Press `n` to show the first answers, `space` to play the recording.",
     "end": "This recording holds no update yet. New updates appear here.",
 }
-"""What stands in an empty map."""
+"""The text of an empty map."""
 
 
 class Tokens(Lines):
@@ -47,20 +47,19 @@ class Tokens(Lines):
     HELP = """\
 # Tokens
 
-Every answer of the update, prompt dim above it. The colour of a token is one statistic, named in the title; its
-scale, written below, stays the same, so shades compare between updates; ≤ or ≥ at an end says that some values lie
-beyond it and have its shade. `c` and `C` go through the statistics; past the last of them, and at first, the one that
-fits what has just happened is shown (auto). `x` goes to the token with the largest value; where several have it, again
-to the next of them.
+Every answer of the update, below its dim prompt. The colour of a token shows one statistic, named in the title. The
+scale below never changes, so shades are comparable between updates; ≤ or ≥ at an end means that some values lie beyond
+it and share its shade. `c` and `C` step through the statistics. At first, and after the last one, the panel chooses the
+statistic that fits the phase (auto). `x` goes to the token with the largest value; if several tokens have it, `x` again
+goes to the next.
 
-**Without colour:** on a scale with two sides the underlined tokens are on the upper one; with `NO_COLOR` and with 16
-colours, those on the lower one are struck through. `m` writes every number. With `NO_COLOR`, what `/` has found is
-reversed.
+**Without colour:** on a two-sided scale, tokens on the upper side are underlined; with `NO_COLOR` and with 16 colours,
+tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
 
-▲ and ▼ are tokens the clip silenced: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or
-an entropy bonus in the loss still acts on them.
+▲ and ▼ are clipped tokens: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or an
+entropy bonus in the loss still acts on them.
 
-An answer that says word for word what one above it says is marked behind its end.
+A mark after the end of an answer says that an answer above it has the same text.
 
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
 """
@@ -77,7 +76,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._sampled: Sampled | None = None  # as of `show`: the update itself may have gone on by the time of drawing
+        self._sampled: Sampled | None = None  # as of `show`: the update may have changed before drawing
         self._order: list[int] = []
         self._lens: Lens | None = None
         self._values: Array | None = None
@@ -98,9 +97,9 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
     ) -> None:  # fmt: skip
         """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
 
-        `automatic` says that nobody chose the lens. Of an update that is supposed, `flipped` (bool [T]) marks the
-        tokens that would be pulled the other way, and `version` says which one it is. What `finder` has found stands
-        out, and the border names it.
+        `automatic` says that the user did not choose the lens. In a preview, `flipped` (bool [T]) marks the tokens
+        whose gradient would change sign, and `version` names the version shown. The matches of `finder` are
+        highlighted and counted in the border.
         """
         sampled = None if update is None else update.sampled
         steps = 0 if update is None else len(update.steps)
@@ -145,7 +144,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic, past))
 
     def point(self, completion: int, token: int) -> None:
-        """Put the cursor there and show it."""
+        """Put the cursor on a token and scroll to it."""
         if self.cursor == (completion, token) or self._sampled is None or completion >= len(self._sampled.group):
             return
         token = max(min(token, self._length(completion) - 1), 0)
@@ -158,10 +157,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self.reveal(self._layout.heading(row), row + int(self._signs))
 
     def largest(self) -> tuple[list[tuple[int, int]], float]:
-        """Completion and token of all with the largest value of the lens, from top to bottom, and the value.
+        """All places (completion, token) with the lens's largest value, from top to bottom, and the value.
 
-        None at all if there is no value yet. Where nothing is above the middle of a scale with two sides, it is the
-        smallest: the strongest there is.
+        Empty if there is no value yet. If no value is above the middle of a two-sided scale, the smallest value
+        counts instead: it is the strongest.
         """
         if self._sampled is None or self._values is None or self._lens is None:
             return [], np.nan
@@ -175,7 +174,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         lens = self._lens
         none_above = lens.two_sided and np.nanmax(values) <= (lens.low + lens.high) / 2
         best = float(np.nanmin(values) if none_above else np.nanmax(values))
-        # Sums over steps and lengths leave rounding between values that are the same.
+        # Sums over steps and lengths leave rounding errors between equal values.
         offsets, tokens = self._sampled.offsets, np.flatnonzero(np.isclose(values, best, rtol=1e-5, atol=0))
         owners = np.searchsorted(offsets, tokens, side="right") - 1
         places = [(int(owner), int(token - offsets[owner])) for owner, token in zip(owners, tokens, strict=True)]
@@ -183,9 +182,9 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         return sorted(places, key=lambda place: (rank[place[0]], place[1])), best
 
     def next_largest(self) -> tuple[tuple[int, int] | None, str]:
-        """The place `x` goes to, None if there is none, and what it is, in words.
+        """The place that `x` goes to, or None, and a description of it.
 
-        From one of several that are as large it goes to the next.
+        If several places share the largest value, it is the next one after the cursor.
         """
         places, best = self.largest()
         sampled, lens = self._sampled, self._lens
@@ -202,7 +201,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         return places[at], describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
 
     def clipping(self) -> tuple[str, str]:
-        """What copying takes: the token under the cursor."""
+        """The text to copy: the token under the cursor."""
         sampled = self._sampled
         if sampled is None or not self._length(self.cursor[0]):
             return "", ""
@@ -212,7 +211,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
     # Layout
 
     def on_resize(self) -> None:
-        """A new width breaks the lines elsewhere; the cursor stays in sight."""
+        """Wrap the lines to the new width; the cursor stays visible."""
         self._lay_out()
         self._reveal_cursor()
         self.post_message(Reflowed())
@@ -224,11 +223,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
     @property
     def rows(self) -> list[Row]:
-        """Its lines, as they are laid out."""
+        """The lines of the layout."""
         return self._layout.rows
 
     def count(self) -> int:
-        """The lines of all prompts and completions."""
+        """The number of lines of all prompts and completions."""
         return len(self._layout.rows)
 
     def _length(self, completion: int) -> int:
@@ -298,7 +297,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         text = cell.text.lstrip(" ") if style.underline or style.strike else cell.text
         blank = len(cell.text) - len(text)
         if blank and text:
-            # Lines under and through blanks would join words to one long stroke.
+            # Underlined or struck-through blanks would join words into one long line.
             yield Segment(" " * blank, style.background_style)
         yield Segment(text or cell.text, style)
 
@@ -319,7 +318,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self.post_message(CursorMoved(*self.cursor))
 
     def action_along(self, step: int) -> None:
-        """To the next token, past the end to the next completion."""
+        """Go to the next token, or past the end to the next completion."""
         if not self._order:
             return
         completion, token = self.cursor
@@ -332,16 +331,16 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._move(other, 0 if step > 0 else self._length(other) - 1)
 
     def action_across(self, step: int) -> None:
-        """To the token above or below."""
+        """Go to the token above or below."""
         self._jump(step, step)
 
     def action_ends(self, end: int) -> None:
-        """To the first or last token of the completion."""
+        """Go to the first or last token of the completion."""
         if self._order:
             self._move(self.cursor[0], 0 if end == 0 else self._length(self.cursor[0]) - 1)
 
     def action_leaf(self, step: int) -> None:
-        """A screenful up or down."""
+        """Go a page up or down."""
         self._jump(step * max(self.scrollable_content_region.height - 2, 1), -step)
 
     def _jump(self, rows: int, step: int) -> None:
@@ -354,7 +353,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._move(*found)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is."""
+        """Put the cursor on the token under the mouse."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
@@ -364,14 +363,14 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
 
 
 def _two_sided(lens: Lens) -> bool:
-    """Whether its values are written with their sign."""
+    """Whether the lens's values have a sign."""
     return lens.two_sided and lens.low < 0
 
 
 def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:
-    """The panel's title: the lens and, if there is room, the optimizer steps it speaks of and how it was chosen.
+    """The panel's title: the lens and, if there is room, its optimizer steps and how it was chosen.
 
-    Where no token has a colour, it says that they are all `alike`: it might seem that nothing was coloured yet.
+    If all tokens are `alike`, none has a colour; the title then says so.
     """
     name, same = within(lens.title), ": same for every token" * alike
     colour = f" · colour: {name}{_steps(lens, update)}{same}"

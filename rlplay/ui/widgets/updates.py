@@ -1,4 +1,4 @@
-"""The list of updates: one line each, the last one for what the engine is doing now."""
+"""The list of updates: one line each; the last line is the live run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rlplay.ui.widgets.lines import Lines
 
 _BAR = 16
 _NARROW = 100
-"""Below so many columns the bars give way to what was changed."""
+"""Below this width the list drops the bars, to make room for the changes."""
 
 
 class Updates(Lines):
-    """All updates of a run. The cursor is an update's number, or None for the engine's own."""
+    """All updates of a run. The cursor is an update's number, or None for the live run."""
 
-    EMPTY = "Updates appear here, once the first is finished."
+    EMPTY = "Updates appear here after the first is finished."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "one up", show=False),
         Binding("down", "move(1)", "one down", show=False),
@@ -41,10 +41,10 @@ class Updates(Lines):
     ]
 
     class Moved(Message):
-        """The cursor is on another line."""
+        """The cursor moved to another line."""
 
     class Chosen(Message):
-        """The update under the cursor is wanted."""
+        """The user chose the update under the cursor."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,11 +55,11 @@ class Updates(Lines):
 
     @property
     def row(self) -> Row | None:
-        """What the cursor is on; None for the line of what is going on now."""
+        """The row under the cursor; None on the line of the live run."""
         return None if self.cursor is None else self.timeline.rows[self.cursor]
 
     def show(self, timeline: Timeline, looking: int | None, now: str) -> None:
-        """Take what is known now. The cursor stays on its update, and on the last line, `now`, if it was there."""
+        """Show the updates. The cursor stays on its update, or on the last line (`now`) if it was there."""
         self.timeline, self.looking, self.now = timeline, looking, now
         if self.cursor is not None and self.cursor > timeline.reached:
             self.cursor = None
@@ -68,11 +68,11 @@ class Updates(Lines):
             self.reveal(self.count() - 1)
 
     def count(self) -> int:
-        """The updates, the start, and now."""
+        """The number of lines: the start, the updates and the live run."""
         return self.timeline.reached + 2
 
     def put(self, cursor: int | None) -> None:
-        """Put the cursor on an update and show it."""
+        """Put the cursor on an update and scroll to it."""
         before, self.cursor = self._place, cursor
         self.redraw(before, self._place)
         self.reveal(self._place)
@@ -83,23 +83,23 @@ class Updates(Lines):
         return self.count() - 1 if self.cursor is None else self.cursor
 
     def action_move(self, step: int) -> None:
-        """One line up or down."""
+        """Move the cursor by `step` lines."""
         self.action_put(min(max(self._place + step, 0), self.count() - 1))
 
     def action_leaf(self, step: int) -> None:
-        """A screenful up or down."""
+        """Move the cursor a page up or down."""
         self.action_move(step * max(self.scrollable_content_region.height - 1, 1))
 
     def action_put(self, line: int) -> None:
-        """To a line, −1 being the last."""
+        """Go to a line; −1 is the last."""
         self.put(None if line in (-1, self.count() - 1) else line)
 
     def action_choose(self) -> None:
-        """Ask for the update under the cursor."""
+        """Choose the update under the cursor."""
         self.post_message(self.Chosen())
 
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is; a second click chooses."""
+        """Put the cursor on the line under the mouse; a second click chooses it."""
         offset = event.get_content_offset(self)
         line = -1 if offset is None else offset.y + self.scroll_offset.y
         if not 0 <= line < self.count():
@@ -109,7 +109,7 @@ class Updates(Lines):
             self.action_choose()
 
     def clipping(self) -> tuple[str, str]:
-        """What copying takes: the table as it stands."""
+        """The text to copy: the table."""
         lines = ("".join(segment.text for segment in self.line(row)).rstrip() for row in range(self.count()))
         return "the timeline", "\n".join([self.head, *lines])
 
@@ -124,7 +124,7 @@ class Updates(Lines):
         return " " * (_BAR + 2 if self.size.width >= _NARROW else 0)
 
     def line(self, row: int) -> Iterable[Segment]:
-        """One update: what is on disk of it, its numbers, what was turned."""
+        """One update: what is on disk, its numbers, and the changed settings."""
         here = row == self._place
         yield Segment("▸" if here else " ", self.palette.key)
         if row > self.timeline.reached:
@@ -166,7 +166,7 @@ def _written(value: float | None, digits: int) -> str:
 
 
 def _listed(events: tuple[Mark, ...]) -> str:
-    """All that happened at an update, each kind with its mark before it."""
+    """All events at an update, each kind after its mark."""
     kinds = groupby(events, key=lambda mark: mark.kind)
     listed = (f"{EVENT_MARKS[kind]} {' · '.join(mark.text for mark in marks)}" for kind, marks in kinds)
     return visible("  ".join(listed))

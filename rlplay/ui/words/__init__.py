@@ -1,1 +1,1 @@
-"""What is said about a run in plain words, each sentence with its recorded numbers."""
+"""Texts about a run in plain words, each sentence with its recorded numbers."""

@@ -1,4 +1,4 @@
-"""Whether tokens of an update are clipped; if none is, why, and what would clip some."""
+"""Texts about clipping: how many tokens are clipped; if none is, why, and what would clip some."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlplay.ui.words.narration import STILL
 
 
 def count_clipped(update: Update | None) -> int:
-    """How many tokens are clipped, each in the last optimizer step that saw it."""
+    """The number of tokens clipped in the last optimizer step that included them."""
     states = None if update is None else update.latest_step("clip_state")
     return 0 if states is None else int(np.count_nonzero(np.nan_to_num(states)))
 
@@ -33,7 +33,7 @@ def summary(update: Update | None, settings: Mapping[str, Any], adjustable: bool
 
 
 def explain_clipped(settings: Mapping[str, Any], state: int) -> str:
-    """Why a token in this clip state no longer pulls, in a sentence."""
+    """Why a token in this clip state has zero gradient, in one sentence."""
     head = why_clipped(settled(settings), Numbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
     return f"Here {reason}: its ratio has reached the bound, so it no longer pulls."
@@ -74,7 +74,7 @@ def _cause(update: Update | None, s: Settings) -> tuple[str, str]:
 
 
 def _ratios(update: Update | None) -> Array:
-    """Those of the policy's own tokens, as far as they are known."""
+    """The ratios of the policy's own tokens, as far as known."""
     ratio = None if update is None else update.latest_step("importance_ratio")
     if ratio is None or update is None or update.sampled is None:
         return np.ones(0)

@@ -1,4 +1,4 @@
-"""Named diagnoses: what looks wrong in an update, with the numbers that show it and one thing to try."""
+"""Named diagnoses: problems of an update, with the numbers that show them and a remedy to try."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from rlplay.ui.words.trend import WINDOW, not_risen, risen
 
 
 def warning(update: Update, history: History, settings: dict[str, Any]) -> str:
-    """The gravest diagnosis that holds, in one or two sentences; empty if none does."""
+    """The most serious problem, in one or two sentences; empty if there is none."""
     return next((said for _, diagnosis, _ in _CHECKS if (said := diagnosis(update, history, settings))), "")
 
 
 def progress(history: History) -> str:
-    """How the reward has moved, in a sentence; empty before there are two of it."""
+    """The change of the reward, in one sentence; empty before there are two values."""
     moved = _over_time("reward")(Update(0), history)
     return f"Reward {moved}." if moved else ""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one check: what is `wrong` and what to try, else the numbers that say it is fine; both may be empty.
+    """The result of one check: `wrong` says what is wrong and what to try, else `evidence` shows that it is fine.
 
-    Only what is `wrong` names keys, between backticks.
+    Both may be empty. Only `wrong` names keys, between backticks.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 def examine(update: Update, history: History, settings: dict[str, Any]) -> list[Finding]:
-    """What comes of every check, what is wrong first."""
+    """The results of all checks, problems first."""
     findings = [
         Finding(name, diagnosis(update, history, settings), evidence(update, history))
         for name, diagnosis, evidence in _CHECKS
@@ -182,4 +182,4 @@ _CHECKS = (
     ("KL to the reference", _runaway, _distance),
     (f"Reward over {WINDOW} updates", not_risen, risen),
 )
-"""Each check by its name: what it says is wrong, the gravest first, and the numbers that it goes by."""
+"""Each check by name, the most serious first, with its diagnosis and its evidence."""

@@ -1,4 +1,4 @@
-"""Entries of the glossary as text for the help of a panel."""
+"""Glossary entries as text for the help of a panel."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from rlplay.glossary import term_called
 
 
 def explained(*names: str) -> str:
-    """What these words mean, as Markdown, each with its formula."""
+    """The entries of these terms as Markdown, each with its formulas."""
     return "\n\n".join(map(_entry, names))
 
 

@@ -1,4 +1,4 @@
-"""In words, what the key for the largest value has found."""
+"""Describes the token that the key for the largest value has found."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ ON = "; `x` goes to the next."
 def describe_largest(
     lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, token: str, answer: str, own: int
 ) -> str:
-    """What stands at `places[at]`, one of the `places` (completion, token) where the statistic is `best`.
+    """Describe `places[at]`, one of the `places` (completion, token) where the statistic is `best`.
 
-    `token` is what the token says and `answer` which one it is part of, with `own` tokens of the policy's in all.
+    `token` is the token's text; `answer` names its answer, which has `own` tokens from the policy.
     """
     count = len(places)
     if lens.name == "clip_state":

@@ -1,6 +1,6 @@
 """What just happened, in plain words with the recorded numbers, and what to try next.
 
-Text between backticks names a key and is shown as one. Every number comes from a record.
+Backticks mark keys. Every number comes from a record.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words.diagnoses import warning
 
 STILL = 1e-4
-"""A ratio no further from 1 has not moved."""
+"""A ratio this close to 1 counts as unchanged."""
 UNMOVED = 5e-4
-"""A mean probability that has changed by less is written as the same number."""
+"""A smaller change of a mean probability does not show in three digits."""
 NOISE = 1e-6
-"""A smaller difference between two updates' numbers is rounding."""
+"""A smaller difference between two updates is rounding."""
 GROUP_BASELINES = ("group_mean", "leave_one_out", "length_weighted")
-"""Those that find nothing to compare in a group of equal rewards."""
+"""Baselines that give no signal in a group of equal rewards."""
 ONE_RATIO = ("sequence", "sequence_sum")
-"""Levels at which an answer has one ratio, so that shares of clipped ones are of answers."""
+"""Levels at which an answer has a single ratio, so that clip fractions count answers."""
 BEGIN = "Nothing has been sampled yet."
 BEGIN_NEXT = "`.` samples one token of every answer, `u` plays a whole update, `space` runs freely."
 BEGIN_REPLAY = "This is the start of the recording: nothing has been sampled yet."
@@ -44,23 +44,23 @@ REPLAY_NEXT = {
     "update": "`s` shows the next step, `u` what the update changed.",
     "after": "`u` shows the next update, `space` plays on, `z` goes back.",
 }
-"""What a recording can do, by the phase it stands at: it shows, and samples nothing."""
+"""The next keys in a recording, by phase: it shows what was recorded, and samples nothing."""
 LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
 END_NEXT = "The recording ends here: `z` goes back, `space` plays it from the start."
 
 ENDED_NEXT = "The engine has ended: `r` starts it again, `F12` shows why."
 
 DETAILS = " `h` for details."
-"""After a problem: the key for health."""
+"""Added after a problem: the key for health."""
 
 Place = Literal["live", "ended", "looking", "replay", "end"]
-"""Whether keys move an engine, a recording or one that has come to its end; "ended": there was an engine; "looking": an
-older update is shown."""
+"""What the screen shows: a "live" engine, one that has "ended", an older update ("looking"), a recording ("replay"), or
+the "end" of one."""
 
 
 @dataclass(frozen=True)
 class Narration:
-    """`happened` says what the records show, `next` what to press, `warning` what looks wrong, if anything does."""
+    """`happened` describes the records, `next` the keys to press, `warning` a problem, if there is one."""
 
     happened: str
     next: str
@@ -68,7 +68,7 @@ class Narration:
 
 
 def narrate(update: Update | None, history: History, settings: dict[str, Any], place: Place = "live") -> Narration:
-    """One to three sentences about where the update stands."""
+    """One to three sentences about the state of the update."""
     if update is None or update.sampled is None:
         if place == "ended":
             return Narration(BEGIN, ENDED_NEXT)
@@ -88,12 +88,12 @@ def narrate(update: Update | None, history: History, settings: dict[str, Any], p
 
 
 def narrate_start(question: str, live: bool) -> Narration:
-    """While the engine, or the recording, is opened."""
+    """The narration while the engine starts or the recording opens."""
     return Narration(question, "Engine starting… keys that you press are queued." if live else "")
 
 
 def narrate_asking(pairs: int) -> Narration:
-    """So many pairs wait for the user."""
+    """The narration while `pairs` pairs wait for the user's labels."""
     wait = "1 pair waits" if pairs == 1 else f"{pairs} pairs wait"
     return Narration(
         f"{wait} for your label: which of the two answers is better? The update learns from your choice.",
@@ -102,32 +102,32 @@ def narrate_asking(pairs: int) -> Narration:
 
 
 def narrate_stopped(error: str) -> Narration:
-    """The engine stopped at an error, and waits."""
+    """The narration after the engine stopped at an error."""
     return Narration("", "`space` tries again, `u` for one update; `F12` shows where it happened.", literal(error))
 
 
 def narrate_problem(problem: str, place: Place) -> Narration:
-    """An update that cannot be shown, and the ways past it."""
+    """The narration for an update that cannot be shown, with the keys that leave it."""
     past = {"live": "`u` plays the next update.", "ended": ENDED_NEXT, "looking": LOOKING_NEXT}
     past["replay"] = REPLAY_NEXT["after"]
     return Narration("", past.get(place, END_NEXT), literal(problem))
 
 
 def narrate_undone(update: int, last: int, settings: str = "") -> Narration:
-    """The run went back to the end of `update`, and those up to `last` are undone, as are changes of `settings`."""
+    """The narration after going back to the end of `update`: later updates, up to `last`, and `settings` are undone."""
     where = f"the end of update {update}" if update else "the start"
     undone = f"Update {last}" if last == update + 1 else f"Updates {update + 1}–{last}"
     happened = f"Back at {where}."
     if last > update:
         happened += f" {undone} undone (grey in the curves)."
     return Narration(
-        f"{happened} Settings went back, too: {settings}." if settings else happened,
+        f"{happened} Settings also changed back: {settings}." if settings else happened,
         f"`u` plays update {update + 1} again, exactly as before unless you change a setting.",
     )
 
 
 def narrate_run(history: History) -> Narration:
-    """How far a free run has come; its single phases pass too fast to describe."""
+    """The progress of a free run; its phases pass too fast to describe."""
     updates = history.series("num_tokens")[0]
     if not updates:
         return Narration("The first update is running.", "`space` pauses.")
@@ -297,13 +297,13 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
         ]
         if moved:
             parts.append(f"On average, {', '.join(moved)}.")
-    if "kl_old" in finished.metrics and not answers:  # of answers that others wrote it would estimate no KL
+    if "kl_old" in finished.metrics and not answers:  # on answers that others wrote, it does not estimate a KL
         parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
     return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
 
 
 def _became(start: float, delta: float) -> str:
-    """How a mean probability has moved: "became likelier (0.970 → 0.978)"."""
+    """How a mean probability changed: "became likelier (0.970 → 0.978)"."""
     moved = f"({start:.3f} → {start + delta:.3f})"
     if abs(delta) < UNMOVED:
         return f"hardly changed {moved}"

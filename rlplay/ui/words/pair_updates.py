@@ -1,4 +1,4 @@
-"""Words for updates that learn from answers rather than from rewards: which of two is better, or what to imitate."""
+"""Texts about updates that learn from answers instead of rewards: from pairs, or from answers to imitate."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ UNLEARNED = "no pair has a better answer, so no step was taken"
 
 
 def learns_from_answers(settings: Mapping[str, Any]) -> bool:
-    """Whether nothing is sampled to be rewarded: a preference loss, or fine-tuning."""
+    """Whether the update uses no rewards: a preference loss, a reward model or fine-tuning."""
     return bool(settings.get("loss_type", "policy_gradient") != "policy_gradient")
 
 
 def needs_advantages(settings: Mapping[str, Any]) -> bool:
-    """Whether an advantage says what is learned; a reward model compares the scores of a pair instead."""
+    """Whether the update has advantages; a reward model compares the scores of a pair instead."""
     return bool(settings.get("loss_type") != "reward")
 
 
 def given(update: Update) -> str:
-    """What there is to learn from, whoever wrote it."""
+    """The answers to learn from, whoever wrote them."""
     assert update.sampled is not None
     answers = f"{update.completions} answers to {len(update.sampled.prompts)} prompts"
-    return f"{answers}. Their probabilities are those that the policy gives them."
+    return f"{answers}. Their probabilities are those under the policy."
 
 
 def given_next(settings: Mapping[str, Any]) -> str:
-    """What comes after that."""
+    """The hint after the answers are given."""
     return IMITATED_NEXT if settings.get("loss_type") == "sft" else COMPARED_NEXT
 
 
 def labelled(update: Update) -> str:
-    """How they were labelled, and why some were not."""
+    """How the answers were labelled, and why some were not."""
     assert update.scored is not None
     count = Counter(update.scored.roles)
     chosen, ties, out = count["chosen"], count["tie"] // 2, count[""] // 2
@@ -53,7 +53,7 @@ def labelled(update: Update) -> str:
 
 
 def loss_and_accuracy(metrics: Mapping[str, float]) -> str:
-    """What the loss says, and in how many pairs the chosen answer is ahead."""
+    """The loss, and in how many pairs the chosen answer is ahead."""
     said = f"loss {number(metrics['loss'])}" if "loss" in metrics else UNLEARNED
     if "rewards/accuracies" in metrics:
         right, margin = percent(metrics["rewards/accuracies"]), number(metrics["rewards/margins"])

@@ -1,4 +1,4 @@
-"""What is told once a knob has been turned: what changed, and from when on it makes a difference."""
+"""Texts about changed settings: what changed, and from which update it takes effect."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rlplay.trace.text import visible
 
 
 def changes_notice(changes: Sequence[Changed]) -> str:
-    """A line for each setting, and below those that take hold together the update in which they do."""
+    """A line for each setting; below settings that take effect together, their first update."""
     groups = groupby(changes, key=effective_from)
     return "\n".join(line for since, group in groups for line in (*map(_line, group), f"from update {since} on"))
 
 
 def reverting_changes(changes: Iterable[Changed], number: int) -> list[Changed]:
-    """What it makes of the settings when a run goes back to the end of update `number`, before these `changes`.
+    """The changes that revert `changes` when a run goes back to the end of update `number`, before all of them.
 
-    They come in the order they were made; for each setting that they left another there is one change back.
+    `changes` are in the order they were made. The result has one change for each setting that they altered.
     """
     back: dict[str, Changed] = {}
     for change in changes:
@@ -36,7 +36,7 @@ def reverting_changes(changes: Iterable[Changed], number: int) -> list[Changed]:
 
 
 def changes_line(changes: Iterable[Changed]) -> str:
-    """The settings that went back with the run, in a line: "Temperature 0.2 → 1 · Clip ε 0.1 → 0.2"."""
+    """Changed settings in one line: "Temperature 0.2 → 1 · Clip ε 0.1 → 0.2"."""
     return " · ".join(map(_line, changes))
 
 

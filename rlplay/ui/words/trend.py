@@ -1,4 +1,4 @@
-"""Whether the reward rises: a straight line through its last updates, with what chance leaves open."""
+"""Whether the reward rises: a straight line through the last updates, with its statistical uncertainty."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rlplay.ui.format.text import BY_KNOB
 from rlplay.ui.plot.picture import number
 
 WINDOW = 20
-"""Updates that the line is laid through; with fewer, chance leaves nearly every slope open."""
+"""Updates to fit the line to; with fewer, hardly any slope is distinguishable from chance."""
 T95 = 2.101
 """Student's t with WINDOW − 2 degrees of freedom, 97.5 %: so many standard errors are half of a 95 % interval."""
 
 NEAR = 0.9
-"""The share of the way from the lowest mean reward to the most that an answer earns, after which little is left."""
+"""At this share of the way from the lowest mean reward to the best answer's reward, the reward is at its ceiling."""
 
 
 @dataclass(frozen=True)
 class Trend:
     """The reward's slope per update by least squares, and the half-width of its 95 % interval.
 
-    The interval takes the updates' deviations from the line as independent, which prompts drawn anew make them.
+    The interval assumes independent deviations from the line: each update draws new prompts.
     """
 
     slope: float
@@ -35,18 +35,18 @@ class Trend:
 
     @property
     def text(self) -> str:
-        """In words: "+0.0012 ± 0.0031 per update over the last 20 (95 %)"."""
+        """As text: "+0.0012 ± 0.0031 per update over the last 20 (95 %)"."""
         sign = "+" if self.slope > 0 else ""
         return f"{sign}{number(self.slope)} ± {number(self.margin)} per update over the last {WINDOW} (95 %)"
 
 
 def trend(history: History, last: int) -> Trend | None:
-    """Over the WINDOW updates up to `last`; None where there are not as many with a reward."""
+    """The trend over the WINDOW updates up to `last`; None if fewer updates have a reward."""
     points = [(n, value) for n, value in _rewards(history, last) if math.isfinite(value)][-WINDOW:]
     if len(points) < WINDOW:
         return None
     x, y = np.array(points, dtype=np.float64).T
-    if np.ptp(y) == 0:  # else rounding would make a slope of it
+    if np.ptp(y) == 0:  # otherwise rounding would yield a slope
         return Trend(0.0, 0.0)
     x, y = x - x.mean(), y - y.mean()
     slope = float(x @ y / (x @ x))
@@ -56,7 +56,7 @@ def trend(history: History, last: int) -> Trend | None:
 
 
 def not_risen(update: Update, history: History, settings: dict[str, Any]) -> str:
-    """That the reward falls, or cannot be told from a flat one, and what to try; empty if neither is shown."""
+    """Says that the reward falls or is not distinguishable from flat, and what to try; empty if neither holds."""
     found = trend(history, update.number)
     if update.finished is None or found is None or found.slope > found.margin or _ceiling(update, history):
         return ""
@@ -68,7 +68,7 @@ def not_risen(update: Update, history: History, settings: dict[str, Any]) -> str
 
 
 def risen(update: Update, history: History) -> str:
-    """The slope, or that there is nothing left to rise to; empty before it can be told."""
+    """The slope, or that the reward is at its ceiling; empty before there are enough updates."""
     if full := _ceiling(update, history):
         return f"at its ceiling: {full}"
     found = trend(history, update.number)
@@ -80,14 +80,14 @@ def _rewards(history: History, last: int) -> list[tuple[int, float]]:
 
 
 def _ceiling(update: Update, history: History) -> str:
-    """The mean reward beside the most that an answer of `update` earns, where it has come near that."""
+    """The mean reward and the best answer's reward in `update`, if the mean is near it; otherwise empty."""
     means = [value for _, value in _rewards(history, update.number) if math.isfinite(value)]
     rewards = np.zeros(0) if update.scored is None else update.scored.rewards
     rewards = rewards[np.isfinite(rewards)]
     if not means or not len(rewards):
         return ""
     best, lowest, now = float(rewards.max()), min(means), float(np.mean(means[-WINDOW:]))
-    # Where even the best answer earns less than the mean once was, nothing is reached.
+    # If even the best answer earns less than an earlier mean, this is not a ceiling.
     if not lowest < best >= max(means) or now < lowest + NEAR * (best - lowest):
         return ""
     count = min(len(means), WINDOW)
@@ -95,7 +95,7 @@ def _ceiling(update: Update, history: History) -> str:
 
 
 def _remedies(update: Update, history: History, falls: bool) -> list[str]:
-    """What the other metrics point to, over the same updates: the surest cause first."""
+    """Remedies suggested by other metrics over the same updates, the most certain cause first."""
     flat, moved, clipped = (
         _mean(history, name, update.number) for name in ("frac_reward_zero_std", "kl_old", "clip_ratio/region_mean")
     )
@@ -115,6 +115,6 @@ def _remedies(update: Update, history: History, falls: bool) -> list[str]:
 
 
 def _mean(history: History, name: str, last: int) -> float:
-    """Of a metric over the last WINDOW updates; not a number where there is none, and then nothing is compared."""
+    """The mean of a metric over the last WINDOW updates; NaN without values, so that comparisons are false."""
     values = [value for n, value in zip(*history.series(name), strict=True) if last - WINDOW < n <= last]
     return float(np.mean(values)) if values else math.nan
