@@ -249,7 +249,8 @@ class KnobsScreen(ModalScreen[Changes | None]):
     def tell(self, foreseen: list[str]) -> None:
         """What the changes would do to the update on the screen, in a few lines."""
         self.foreseen = foreseen
-        self._describe()
+        if self.is_mounted:  # a preview may come before the screen is there
+            self._describe()
 
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
