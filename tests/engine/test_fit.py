@@ -43,8 +43,10 @@ def test_the_longest_prompt_and_a_completion_have_to_fit(lm: LanguageModel) -> N
 
 
 def test_a_model_that_does_not_say_what_it_can_read_is_taken_at_its_word(lm: LanguageModel) -> None:
+    with pytest.raises(ValueError, match="more than the 128"):
+        check_fit(lm, task_of("What is 2+2?"), 10**6)
     lm.policy = SimpleNamespace(config=SimpleNamespace(get_text_config=SimpleNamespace))
-    check_fit(lm, task_of("What is 2+2?"), 10**6)
+    assert check_fit(lm, task_of("What is 2+2?"), 10**6) is None  # type: ignore[func-returns-value]
 
 
 def test_prompts_have_tokens(lm: LanguageModel) -> None:

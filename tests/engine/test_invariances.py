@@ -23,7 +23,7 @@ from tests.parity.fixed import GENERATIONS, MAX_LENGTH, PROMPTS, Fixed, fixed
 
 seeds = st.integers(0, 10_000)
 algorithms = pytest.mark.parametrize("algorithm", FROM_REWARDS)
-few = settings(max_examples=5, deadline=None)
+few = settings(max_examples=5)
 HARDER = {"beta": 0.2, "mask_truncated_completions": True, "top_entropy_quantile": 0.6, "entropy_coef": 0.1,
           "off_policy_mask_threshold": 0.05}  # fmt: skip
 

@@ -39,7 +39,7 @@ CHANGE = st.sampled_from(list(KNOBS)).flatmap(lambda name: st.tuples(st.just(nam
 
 
 @given(st.sampled_from(WITHOUT_STAGES), st.integers(0, 2**40), st.integers(1, 999), st.lists(CHANGE, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_scenario_seed_and_settings_come_back(name, seed, updates, changes):
     scenario = with_changes(load(name), seed=seed, updates=updates)
     wanted = resolve(scenario.settings)
@@ -54,7 +54,7 @@ def test_scenario_seed_and_settings_come_back(name, seed, updates, changes):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_other_character_is_refused(data):
     code = Shared("flattery", 3, 20, "dapo", {"epsilon": 0.1, "reward_weights": {"helpful": 1.0}}).code
     at = data.draw(st.integers(0, len(code) - 1))

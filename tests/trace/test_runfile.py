@@ -151,7 +151,7 @@ def lives(draw: st.DrawFn) -> list[AnyRecord]:
     return records
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(records=lives())
 def test_a_history_read_back_is_the_one_that_was_lived(
     tmp_path_factory: pytest.TempPathFactory, records: list[AnyRecord]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.stage import keys_done
+from tests.ui.stage import keys_done, painted_late
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +16,13 @@ def _true_colour(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
+
+
+@pytest.fixture(autouse=True)
+def _painted_late() -> Iterator[None]:
+    """More than half of the time of these tests would go into frames that nobody reads."""
+    with painted_late():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from textual._compositor import Compositor
+from textual._context import active_app
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
 from rlplay.trace.records import AnyRecord
@@ -106,18 +109,54 @@ def all_text(widget: Any) -> str:
     return "\n".join("".join(segment.text for segment in widget.line(row)) for row in range(widget.count()))
 
 
+PATIENCE = 30
+"""Seconds that a test waits for the app at most."""
+
+_render_update = Compositor.render_update
+
+
+@contextmanager
+def painted_late() -> Iterator[None]:
+    """Without a terminal, let no frame be painted but the one that `settled` ends with: nobody reads the others."""
+
+    def render_update(self: Compositor, *given: Any, **more: Any) -> Any:
+        return None if active_app.get().is_headless else _render_update(self, *given, **more)
+
+    Compositor.render_update = render_update  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Compositor.render_update = _render_update  # type: ignore[method-assign]
+
+
+async def until(pilot: Any, holds: Callable[[], object]) -> None:
+    """Let the app go on until this holds. TimeoutError if it never does."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():
+            await pilot.pause()
+
+
+async def home(pilot: Any) -> None:
+    """Every dialogue is closed by its own key."""
+    async with asyncio.timeout(PATIENCE):
+        while pilot.app.screen is not pilot.app.main:
+            await pilot.press("escape")
+
+
 async def keys_done(pilot: Any) -> None:
     """Every key has had its turn."""
     queue = getattr(pilot.app, "key_queue", None)
-    while queue is not None and queue.busy:
-        await pilot.pause()
+    await until(pilot, lambda: queue is None or not queue.busy)
 
 
 async def taken(pilot: Any) -> None:
     """Every event that the source has let happen has arrived, if somebody listens."""
     source = pilot.app.session.source if isinstance(pilot.app, RlplayApp) else None
-    while isinstance(source, Fed) and not source.empty and any(w.group == "source" for w in pilot.app.workers):
-        await pilot.pause()
+
+    def here() -> bool:
+        return not isinstance(source, Fed) or source.empty or all(w.group != "source" for w in pilot.app.workers)
+
+    await until(pilot, here)
 
 
 async def settled(pilot: Any) -> None:
@@ -126,5 +165,7 @@ async def settled(pilot: Any) -> None:
         await pilot.pause()
         await taken(pilot)
         await keys_done(pilot)
-    pilot.app.paint()
+    app = pilot.app
+    app.paint()
     await pilot.pause()
+    _render_update(app.screen._compositor, screen_stack=app._background_screens)

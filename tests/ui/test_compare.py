@@ -34,7 +34,7 @@ from rlplay.ui.widgets.compared import ComparedPanels
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_evaluated, synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN as SETTINGS
-from tests.ui.stage import Fed, all_text, playground, settled
+from tests.ui.stage import Fed, all_text, playground, settled, until
 
 SIZE = (160, 45)
 
@@ -477,10 +477,7 @@ async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatc
         await pilot.press("a")
         second.records([synthetic_started()])
         second.status(3)
-        for _ in range(40):
-            await settled(pilot)
-            if second.commands and isinstance(app.screen, CompareScreen):
-                break
+        await until(pilot, lambda: second.commands and isinstance(app.screen, CompareScreen))
         (job,) = jobs
         with RunReader(job.run) as reader:
             assert reader.updates() == [1, 2, 3]
@@ -498,10 +495,10 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
     def copied(_parent, _number, _path, going):
         halfway.set()
         while going(0.5):
-            pass
+            given_up.wait(0.01)  # leaves the processor to the screen
         raise Stopped
 
-    halfway = threading.Event()
+    halfway, given_up = threading.Event(), threading.Event()
     monkeypatch.setattr(other_runs, "branch", copied)
     app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -510,16 +507,13 @@ async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatc
         await pilot.press("b")
         await settled(pilot)
         await pilot.press("a", "u", "z", "space", "k", "q")
-        while not halfway.is_set():
-            await pilot.pause()
+        await until(pilot, halfway.is_set)
         screen = app.screen
         assert isinstance(screen, CopyingScreen)
         screen.add_class("-long")
-        while " 50%" not in str(screen.query_one(SteadyStatic).render()):
-            await pilot.pause()
+        await until(pilot, lambda: " 50%" in str(screen.query_one(SteadyStatic).render()))
         await pilot.press("escape")
-        while app.screen is not app.main:
-            await pilot.pause()
+        await until(pilot, lambda: app.screen is app.main)
         assert source.commands == []
         assert app.other_runs.sessions == []
 
@@ -563,8 +557,7 @@ async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):
         await pilot.press("b")
         await settled(pilot)
         await pilot.press("a")
-        for _ in range(10):
-            await settled(pilot)
+        await until(pilot, lambda: app._notifications)
         assert app.other_runs.sessions == []
         assert any("no run file at" in notice.message for notice in app._notifications)
 

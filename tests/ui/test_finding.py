@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from textual.command import CommandPalette
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
@@ -14,7 +14,7 @@ from rlplay.ui.plot.views import single
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.words.largest import describe_largest
 from tests.recorded import END, synthetic_update
-from tests.ui.stage import playground, settled, text_of
+from tests.ui.stage import playground, settled, text_of, until
 
 WIDE = (160, 45)
 
@@ -216,12 +216,13 @@ async def test_nothing_that_a_terminal_obeys_is_copied():
 
 async def found(pilot, typed: str) -> list[str]:
     """What the palette offers for what is typed."""
-    await pilot.press("ctrl+p", *typed)
-    for _ in range(50):
-        await pilot.pause(0.02)
-        listed = pilot.app.screen.query_one(OptionList)
-        if listed.option_count and not pilot.app.screen.query_one("LoadingIndicator").display:
-            break
+    await pilot.press("ctrl+p")
+    palette = pilot.app.screen
+    listed = palette.query_one(OptionList)
+    await until(pilot, lambda: palette.has_class("-ready"))
+    palette.query_one(Input).value = typed  # at once, so that the palette searches once
+    await pilot.pause()
+    await until(pilot, lambda: all(worker.is_finished for worker in pilot.app.workers if worker.node is palette))
     return [str(listed.get_option_at_index(place).prompt).split("\n")[0] for place in range(listed.option_count)]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -11,7 +9,6 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 from msgspec import inspect
-from textual.screen import Screen
 from textual.widgets import Input
 
 from rlplay.link.messages import AnyEvent, Failed, Loading, LogLine
@@ -19,7 +16,6 @@ from rlplay.scenario.schema import Job, Scenario, Stage
 from rlplay.scenario.share import Shared
 from rlplay.trace.questions import Tail
 from rlplay.trace.records import AnyRecord, Changed
-from rlplay.ui import screens
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.log import LEVELS
@@ -28,7 +24,7 @@ from rlplay.verbs import PANELS, VERBS
 from tests.hostile import HOSTILE, tame
 from tests.poisoned import OF_ITS_OWN, Poison, made, members, run_of
 from tests.ui.stage import playground
-from tests.ui.touring import Answering, touring
+from tests.ui.touring import Answering, all_screens, touring
 
 MEDIUM, SMALL = (120, 35), (80, 24)
 ORDERS = ["title", "clipboard", "colour, C1", "cursor", "C0", "turned", "invisible"]
@@ -52,13 +48,6 @@ SEEN = {
     "Tail.texts", "Estimated.refused", "Recalled.refused", "Imagined.refused", "Failed.text", "code: scenario",
 }  # fmt: skip
 """Fields whose words must have been on some screen."""
-
-
-def all_screens() -> set[str]:
-    """The names of all dialogues there are."""
-    modules = [importlib.import_module(f"{screens.__name__}.{m.name}") for m in pkgutil.iter_modules(screens.__path__)]
-    kinds = (kind for module in modules for kind in vars(module).values() if isinstance(kind, type))
-    return {kind.__name__ for kind in kinds if issubclass(kind, Screen) and kind.__module__.startswith("rlplay")}
 
 
 def speaks(kind: Any) -> bool:

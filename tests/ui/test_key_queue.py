@@ -13,7 +13,7 @@ from rlplay.ui.screens.find import FindScreen
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.screens.probe import ProbeScreen
-from tests.ui.stage import playground, settled
+from tests.ui.stage import PATIENCE, playground, settled
 
 
 def typed(app, *keys: str) -> None:
@@ -132,6 +132,7 @@ async def test_keys_go_on_although_a_panel_never_answers(monkeypatch):
         await settled(pilot)
         app.tokens.call_later = lambda *_: True
         typed(app, "c", "q")
-        while app.return_code is None:
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(PATIENCE):
+            while app.return_code is None:
+                await asyncio.sleep(0.01)  # the pilot would wait for the panel
     assert app.return_code == 0

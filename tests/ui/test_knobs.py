@@ -1,5 +1,7 @@
 """The knobs: changing a copy of the settings, and the screen that does it."""
 
+import asyncio
+
 import msgspec
 import pytest
 from textual.app import App
@@ -14,6 +16,7 @@ from rlplay.scenario.share import shared_in
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.knobs import KnobList
+from tests.ui.stage import PATIENCE, playground, settled, until
 
 
 def settings(**given):
@@ -27,10 +30,18 @@ def draft(**given) -> Draft:
 def test_every_setting_can_be_stepped_both_ways_and_stays_allowed():
     for name in KNOBS:
         for direction in (1, -1):
-            changed = draft()
+            changed, seen = draft(), []
             for _ in range(40):
                 changed.nudge(name, direction)
-            apply(Settings(), name, changed.value(name))
+                seen.append(changed.value(name))
+            assert getattr(apply(Settings(), name, seen[-1]), name) == seen[-1], name
+            moved = len(set(map(str, seen))) > 1
+            assert moved or name == "reward_weights" or seen[0] in (None, _end(name, direction)), name
+
+
+def _end(name: str, direction: int) -> float | None:
+    """Where stepping in a direction stops."""
+    return KNOBS[name].high if direction > 0 else KNOBS[name].low
 
 
 @pytest.mark.parametrize(
@@ -214,6 +225,18 @@ async def test_typing_a_value_and_a_wrong_one():
         assert app.outcome == {"learning_rate": 1e-3}
 
 
+async def test_a_preview_that_comes_before_the_screen_is_there_is_shown_once_it_is():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.open_knobs()
+        app.knobs.tell(["No preview yet."])
+        await until(pilot, lambda: app.screen is app.knobs and app.screen.is_mounted)
+        app.knobs.tell(["No preview yet."])
+        assert "No preview yet." in str(app.knobs.query_one(Static).render())
+
+
 async def test_what_does_not_fit_is_not_applied():
     app = Host()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -366,8 +389,9 @@ async def test_settings_of_other_algorithms_come_and_go_with_them():
 
         assert "sapo_temperature_pos" not in shown()
         go_to(screen, "surrogate")
-        while screen.draft.value("surrogate") != "sapo":
-            await pilot.press("right")
+        async with asyncio.timeout(PATIENCE):
+            while screen.draft.value("surrogate") != "sapo":
+                await pilot.press("right")
         assert screen.name_under_cursor == "surrogate"
         assert "sapo_temperature_pos" in shown()
         go_to(screen, "sapo_temperature_pos")

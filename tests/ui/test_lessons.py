@@ -10,7 +10,7 @@ from rlplay.scenario.schema import Job
 from rlplay.ui import start
 from rlplay.ui.screens.lessons import LessonsScreen, progress
 from rlplay.user_preferences import LessonProgress
-from tests.ui.stage import playground, settled
+from tests.ui.stage import playground, settled, until
 
 SCRIPT = [
     {"ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}},
@@ -28,8 +28,9 @@ def _home(monkeypatch, tmp_path):
 async def opened(pilot, app) -> LessonsScreen:
     await settled(pilot)
     await pilot.press("l")
-    while not isinstance(app.screen, LessonsScreen) or not app.screen.query_one("OptionList").option_count:
-        await pilot.pause()
+    await until(
+        pilot, lambda: isinstance(app.screen, LessonsScreen) and app.screen.query_one("OptionList").option_count
+    )
     await settled(pilot)
     return app.screen
 

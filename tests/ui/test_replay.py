@@ -17,7 +17,7 @@ from rlplay.ui.session import sources
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.words.narration import narrate
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
-from tests.ui.stage import all_text, settled, text_of
+from tests.ui.stage import all_text, settled, text_of, until
 
 
 @pytest.fixture
@@ -26,11 +26,8 @@ def run(tmp_path):
 
 
 async def opened(pilot):
-    for _ in range(50):
-        await settled(pilot)
-        if pilot.app.session.status is not None:
-            return
-        await asyncio.sleep(0.02)
+    await until(pilot, lambda: pilot.app.session.status is not None)
+    await settled(pilot)
 
 
 async def test_it_opens_at_the_end_with_all_curves(run):
@@ -110,11 +107,7 @@ async def test_running_plays_on_and_space_stops_it(run, monkeypatch):
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
         await pilot.press("space")
-        for _ in range(60):
-            await settled(pilot)
-            if app.session.status.finished and not app.session.status.running:
-                break
-            await asyncio.sleep(0.02)
+        await until(pilot, lambda: app.session.status.finished and not app.session.status.running)
         assert app.session.shown.number == 4
         assert not app.session.status.running
 
@@ -261,11 +254,8 @@ async def test_a_damaged_record_is_told_not_waited_for(run):
         db.execute("UPDATE records SET data = x'00' WHERE kind = 'changed'")
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
-        for _ in range(50):
-            await settled(pilot)
-            if app.session.failed is not None:
-                break
-            await asyncio.sleep(0.02)
+        await until(pilot, lambda: app.session.failed is not None)
+        await settled(pilot)
         assert "update 2 is damaged" in str(app.banner.render())
         assert app.banner.has_class("-visible")
 
@@ -278,11 +268,8 @@ async def test_a_growing_run_that_cannot_be_read_any_more_is_told(run, monkeypat
         await opened(pilot)
         with sqlite3.connect(run) as db:
             db.execute("INSERT INTO records (number, kind, data) VALUES (5, 'sampled', x'00')")
-        for _ in range(50):
-            await settled(pilot)
-            if app.session.failed is not None:
-                break
-            await asyncio.sleep(0.02)
+        await until(pilot, lambda: app.session.failed is not None)
+        await settled(pilot)
         assert "update 5 is damaged" in str(app.banner.render())
 
 
@@ -307,11 +294,7 @@ async def test_a_growing_run_is_followed(tmp_path, monkeypatch):
         for record in synthetic_update(2):
             writer.append(record)
         writer.close()
-        for _ in range(50):
-            await settled(pilot)
-            if app.session.shown.number == 2:
-                break
-            await asyncio.sleep(0.02)
+        await until(pilot, lambda: app.session.shown.number == 2)
         assert app.session.shown.number == 2
         assert app.session.history.series("reward")[0] == [1, 2]
 

@@ -1,34 +1,22 @@
-"""Every dialogue, at every size: what stands in its frames fits into them."""
+"""Every screen and dialogue, at every size: the gallery has it, and what stands in its frames fits into them."""
+
+import re
+from contextlib import aclosing
+from itertools import product
 
 import pytest
 from textual.content import Content
 from textual.widgets import Static
 
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.screens.compare import CompareScreen
-from rlplay.ui.screens.labels import LabelScreen
-from rlplay.ui.screens.paste import PasteScreen
+from rlplay.ui.screens.compare import VIEWS
+from rlplay.ui.screenshot.cells import capture, text_of
 from rlplay.ui.session.sources import ReplaySource
-from tests.recorded import synthetic_run, synthetic_update
-from tests.ui.stage import Fed, playground, settled
+from screenshots.gallery import LOOKS, SIZES, file_name, index, shots
+from tests.recorded import synthetic_run
+from tests.ui.stage import settled
+from tests.ui.touring import all_screens
 
-SIZES = [(160, 45), (120, 35), (80, 24)]
-OPENED = {
-    "find": ["slash", *"length>0"],
-    "knobs": ["k"],
-    "knobs, changed": ["k", "down", "down", "right"],
-    "knobs, found": ["k", *"beta"],
-    "branch": ["b"],
-    "branch, changed": ["b", "down", "down", "right"],
-    "timeline": ["g"],
-    "probe": ["i"],
-    "log": ["f12"],
-    "help": ["question_mark"],
-    "glossary": ["d"],
-    "glossary, found": ["d", *"hacking"],
-    "palette": ["ctrl+p"],
-    "lessons": ["l"],
-}
 CORNERS = 4
 
 
@@ -44,58 +32,33 @@ def cut(screen) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_no_frame_cuts_its_words(size):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        for number in range(1, 13):
-            source.update(number)
-        await settled(pilot)
-        for name, keys in OPENED.items():
-            await pilot.press(*keys)
-            await settled(pilot)
-            assert app.screen is not app.main, name
-            assert cut(app.screen) == [], name
-            while app.screen is not app.main:
-                await pilot.press("escape")
-                await settled(pilot)
-            await pilot.press("escape")
+async def test_every_screen_is_in_the_gallery_and_no_frame_cuts_its_words(size, tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    seen = {}
+    async with aclosing(shots(size, LOOKS["dark"], tmp_path)) as every:
+        async for name, app in every:
+            assert app.screen is app.main or cut(app.screen) == [], name  # what is sought may be longer than any frame
+            seen.setdefault(type(app.screen).__name__, set()).add(text_of(capture(app)))
+    assert all_screens() | {"CommandPalette"} <= set(seen)
+    assert min(len(next(iter(texts))) for texts in seen.values()) > 200, "none is empty"
+    assert len(seen["CompareScreen"]) == len(VIEWS), "occasions show what they are called after"
+    assert len(seen["LabelScreen"]) == len(seen["ProbeScreen"]) == 2
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_nor_do_the_dialogues_that_need_an_occasion(size):
-    app, source = playground()
+async def test_nor_does_the_comparison_of_recordings_and_its_keys_fit(tmp_path, size):
+    one, other = (ReplaySource(synthetic_run(tmp_path / f"{name}.rlplay", 2)) for name in "ab")
+    app = RlplayApp(one, others=[other])
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
-        await app.perform("paste")
-        await settled(pilot)
-        assert isinstance(app.screen, PasteScreen)
-        assert cut(app.screen) == []
-        await pilot.press("escape")
-        source.records(synthetic_update(1, prompts=32, generations=2)[:1])
-        source.waiting(*range(32))
-        await settled(pilot)
-        assert isinstance(app.screen, LabelScreen)
-        assert cut(app.screen) == []
-        await pilot.press("a")
-        await settled(pilot)
-        assert cut(app.screen) == []
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("live", [True, False])
-async def test_nor_does_the_comparison(tmp_path, size, live):
-    sides = [Fed(), Fed()]
-    if live:
-        for side in sides:
-            side.update(1)
-    else:
-        sides = [ReplaySource(synthetic_run(tmp_path / f"{name}.rlplay", 2)) for name in "ab"]
-    app = RlplayApp(sides[0], others=sides[1:])
-    async with app.run_test(size=size) as pilot:
-        await settled(pilot)
-        assert isinstance(app.screen, CompareScreen)
         app.screen.follow()
         await settled(pilot)
         assert cut(app.screen) == []
         keys = app.screen.query_one("#keys", Static)
         assert len(str(keys.render())) <= keys.content_size.width
+
+
+def test_the_index_shows_every_picture_at_every_size_in_every_look():
+    shown = re.findall(r"!\[\]\((.+)\)", index(["help", "compare, token"]).replace(") |", ")\n"))
+    wanted = {file_name(name, *kind) for name in ("help", "compare, token") for kind in product(SIZES, LOOKS)}
+    assert sorted(shown) == sorted(wanted)

@@ -18,7 +18,7 @@ from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
 from rlplay.verbs import VERBS
-from tests.ui.stage import playground, settled
+from tests.ui.stage import home, playground, settled
 
 GIVEN = {
     "run": 2,
@@ -80,19 +80,24 @@ async def test_each_can_be_performed_by_name_while_a_run_plays():
             for argument in [None, GIVEN[verb]] if verb in GIVEN else [None]:
                 await app.perform(verb, argument)
                 await pilot.pause()
-                while app.screen is not app.main:
-                    await pilot.press("escape")
+                await home(pilot)
+        told = [type(command).__name__ for command in source.commands]
+        assert set(told) == {"Advance", "Pause", "Rewind", "Set", "Peek"}, "each that concerns the engine"
+        assert app.session.shown.number == 2
+        assert not app.session.failed
         await app.perform("quit")
     assert app.return_code == 0
 
 
 async def test_none_does_harm_before_anything_has_happened():
-    app, _ = playground()
+    app, source = playground()
     async with app.run_test(size=(80, 24)) as pilot:
         for verb in ACTIONS:
             if verb != "quit":
                 await app.perform(verb, GIVEN.get(verb))
                 await pilot.pause()
+        assert app.session.shown is None
+        assert "Peek" not in {type(command).__name__ for command in source.commands}, "there is no token to ask about"
         await app.perform("quit")
     assert app.return_code == 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ import msgspec
 from rich.cells import cell_len
 from textual.drivers import headless_driver
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from rlplay.link.messages import AnyEvent
 from rlplay.trace.questions import (
@@ -28,10 +31,18 @@ from rlplay.trace.questions import (
     Tail,
     WhatIf,
 )
+from rlplay.ui import screens
 from rlplay.ui.app import RlplayApp
 from tests.hostile import letters
 from tests.poisoned import Poison, lesson, made, records
 from tests.ui.stage import Fed, keys_done, taken
+
+
+def all_screens() -> set[str]:
+    """The names of all dialogues there are."""
+    modules = [importlib.import_module(f"{screens.__name__}.{m.name}") for m in pkgutil.iter_modules(screens.__path__)]
+    kinds = (kind for module in modules for kind in vars(module).values() if isinstance(kind, type))
+    return {kind.__name__ for kind in kinds if issubclass(kind, Screen) and kind.__module__.startswith("rlplay")}
 
 
 class Recorder(headless_driver.HeadlessDriver):
@@ -157,8 +168,8 @@ class Tour:
 
     async def home(self) -> None:
         """Back to the main screen."""
-        while self.app.screen is not self.app.main:
-            self.app.screen.dismiss(None)
+        for screen in reversed(self.app.screen_stack[1:]):
+            screen.dismiss(None)
             await self.pilot.pause()
 
     def unseen(self, poison: Poison) -> Iterator[str]:

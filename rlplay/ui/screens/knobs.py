@@ -252,7 +252,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     def tell(self, foreseen: list[str]) -> None:
         """Show in a few lines what the changes would do to the update on the screen."""
         self.foreseen = foreseen
-        if self.is_mounted:  # before that there is no widget to write to
+        if self.is_mounted:  # a preview may come before the screen is there
             self._describe()
 
     @on(OptionList.OptionSelected)

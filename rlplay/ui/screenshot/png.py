@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
@@ -79,6 +80,7 @@ class PngRenderer:
         return next((font for font in (own, *self._others) if _has(font, character)), own)
 
 
+@lru_cache(4096)
 def _has(font: ImageFont.FreeTypeFont, character: str) -> bool:
     return bytes(font.getmask(character)) != bytes(font.getmask("\U0010ffff"))
 

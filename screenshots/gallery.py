@@ -1,0 +1,273 @@
+"""Draws every screen and dialogue, at three sizes, dark, light and without colour: `python -m screenshots.gallery OUT`.
+
+The runs are made up, so no engine starts; OUT gets a PNG for each picture and README.md, which shows them all. Whoever
+changes the screen looks at it. A screen that a verb opens is found by performing the verb; `OCCASIONS` has the others,
+and a test fails while a screen is in neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import aclosing, asynccontextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from textual.pilot import Pilot
+
+from rlplay.link.messages import Failed, Loading, Status
+from rlplay.ui.actions import ACTIONS
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.copying import CopyingScreen
+from rlplay.ui.screenshot.cells import capture
+from rlplay.ui.screenshot.png import PngRenderer
+from rlplay.verbs import PANELS, VERBS
+from screenshots.stand_in import LESSON, LOG, StandIn
+from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
+from tests.ui.stage import CHOSEN, painted_late, settled, until
+
+SIZES = (80, 24), (120, 35), (160, 45)
+LOOKS = {"dark": "rlplay-dark", "light": "rlplay-light", "no colour": ""}
+"""The theme of each look; empty for NO_COLOR."""
+UPDATES = 8
+
+PASSED_OVER = ("quit", "resume", "shot")
+"""Verbs of the screen that would end it, or write files."""
+
+
+class Shot(NamedTuple):
+    """What a picture is called, and the app that shows it until the next one is asked for."""
+
+    name: str
+    app: RlplayApp
+
+
+class Stage(NamedTuple):
+    """An app with its pilot, and the two sources it is fed from."""
+
+    app: RlplayApp
+    pilot: Pilot[Any]
+    one: StandIn
+    other: StandIn
+
+    async def settle(self) -> None:
+        """Let what was fed and pressed reach the screen."""
+        await settled(self.pilot)
+        await until(self.pilot, lambda: self.app.screen._compositor.size.area)
+        if follow := getattr(self.app.screen, "follow", None):
+            follow()
+            await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        """Press one key after the other."""
+        for key in keys:
+            await self.pilot.press(key)
+            await settled(self.pilot)
+
+
+Occasion = Callable[[Stage], Awaitable[None]]
+
+
+async def _starting(stage: Stage) -> None:
+    stage.one.put(Loading("model", 0.5))
+
+
+async def _waiting(stage: Stage) -> None:
+    stage.one.records([synthetic_started()])
+    stage.one.status()
+
+
+async def _says(stage: Stage) -> None:
+    await stage.press("t")
+
+
+async def _asks(stage: Stage) -> None:
+    await stage.press("t")
+
+
+async def _answered(stage: Stage) -> None:
+    await stage.press("3")
+
+
+async def _sampling(stage: Stage) -> None:
+    stage.one.records(synthetic_sampling(1)[:5])
+    stage.one.status(0, running=True)
+
+
+async def _trained(stage: Stage) -> None:
+    for seed, source in enumerate((stage.one, stage.other)):
+        source.records([synthetic_started(seed=seed)])
+        for number in range(1, UPDATES + 1):
+            source.records([*synthetic_update(number, seed), synthetic_evaluated(number)])
+        source.status(UPDATES)
+    stage.one.put(*LOG)
+
+
+async def _palette(stage: Stage) -> None:
+    stage.app.action_command_palette()
+    await stage.press("k", "l")
+
+
+async def _copying(stage: Stage) -> None:
+    screen = CopyingScreen(UPDATES)
+    stage.app.push_screen(screen)
+    await stage.pilot.pause()
+    screen.going(0.4)
+    screen.add_class("-long")
+
+
+async def _labels(stage: Stage) -> None:
+    stage.one.records(synthetic_update(UPDATES + 1, generations=2)[:1])
+    stage.one.put(Status(False, UPDATES, "score", CHOSEN, [0], asks=[0, 1, 2], waits=True))
+
+
+async def _chosen(stage: Stage) -> None:
+    await stage.press("a", "b")
+
+
+async def _ended(stage: Stage) -> None:
+    stage.one.put(Failed("The engine ended: killed (SIGKILL).", "Traceback"), None)
+
+
+async def _after_verb(stage: Stage, verb: str, *keys: str) -> None:
+    await stage.app.perform(verb)
+    await stage.settle()
+    await stage.press(*keys)
+
+
+BEGINNING: dict[str, Occasion] = {
+    "starting": _starting,
+    "waiting": _waiting,
+    "lesson says": _says,
+    "lesson asks": _asks,
+    "lesson answers": _answered,
+    "sampling": _sampling,
+    "trained": _trained,
+}
+OCCASIONS: dict[str, Occasion] = {
+    **{f"panel {panel}": lambda stage, panel=panel: stage.app.perform("panel", panel) for panel in PANELS},
+    "coloured by clipping": lambda stage: stage.app.perform("lens", "clip_state"),
+    "marks": lambda stage: stage.app.perform("signs"),
+    "looked back": lambda stage: stage.app.perform("older"),
+    "found": lambda stage: stage.app.perform("find", "reward>0.5"),
+    "palette": _palette,
+    "knobs changed": lambda stage: _after_verb(stage, "knobs", "down", "down", "right"),
+    "knobs found": lambda stage: _after_verb(stage, "knobs", *"beta"),
+    "branch changed": lambda stage: _after_verb(stage, "branch", "down", "down", "right"),
+    "glossary found": lambda stage: _after_verb(stage, "glossary", *"hacking"),
+    "find typed": lambda stage: _after_verb(stage, "find", *"length>0"),
+    "probe asked": lambda stage: _after_verb(stage, "probe", "s", "v", "o"),
+    "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
+    "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
+    "copying": _copying,
+}
+ENDING: dict[str, Occasion] = {"labels": _labels, "labels chosen": _chosen, "ended": _ended}
+"""What has to happen for a picture that no verb alone leads to: as a run begins, in its course, and at its end."""
+
+
+@asynccontextmanager
+async def _staged(folder: Path, size: tuple[int, int], theme: str) -> AsyncIterator[Stage]:
+    one, other = StandIn(LESSON), StandIn()
+    one.path, other.path = folder / "one.rlplay", folder / "other.rlplay"
+    app = RlplayApp(one, others=[other])
+    app.theme = theme or LOOKS["dark"]
+    app.animation_level = "none"
+    async with app.run_test(size=size, notifications=True) as pilot:
+        yield Stage(app, pilot, one, other)
+
+
+async def _home(stage: Stage) -> None:
+    """Back to the main screen as it is at first."""
+    app = stage.app
+    for screen in reversed(app.screen_stack[1:]):
+        screen.dismiss(None)
+        await stage.pilot.pause()
+    app.clear_notifications()
+    if app.finder.query is not None:
+        app.seek("")
+    for changed, verb, argument in (
+        (app.session.looking is not None, "live", None),
+        (app.lens_choice is not None, "lens", "auto"),
+        (app.signs, "signs", None),
+        (app.focused is not app.tokens, "panel", "tokens"),
+    ):
+        if changed:
+            await app.perform(verb, argument)
+
+
+async def shots(size: tuple[int, int], theme: str, folder: Path) -> AsyncIterator[Shot]:
+    """Every picture there is at one size and in one theme, none for NO_COLOR; `folder` is where the runs would be."""
+    async with _staged(folder, size, theme) as stage:
+        await stage.settle()
+        await _home(stage)
+        for name, happen in {**BEGINNING, **OCCASIONS, **_verbs(), **ENDING}.items():
+            await happen(stage)
+            await stage.settle()
+            if name not in ACTIONS or stage.app.screen is not stage.app.main:
+                yield Shot(name, stage.app)
+            await _home(stage)
+
+
+def _verbs() -> dict[str, Occasion]:
+    """All that the screen carries out: those that open a screen are found by performing them."""
+    return {
+        name: lambda stage, name=name: stage.app.perform(name)
+        for name in ACTIONS
+        if VERBS[name].where == "screen" and name not in PASSED_OVER
+    }
+
+
+def draw(out: Path, size: tuple[int, int], look: str) -> list[str]:
+    """Write every picture of one size and look to `out`; returns their names, in order."""
+
+    async def all_of_them(folder: Path) -> list[str]:
+        painter, names = PngRenderer(), []
+        async with aclosing(shots(size, LOOKS[look], folder)) as every:
+            async for name, app in every:
+                painter.picture(capture(app)).save(out / file_name(name, size, look))
+                names.append(name)
+        return names
+
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, painted_late():
+        os.environ |= {"RLPLAY_HOME": folder, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        os.environ.pop("NO_COLOR", None)
+        if not LOOKS[look]:
+            os.environ["NO_COLOR"] = "1"
+        return asyncio.run(all_of_them(Path(folder)))
+
+
+def file_name(name: str, size: tuple[int, int], look: str) -> str:
+    """Of a picture."""
+    words = f"{name} {size[0]}x{size[1]} {look}"
+    return words.replace(",", "").replace(" ", "-") + ".png"
+
+
+def index(names: Iterable[str]) -> str:
+    """A page in Markdown that shows the pictures: a table for each screen, a row for each look."""
+    parts = ["# Every screen and dialogue", ""]
+    head = ["| |" + "".join(f" {columns}×{rows} |" for columns, rows in SIZES), "| --- |" + " --- |" * len(SIZES)]
+    for name in names:
+        rows = [f"| {look} |" + "".join(f" ![]({file_name(name, size, look)}) |" for size in SIZES) for look in LOOKS]
+        parts += [f"## {name}", "", *head, *rows, ""]
+    return "\n".join(parts)
+
+
+def main(out: Path) -> None:
+    """Draw all of them, each size and look in a process of its own."""
+    out.mkdir(parents=True, exist_ok=True)
+    # The largest first, so that no core waits for it in the end.
+    kinds = list(product([out], SIZES[::-1], LOOKS))
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        names, *others = pool.map(draw, *zip(*kinds, strict=True))
+    assert all(each == names for each in others), "every size and look has the same screens"
+    (out / "README.md").write_text(index(names), encoding="utf-8")
+    print(out / "README.md")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

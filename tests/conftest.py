@@ -1,0 +1,23 @@
+"""What all tests have in common: how examples are found, and how long a test may take."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# Deadlines fail on a busy machine. Where changes are checked, the same change gets the same examples every time.
+settings.register_profile("here", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+SLOW = 3600
+"""Seconds that a test marked slow may take; all others have the `timeout` of pyproject.toml."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let slow tests be slow."""
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(SLOW))
