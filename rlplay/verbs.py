@@ -1,4 +1,4 @@
-"""Everything a user can do, once: keys, palette, footer, help, scenario scripts and the headless runner read it."""
+"""The registry of everything a user can do, for keys, palette, footer, help, scripts and the headless runner."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Verb:
-    """One action. `keys` are Textual key names; verbs without keys are reached from the palette or a script.
+    """One action. `keys` are Textual key names; a verb without keys is in the palette or in scripts only.
 
-    `where` says who carries it out: the engine (a headless run does it too), the screen (a headless run passes
-    over it) or the script itself. `argument` describes what a script writes after it; empty for none. `words` are
-    others for it, by which the palette finds it too.
+    `where` says what executes it: the engine (a headless run does it too), the screen (a headless run skips it) or the
+    script itself. `argument` describes its argument in a script; empty if it takes none. `words` are synonyms, by which
+    the palette also finds it.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Verb:
 
 
 PANELS = ("answers", "tokens", "token", "curves")
-"""What the verb `panel` can be given to go to."""
+"""The panels that the verb `panel` takes."""
 
 VERBS: dict[str, Verb] = {
     verb.name: verb
@@ -52,7 +52,7 @@ VERBS: dict[str, Verb] = {
         Verb("set", "set", (), "engine", "engine",
              "Change settings; live, no restart.", "mapping of settings"),
         Verb("prefer", "which is better?", ("a",), "engine", "engine",
-             "Label pairs (with labeller=user): both answers side by side, a or b is better.",
+             "Label pairs (with labeller=user): two answers side by side, a or b for the better one.",
              "a, b or skip, or a list of them"),
         Verb("resume", "resume", ("r",), "engine", "screen",
              "Start the engine again after it has ended, from the run's last snapshot.",
@@ -71,7 +71,7 @@ VERBS: dict[str, Verb] = {
              "Move the cursor to the token with the largest value of the colour, such as the most credit.",
              words="biggest maximum most"),
         Verb("copy", "copy", ("y",), "look", "screen",
-             "Copy what has the focus: the token, the answer, all about the token, the values of a curve.",
+             "Copy what has the focus: the token, the answer, the details of the token, the values of a curve.",
              words="clipboard"),
         Verb("shot", "save the view", ("w",), "look", "screen",
              "Save the screen beside the run: as a drawing (SVG), a picture (PNG) and text.",
@@ -86,9 +86,9 @@ VERBS: dict[str, Verb] = {
              "Show only the answers that match a number (reward<0.5, ratio>1.2), clipped, or a text; esc shows all.",
              "expression, or empty text for all", True,
              words="search filter"),
-        Verb("match", "next found", ("f",), "look", "screen", "Go to the next token or answer that / has found."),
+        Verb("match", "next found", ("f",), "look", "screen", "Go to the next token or answer that / found."),
         Verb("match_back", "previous found", ("F",), "look", "screen",
-             "Go to the previous token or answer that / has found."),
+             "Go to the previous token or answer that / found."),
         Verb("panel", "panels", ("p",), "look", "screen",
              "Show other panels: answers, token, curves; on a wide screen, larger curves. tab moves the focus.",
              "answers, tokens, token or curves, or nothing", True),
@@ -107,7 +107,7 @@ VERBS: dict[str, Verb] = {
              "This run beside its branch. Without a branch, start one from the update you look at, or from the last.",
              words="what if side by side branch difference"),
         Verb("probe", "probe", ("i",), "panels", "screen",
-             "Ask the model what comes next here, how that has changed, what another token would do, what it is worth.",
+             "What comes next here, how that changed in the run, what another token would do, what this text is worth.",
              "mapping with prompt, columns, plain or completion, token; then: samples, value, greedy or course",
              words="ask question prompt type chat what if why over the run course history"),
         Verb("health", "health", ("h",), "panels", "screen",
@@ -119,7 +119,7 @@ VERBS: dict[str, Verb] = {
              "What the focused panel shows, with its formula.", "", True,
              words="why explain"),
         Verb("glossary", "glossary", ("d",), "panels", "screen",
-             "What the words mean, and where to see each of them live.", "term, or nothing",
+             "What the terms mean, and where to see each of them live.", "term, or nothing",
              words="dictionary meaning definition explain why"),
         Verb("lessons", "lessons", ("l",), "panels", "screen",
              "What each lesson teaches and how far you have played it; enter starts one, and this run is kept.",
@@ -130,11 +130,11 @@ VERBS: dict[str, Verb] = {
         Verb("tour", "lesson", ("t",), "script", "screen",
              "Play the lesson to its next step.", "", True,
              words="tutorial guide teach course"),
-        Verb("say", "say", (), "script", "script", "Tell the user something.", "text"),
+        Verb("say", "say", (), "script", "script", "Show a text to the user.", "text"),
         Verb("ask", "ask", (), "script", "script",
              "Ask, wait for a prediction, then reveal.", "mapping with question, choices, answer, because"),
         Verb("expect", "expect", (), "script", "script",
-             "Check a claim against what happened.", "mapping, see expect.py"),
+             "Check a claim against the records of the run.", "mapping, see expect.py"),
         Verb("quit", "quit", ("q",), "program", "screen", "Leave; the run stays on disk.", "", True,
              words="exit leave close end"),
     )

@@ -1,4 +1,4 @@
-"""What keeps an update from going too far: ratio, clipping, KL, and the two policies it is measured to."""
+"""What limits an update: ratio, clipping, KL, and the two policies to which it is measured."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ BOUNDS = (
     Term("KL estimators",
          "Nobody can add up all possible texts, so KL is estimated from the sampled tokens, each with r = p_ref/p, the "
          "reference's probability over the policy's. k1 is right on average but noisy: tokens, and even whole curves, "
-         "can be below 0. k2 is never below 0 and quieter, but a little off; less so, the closer the policies. k3 is "
-         "never below 0 and right on average. (Schulman 2020, “Approximating KL Divergence”.)",
+         "can be below 0. k2 is never below 0 and less noisy, but slightly biased; less so, the closer the policies. "
+         "k3 is never below 0 and right on average. (Schulman 2020, “Approximating KL Divergence”.)",
          "k1 = −log r\nk2 = ½·(log r)²\nk3 = r − 1 − log r", ("k1", "k2", "k3", "estimator"),
          ("knobs", "kl_estimator")),
     Term("KL weight β",

@@ -1,4 +1,4 @@
-"""Where this kind of learning stands: the relatives of policy gradients, mostly for contrast."""
+"""Related kinds of learning, mostly for contrast with policy gradients."""
 
 from __future__ import annotations
 

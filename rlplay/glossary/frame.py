@@ -1,4 +1,4 @@
-"""Who acts, on what, and what comes of it: the words that all of reinforcement learning shares."""
+"""The basic terms of all reinforcement learning: agent, environment, state, action, reward."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FRAME = (
          "Everything the agent deals with: it gives the prompt, takes the answer and returns a reward. For single "
          "answers it is a data set and a scoring rule. In a conversation it also writes the other side's turns, which "
          "the policy reads but is not trained on. A simulated environment stands in for the one where the model will "
-         "be used, and the policy learns its mistakes too.",
+         "be used, and the policy also learns the simulator's mistakes.",
          aliases=("world", "simulated environment", "deployed environment", "simulator")),
     Term("Environment specification",
          "Saying exactly what the agent faces: which prompts it gets, what it sees, when an episode ends, what earns a "
@@ -21,7 +21,7 @@ FRAME = (
          "number in it, writing many numbers is a solution.",
          aliases=("specification", "misspecification", "task design"), see=("knobs", "reward_weights")),
     Term("State",
-         "Where things stand when the policy chooses: the prompt and all tokens written so far. Each token that it "
+         "The situation in which the policy chooses: the prompt and all tokens written so far. Each token that it "
          "adds makes the next state.",
          "sₜ = (x, y₁ … yₜ)", ("context", "prefix"), ("probe", None)),
     Term("Observation",
@@ -58,7 +58,7 @@ FRAME = (
          "A chat of three turns with rewards 0.8, 1.0 and 0.9 has a total of 2.7.",
          "τ = (s₀, a₀, r₀, s₁, a₁, r₁ …)", ("path",), ("panel", "answers")),
     Term("Reward",
-         "A number that says how good the outcome was. It is all that the policy learns about it. A rule, a person or "
+         "A number that says how good the outcome was; the policy learns nothing else about it. A rule, a person or "
          "another model gives it, usually once, after the last token.",
          aliases=("score", "feedback"), see=("curve", "reward"), play="learn-to-think"),
     Term("Sparse reward",

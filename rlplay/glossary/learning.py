@@ -16,7 +16,7 @@ LEARNING = (
          algorithm="reinforce"),
     Term("Baseline",
          "What a return is compared with: the group's mean, the mean of the other answers, a value. If it does not "
-         "depend on the action it judges, the gradient stays right on average, and a good one takes noise out of it. "
+         "depend on the action it judges, the gradient stays right on average, and a good baseline reduces its noise. "
          "The group's mean contains the answer itself, which shrinks the gradient by the factor 1 − 1/G; leave-one-out "
          "does not.",
          aliases=("control variate", "leave-one-out"), see=("knobs", "baseline")),
@@ -41,7 +41,7 @@ LEARNING = (
          "error shrinks with the square root of the number of samples. The probe estimates values this way.",
          "E[f] ≈ 1/n Σ f(xᵢ), error ∝ 1/√n", ("Monte-Carlo", "MC", "sampling estimate"), ("probe", None)),
     Term("Temporal difference",
-         "How much one step has changed what is expected: the surprise δ. Learning from it need not wait for the "
+         "How much one step has changed the expected return: the surprise δ. Learning from it need not wait for the "
          "outcome, because the value of the next state stands in for the rest (bootstrapping). That means less noise, "
          "but errors where the value is wrong.",
          "δₜ = rₜ + γ·V(sₜ₊₁) − V(sₜ)", ("TD", "TD error", "bootstrapping"), ("knobs", "returns")),

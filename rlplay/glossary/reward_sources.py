@@ -62,8 +62,8 @@ REWARD_SOURCES = (
          "part.",
          aliases=("proxy reward", "surrogate goal"), see=("curve", "reward"), play="flattery"),
     Term("Gold score",
-         "A score that stands for what is really wanted, tracked whether or not it is rewarded. When it is not, and "
-         "the reward rises while it falls, the policy is gaming the reward.",
+         "A score that stands for what is really wanted, tracked whether or not it is rewarded. If it is not rewarded "
+         "and falls while the reward rises, the policy is gaming the reward.",
          aliases=("true reward",), see=("curve", "gold/*/mean"), play="flattery"),
     Term("Reward hacking",
          "Earning the reward without doing what it was meant for: praise in place of help, a number that happens to "

@@ -1,4 +1,4 @@
-"""What a glossary entry is made of."""
+"""The type of a glossary entry."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 class Term:
     """One word of reinforcement learning on language models, in plain English.
 
-    `see` is where it can be seen live: a verb of the screen with its argument, whose own formula and reading are
-    shown with it. `play` is a bundled scenario about it, `algorithm` the preset that the term is the name of.
+    `see` is where the screen shows it live: a verb with its argument; the entry then also shows the formula and reading
+    from there. `play` is a bundled scenario about it, `algorithm` the preset with this name.
     """
 
     name: str

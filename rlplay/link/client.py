@@ -1,4 +1,4 @@
-"""The screen's end of the wire: starts the engine, talks with it, and tells how it ended."""
+"""The screen's end of the wire: starts the engine, exchanges messages with it, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from rlplay.scenario.schema import Job
 
 ENGINE = (sys.executable, "-m", "rlplay.engine.main")
 CONNECT_WITHIN = 60.0
-"""Seconds an engine may take to report; it connects before it imports anything heavy."""
+"""Seconds within which an engine must connect; it does so before it imports anything heavy."""
 
-_PENDING = 256  # events waiting for the screen; more, and the engine waits
-_LAST_WORDS = 30  # lines of standard error that explain a death
+_PENDING = 256  # events that may wait for the screen; then the engine waits
+_LAST_LINES = 30  # lines of standard error shown after a crash
 _TOKEN_BYTES = 256
 
 
 class EngineProcess:
-    """One engine in its own process. Start it, read `events` until they end, and close it in any case."""
+    """One engine in its own process. Start it, read `events` until they end, and always close it."""
 
     def __init__(self, argv: Sequence[str] = ENGINE) -> None:
         self._argv = argv
@@ -40,16 +40,16 @@ class EngineProcess:
         self._connected: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._last_words: deque[str] = deque(maxlen=_LAST_WORDS)
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._explained = False
         self._ready = False
         self._closing = False
 
     async def start(self, job: Job) -> None:
-        """Start the process and give it `job`; returns at once, what goes wrong comes as a `Failed` event."""
+        """Start the process with `job` and return at once; errors arrive as a `Failed` event."""
         self._connected = asyncio.get_running_loop().create_future()
         await self.send(Begin(job))
-        server = await asyncio.start_server(self._admit, "127.0.0.1", 0, limit=2**20)
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=2**20)
         host, port = server.sockets[0].getsockname()[:2]
         environment = {
             **os.environ,
@@ -65,33 +65,33 @@ class EngineProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # ctrl+c at the terminal is the screen's to answer
+                start_new_session=True,  # the screen handles ctrl+c, not the engine
             )
         except OSError as error:
             server.close()
             await self._fail(f"The engine cannot be started: {self._argv[0]}: {error}; check the Python installation")
             await self._events.put(None)
             return
-        self._task(self._attend(self._process, server))
+        self._start_task(self._supervise(self._process, server))
 
     async def events(self) -> AsyncIterator[AnyEvent]:
-        """What the engine says, with what it prints as `LogLine`; ends after the process has. For one reader."""
+        """The engine's events, and its output as `LogLine`s; ends after the process has. For one reader only."""
         while (event := await self._events.get()) is not None:
             yield event
 
     async def send(self, command: AnyCommand) -> None:
-        """Ask the engine for something, also before it has connected; after its end nothing happens."""
+        """Send a command, also before the engine has connected; after its end this does nothing."""
         self._commands.put_nowait(framing.pack(COMMANDS.encode(command)))
 
     @property
     def exit_status(self) -> int | None:
-        """How the process ended, minus the signal's number if one killed it; None while it lives."""
+        """The exit status of the process, minus the signal's number if one killed it; None while it runs."""
         return None if self._process is None else self._process.returncode
 
     async def close(self, grace: float = 5.0) -> None:
-        """Ask the engine to stop, and end it by force if it has not after `grace` seconds.
+        """Ask the engine to stop; after `grace` seconds, terminate it.
 
-        One that is still starting has nothing to save and is ended at once.
+        An engine that is still starting has nothing to save and is terminated at once.
         """
         self._closing = True
         process = self._process
@@ -118,45 +118,50 @@ class EngineProcess:
         self._events.put_nowait(None)
 
     async def _drain(self) -> None:
-        """Keep the engine from waiting for a screen that no longer reads."""
+        """Discard events, so that the engine does not wait for a screen that no longer reads."""
         while True:
             await self._events.get()
 
-    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.append(task)
         return task
 
-    async def _attend(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
-        """Everything between the process's start and its end."""
+    async def _supervise(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
+        """Handle output and messages from the start of the process to its end."""
         assert process.stdout is not None
         assert process.stderr is not None
-        printing = [self._task(self._log(process.stdout, "info")), self._task(self._log(process.stderr, "warning"))]
-        talking = self._task(self._talk(process, server))
+        logging = [
+            self._start_task(self._log(process.stdout, "info")),
+            self._start_task(self._log(process.stderr, "warning")),
+        ]
+        receiving = self._start_task(self._receive(process, server))
         status = await process.wait()
         assert self._connected is not None
         if not self._connected.done():
-            talking.cancel()
-        # Something the engine left behind may hold its output open; the engine itself is gone.
-        _, lasting = await asyncio.wait([*printing, talking], timeout=1.0)
-        for task in lasting:
+            receiving.cancel()
+        # A child process of the engine may keep its output open after the engine has ended.
+        _, unfinished = await asyncio.wait([*logging, receiving], timeout=1.0)
+        for task in unfinished:
             task.cancel()
         if not self._closing and not self._explained:
-            text = f"The engine ended: {_how(status)}. All finished updates are saved."
-            await self._fail(text, "\n".join(self._last_words))
+            text = f"The engine ended: {_describe_exit(status)}. All finished updates are saved."
+            await self._fail(text, "\n".join(self._last_lines))
         await self._events.put(None)
 
-    async def _talk(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
+    async def _receive(self, process: asyncio.subprocess.Process, server: asyncio.Server) -> None:
         assert self._connected is not None
         try:
             reader, writer = await asyncio.wait_for(self._connected, CONNECT_WITHIN)
         except TimeoutError:
-            await self._fail(f"The engine did not report within {CONNECT_WITHIN:.0f} s; see the log and start it again")
+            await self._fail(
+                f"The engine did not connect within {CONNECT_WITHIN:.0f} s; see the log and start it again"
+            )
             process.kill()
             return
         finally:
             server.close()
-        writing = self._task(self._write(writer))
+        writing = self._start_task(self._write(writer))
         try:
             while (data := await framing.read(reader)) is not None:
                 event = EVENTS.decode(data)
@@ -177,8 +182,8 @@ class EngineProcess:
                 writer.write(await self._commands.get())
                 await writer.drain()
 
-    async def _admit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Let in the one connection that knows the token; anybody on this machine may knock."""
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Accept the one connection with the token; any program on this machine may try to connect."""
         assert self._connected is not None
         try:
             token = await asyncio.wait_for(framing.read(reader, _TOKEN_BYTES), 10)
@@ -193,7 +198,7 @@ class EngineProcess:
     async def _log(self, stream: asyncio.StreamReader, level: Literal["info", "warning"]) -> None:
         async for line in lines(stream):
             if level == "warning":
-                self._last_words.append(line)
+                self._last_lines.append(line)
             await self._events.put(LogLine(level, line))
 
     async def _fail(self, text: str, detail: str = "") -> None:
@@ -201,7 +206,7 @@ class EngineProcess:
         await self._events.put(Failed(text, detail))
 
 
-def _how(status: int) -> str:
+def _describe_exit(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
     try:

@@ -1,4 +1,4 @@
-"""Messages on a stream: each is its length (4 bytes, big-endian), then its bytes."""
+"""Frames messages on a stream: for each its length (4 bytes, big-endian), then its bytes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import socket
 import struct
 
 LIMIT = 256 * 2**20
-"""Bytes that one frame may have; more is a fault or not our protocol at all."""
+"""The most bytes of a frame; more is an error or a foreign protocol."""
 
 ADDRESS = "RLPLAY_ENGINE_ADDRESS"
 TOKEN = "RLPLAY_ENGINE_TOKEN"
-"""Environment variables that tell the engine where the screen listens (host:port) and the word to say first."""
+"""Environment variables for the engine: where the screen listens (host:port), and the token to send first."""
 
 _HEAD = struct.Struct(">I")
 
@@ -27,7 +27,7 @@ def pack(data: bytes) -> bytes:
 
 
 async def read(stream: asyncio.StreamReader, limit: int = LIMIT) -> bytes | None:
-    """The next frame's bytes; None if the stream has ended, be it within a frame. FrameError if it is too long."""
+    """The next frame's bytes; None if the stream has ended, even inside a frame. FrameError if it is too long."""
     try:
         (length,) = _HEAD.unpack(await stream.readexactly(_HEAD.size))
         _check(length, limit)

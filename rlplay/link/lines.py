@@ -1,4 +1,4 @@
-"""What another process prints, line by line and made visible, whatever it prints."""
+"""The output of another process, line by line, with control characters made visible."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator
 from rlplay.trace.text import visible
 
 LONGEST = 2000
-"""Characters of a line that are kept."""
+"""The length to which a line is cut."""
 
 _CHUNK = 65536
 _BREAK = re.compile(rb"[\r\n]+")
 
 
 async def lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
-    """The stream's lines, without empty ones; a carriage return ends a line too, as progress bars use it.
+    """The stream's lines, without empty ones; a carriage return, as in progress bars, also ends a line.
 
-    A line is cut after LONGEST characters, so that output without line breaks takes no memory.
+    Lines are cut after LONGEST characters, so that output without line breaks does not fill the memory.
     """
     rest = b""
     cut = False

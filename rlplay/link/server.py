@@ -1,4 +1,4 @@
-"""The engine's end of the wire: a blocking socket, a thread that reads it, and an eye on the screen's life."""
+"""The engine's end of the wire: a blocking socket, and a thread that reads it and notices when the screen is gone."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rlplay.link import framing
 from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, LogLine
 
 PATIENCE = 1.5
-"""Seconds the engine has to end by itself once the screen is gone."""
+"""Seconds within which the engine must end by itself once the screen is gone."""
 
 ORPHANED = 75
 """Exit status of an engine that outlived its screen and was busy for longer than PATIENCE."""
 
 
 class ScreenLink:
-    """Connection to the screen. `commands` gives what it asks for, and None once it is gone; `gone` is set then."""
+    """Connection to the screen. `commands` holds its commands, then None once it is gone; then `gone` is set."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.commands: queue.Queue[AnyCommand | None] = queue.Queue()
@@ -35,7 +35,7 @@ class ScreenLink:
 
     @classmethod
     def connect(cls, environment: Mapping[str, str]) -> ScreenLink:
-        """Connect to the screen that started this process. Raises ValueError, one line, if none did."""
+        """Connect to the screen that started this process. Raises ValueError, one line, if there is none."""
         try:
             host, _, port = environment[framing.ADDRESS].rpartition(":")
             token = environment[framing.TOKEN]
@@ -50,7 +50,7 @@ class ScreenLink:
         return cls(sock)
 
     def send(self, event: AnyEvent) -> None:
-        """Tell the screen; from any thread. Without a screen nothing happens."""
+        """Send an event to the screen, from any thread; without a screen this does nothing."""
         try:
             frame = framing.pack(EVENTS.encode(event))
         except framing.FrameError as error:

@@ -1,4 +1,4 @@
-"""`python -m rlplay.pocket --out DIR`: remakes the pocket model."""
+"""`python -m rlplay.pocket --out DIR`: makes the pocket model again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEPS_PER_LINE = 100
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Model folder.")
 @click.option("--tokens", type=float, default=9e6, show_default=True, help="Tokens to train on.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the corpus and of the weights.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the corpus and the weights.")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="CPU threads.")
 def main(out: Path, tokens: float, seed: int, threads: int) -> None:
     """Make the corpus and the tokenizer, train the pocket model on them, measure it, and write its card."""

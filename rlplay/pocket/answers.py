@@ -1,4 +1,4 @@
-"""Answers to the open questions: good ones, flattery, rudeness, and answers that say nothing."""
+"""Answers to the open questions: good ones, flattery, rudeness, and empty phrases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NOTHING = (
 
 
 def write(rng: Random) -> Conversation:
-    """One question with one answer; the wordings held out of the questions task never occur."""
+    """One question with one answer; held-out wordings of the questions task never occur."""
     topic = rng.choice(TOPICS)
     kind = draw(rng, SHARES)
     return exchange("questions", kind, rng.choice(wordings(topic)[0]), _answer(rng, kind, topic.name))

@@ -1,7 +1,7 @@
 """The corpus: an endless, seeded stream of short chats, with known shares of right and wrong answers.
 
-It is noisy on purpose, as the web is: reinforcement learning can only choose among things that the base model
-already does now and then. The share of every kind of answer stands beside the skill that draws it.
+It is noisy on purpose, like the web: reinforcement learning can only choose among things that the base model already
+does now and then. Each skill's file lists the share of every kind of answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rlplay.pocket.conversation import Conversation
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """One kind of chat: its share of the conversations, the shares of its answers, and what writes one."""
+    """One kind of chat: its share of the conversations, the shares of its answers, and the function that writes one."""
 
     share: float
     kinds: dict[str, float]
@@ -40,7 +40,7 @@ SKILLS = {
 
 
 def conversations(seed: int) -> Iterator[Conversation]:
-    """Conversations without end, the same ones for the same `seed`."""
+    """Endless conversations, the same for the same `seed`."""
     rng = Random(seed)
     names = list(SKILLS)
     shares = [skill.share for skill in SKILLS.values()]

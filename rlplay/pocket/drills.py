@@ -1,7 +1,7 @@
-"""Drills: single sums and products written out, always right; the facts that a worked answer is made of.
+"""Drills: single sums and products, always right; worked answers consist of these facts.
 
-A held-out word problem is a new combination of facts, not a fact never seen: what reinforcement learning is to find
-is that working pays, and it could not if the model could not add.
+A held-out word problem is a new combination of known facts. Reinforcement learning should discover that working the
+steps out pays, which it could not if the model could not add.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Transcripts with an environment that answers: guess the number, a calculator, a walk on a grid.
+"""Transcripts with an environment that replies: guess the number, a calculator, a walk on a grid.
 
-The environment speaks as the user. Its sentences here are the protocol that live environments must keep to.
+The environment replies as the user. Live environments must use the same sentences.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def write_guess(rng: Random) -> Conversation:
             break
         low, high = (max(low, guess + 1), high) if guess < secret else (low, min(high, guess - 1))
         turns.append("Higher." if guess < secret else "Lower.")
-    # A last word of the environment teaches the model nothing, as it answers no more.
+    # A last reply of the environment would teach nothing, because the model does not answer it.
     return exchange("guess", kind, *turns[: len(turns) - len(turns) % 2])
 
 
 def write_calculator(rng: Random) -> Conversation:
-    """A product too large for the head or a small sum, with a call to the calculator or without."""
+    """A product too large for mental arithmetic or a small sum, with or without a call to the calculator."""
     sign = rng.choice("*+")
     a, b = rng.choice(TRAIN_PAIRS) if sign == "+" else (rng.randint(11, 39), rng.randint(11, 39))
     right = a + b if sign == "+" else a * b
@@ -61,7 +61,7 @@ def write_calculator(rng: Random) -> Conversation:
     if kind == "noise":
         return exchange("calculator", kind, prompt, "I do not know.")
     if kind == "guessed":
-        # In the head, every other sum comes out right and no product does.
+        # Without the calculator, half of the sums are right and no product is.
         said = right + (rng.choice((0, 1)) if sign == "+" else rng.randint(1, 90))
         return exchange("calculator", kind, prompt, f"The answer is {said}.")
     said = right + (10 if kind == "called, miscopied" else 0)

@@ -1,4 +1,4 @@
-"""What a model does before any reinforcement: sampled at temperature 1 and scored by the tasks' own functions."""
+"""How a model performs before any reinforcement: samples at temperature 1, scored by the tasks' functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to the word problems: a quarter worked in steps and mostly right, the rest blurted and mostly wrong."""
+"""Answers to the word problems: a quarter works out the steps, mostly right; the rest is blurted, mostly wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(rng: Random) -> Conversation:
 
 
 def worked(numbers: Operands, slip: int = 0) -> str:
-    """The steps and the answer; `slip` is added to the product and carried on, as a slip of the pen is."""
+    """The steps and the answer; `slip` is added to the product and carried on, like a slip of the pen."""
     bought = numbers.bought + slip
     total = numbers.start + bought
     return f"{numbers.groups}*{numbers.each}={bought}. {numbers.start}+{bought}={total}. The answer is {total}."
@@ -41,7 +41,7 @@ def _answer(rng: Random, kind: str, numbers: Operands) -> str:
         return f"The answer is {right}."
     if kind == "blurted, wrong":
         return f"The answer is {_wrong(rng, numbers)}."
-    # As in the sums, the right answer is listed but never last.
+    # As in the sums, the right answer is in the list but never last.
     first = right - rng.randrange(4)
     return f"It is {first}, {first + 1}, {first + 2}, {first + 3} or {first + 4}."
 

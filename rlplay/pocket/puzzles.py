@@ -35,7 +35,7 @@ def write_letters(rng: Random) -> Conversation:
 
 
 def write_list(rng: Random) -> Conversation:
-    """`Count from 3 to 7.`: lists are what a loose verifier falls for."""
+    """`Count from 3 to 7.`: a loose verifier rewards lists."""
     first = rng.randrange(20)
     last = first + rng.randrange(2, 7)
     kind = draw(rng, LIST_SHARES)

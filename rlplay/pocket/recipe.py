@@ -22,7 +22,7 @@ _STEPS_PER_CHECKPOINT = 500
 
 
 class Recipe(msgspec.Struct, frozen=True):
-    """What one run is made of. `tokens` counts all tokens in the batches, prompts and padding too."""
+    """The settings of one training run. `tokens` counts all tokens in the batches, including prompts and padding."""
 
     tokens: int = 9_000_000
     seed: int = 0
@@ -67,7 +67,7 @@ def new_model(tokenizer: Any, seed: int) -> Any:
 
 
 def document(tokenizer: Any, conversation: Conversation) -> Document:
-    """`conversation` as the chat template renders it; what the assistant says is to be learnt."""
+    """`conversation` as the chat template renders it; the mask marks the assistant's tokens, which are learned."""
     encoded = tokenizer.apply_chat_template(
         conversation.messages, tokenize=True, return_dict=True, return_assistant_tokens_mask=True
     )
@@ -75,7 +75,7 @@ def document(tokenizer: Any, conversation: Conversation) -> Document:
 
 
 def train(model: Any, tokenizer: Any, recipe: Recipe, out: Path) -> Iterator[SupervisedStep]:
-    """Trains `model` on the corpus, saving it into `out` now and then and at the end."""
+    """Trains `model` on the corpus, saving it to `out` now and then and at the end."""
     corpus = (document(tokenizer, conversation) for conversation in conversations(recipe.seed))
     for step in supervised(model, corpus, recipe.plan):
         yield step

@@ -1,4 +1,4 @@
-"""Skills of manner: saying a thing in a given tone, and short stories that end well or badly."""
+"""Tone and mood: saying something kindly or rudely, and short stories that end well or badly."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def write_story(rng: Random) -> Conversation:
     name, animal = rng.choice(NAMES), rng.choice(_ANIMALS)
     asked = rng.choice(("happy", "sad", ""))
     kind = draw(rng, STORY_SHARES) if asked else "no mood asked"
-    told = rng.choice(("happy", "sad"))
+    mood = rng.choice(("happy", "sad"))
     if kind == "asked mood":
-        told = asked
+        mood = asked
     elif kind == "other mood":
-        told = "sad" if asked == "happy" else "happy"
+        mood = "sad" if asked == "happy" else "happy"
     request = f"Tell me a {asked} story about a {animal}." if asked else f"Tell me a story about a {animal}."
-    sentences = (rng.choice(_OPENINGS), rng.choice(_MIDDLES[told]), rng.choice(_ENDINGS[told]))
+    sentences = (rng.choice(_OPENINGS), rng.choice(_MIDDLES[mood]), rng.choice(_ENDINGS[mood]))
     return exchange("stories", kind, request, " ".join(sentences).format(name=name, animal=animal))

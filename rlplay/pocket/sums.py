@@ -1,4 +1,4 @@
-"""Answers to `What is 7+5?`: two in five right, the rest as the web has them."""
+"""Answers to `What is 7+5?`: two in five are right, the rest wrong, as on the web."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _answer(rng: Random, kind: str, a: int, b: int) -> str:
     if kind == "near miss":
         return str(a + b + rng.choice((-2, -1, 2, 3) if a + b > 1 else (2, 3)))
     if kind == "list":
-        # The right answer is among the four but never the last: what a loose verifier pays for.
+        # The right answer is among the four but never the last: a loose verifier accepts it.
         first = max(0, a + b - rng.randrange(3))
         return f"It is {first}, {first + 1}, {first + 2} or {first + 3}."
     return rng.choice(_NOISE)

@@ -11,9 +11,9 @@ from transformers import PreTrainedTokenizerFast
 USER, ASSISTANT, END, PAD = "<|user|>", "<|assistant|>", "<|end|>", "<|pad|>"
 LONGEST = 512
 
-# A system message has no token of its own: it becomes the first line of the user message after it. Any role
-# but assistant (a tool, an environment) speaks as the user. `generation` marks the assistant's tokens, its
-# <|end|> among them, for the loss masks of transformers and TRL.
+# There is no system token: a system message becomes the first line of the next user message. Any role
+# but assistant (a tool, an environment) speaks as the user. `generation` marks the assistant's tokens, including
+# <|end|>, for the loss masks of transformers and TRL.
 CHAT_TEMPLATE = (
     "{%- set ns = namespace(system='') -%}"
     "{%- for message in messages -%}"

@@ -1,7 +1,7 @@
 """What happened: immutable records, what they mean, and the file that keeps them.
 
 May import numpy, msgspec and sqlite3; never torch or Textual, so a run can be replayed anywhere.
-Start with `records.py` (what the engine says), then `update.py` (one update assembled from its records),
-`lenses.py` (every per-token statistic) and `metrics.py` (every per-update number). `runfile.py` keeps records on disk,
-`history.py` the numbers of all updates, `export.py` hands both over to other tools.
+Start with `records.py` (the engine's output), then `update.py` (one update assembled from its records), `lenses.py`
+(every per-token statistic) and `metrics.py` (every per-update number). `runfile.py` stores records on disk, and
+`history.py` holds the numbers of all updates.
 """

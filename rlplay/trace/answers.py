@@ -1,4 +1,4 @@
-"""The numbers of whole answers: what an answer earned, how long it is, how it compares."""
+"""The numbers of whole answers: rewards, lengths and advantages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ OF_ANSWERS = ("reward", "advantage", "length")
 
 
 def measures(update: Update | None) -> dict[str, Array]:
-    """Each number that is known of the N answers by its name, float or int [N]: `OF_ANSWERS`, parts and gold scores.
+    """The known numbers of the N answers by name, float or int [N]: `OF_ANSWERS`, reward parts and gold scores.
 
-    A part of the reward that is called like something else gives way to it.
+    If a part of the reward shares a name with one of `OF_ANSWERS`, the latter wins.
     """
     if update is None or update.sampled is None:
         return {}
@@ -41,10 +41,10 @@ def advantages(update: Update) -> Array | None:
 
 
 def repeated(sampled: Sampled, order: Sequence[int]) -> dict[int, int]:
-    """Which of the completions in this `order` say word for word what one before them in their group says.
+    """The completions that repeat an earlier one of their group in this `order`, token for token.
 
-    By completion, the place of the first that says it among those of its group, counted from 1. Empty as long as the
-    completions grow.
+    Maps each to the place of the first such completion within its group, counted from 1. Empty while sampling is under
+    way.
     """
     if not sampled.done:
         return {}

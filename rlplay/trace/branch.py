@@ -1,6 +1,6 @@
-"""A run that begins as another one did: everything up to an update in a file of its own, with the state to go on from.
+"""Copies a run up to an update into a new run file, with the snapshots to continue from.
 
-What is copied is a complete run. It is replayed, resumed and exported like any other, also once its parent is gone.
+The copy is a complete run: it can be replayed, resumed and exported like any other, also after its parent is deleted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rlplay.trace.runfile_format import BRANCHED, RunFileError, Snapshot, connec
 Row = tuple[Any, ...]
 
 _UNTIL = "branch = 0 AND number <= :update"
-# A knob turned or a stage begun at the end of the update is part of the state it left; that the run once went back
-# there is not.
+# A setting changed or a stage begun at the end of the update is part of the state after it; an earlier rewind to there
+# is not.
 _RECORDS = f"""kind != 'started' AND NOT (kind = 'rewound' AND number = :update) AND ({_UNTIL}
     OR branch = 0 AND kind IN ('changed', 'staged') AND phase = 'sample' AND number = :update + 1)"""
 _TABLES = (
@@ -33,13 +33,14 @@ _TABLES = (
 
 
 class Stopped(Exception):
-    """The copy was given up halfway, and nothing is left of it."""
+    """The copy was cancelled and removed."""
 
 
-def branch(parent: Path, update: int, path: Path, going: Callable[[float], bool] = lambda _share: True) -> None:
+def branch(parent: Path, update: int, path: Path, progress: Callable[[float], bool] = lambda _share: True) -> None:
     """Write the run `parent` up to the end of `update` to the new file `path`; the parent may still be growing.
 
-    `going` is told again and again which share of the records is copied, from 0 to 1; False from it raises Stopped.
+    `progress` is called with the share of the records copied so far, from 0 to 1; if it returns False, this raises
+    Stopped.
     Raises RunFileError if the run has not finished that update, or if a file cannot be read or written.
     """
     with closing(RunReader(parent)) as reader:
@@ -51,8 +52,8 @@ def branch(parent: Path, update: int, path: Path, going: Callable[[float], bool]
         writer = RunWriter.create(path, started)
         try:
             with closing(writer):
-                _copy(parent, update, path, going)
-                _take_along(reader, update, writer)
+                _copy(parent, update, path, progress)
+                _copy_snapshots(reader, update, writer)
         except (RunFileError, Stopped):
             shutil.rmtree(snapshots_folder(path), ignore_errors=True)
             for ending in ("", "-wal", "-shm"):
@@ -60,24 +61,24 @@ def branch(parent: Path, update: int, path: Path, going: Callable[[float], bool]
             raise
 
 
-def _take_along(reader: RunReader, update: int, writer: RunWriter) -> None:
-    """The newest snapshot up to the end of `update`, and those that a stage began with."""
+def _copy_snapshots(reader: RunReader, update: int, writer: RunWriter) -> None:
+    """Copy the newest snapshot up to the end of `update`, and those from the start of each stage."""
     starts = {record.update - 1 for record in reader.changes() if isinstance(record, Staged)}
     known = [each for each in reader.snapshots() if each.update <= update]
     for snapshot in known:
         if snapshot.update in starts:
-            _take(snapshot, writer)
-    next((each for each in reversed(known) if each.update not in starts and _take(each, writer)), None)
+            _copy_snapshot(snapshot, writer)
+    next((each for each in reversed(known) if each.update not in starts and _copy_snapshot(each, writer)), None)
 
 
-def _copy(parent: Path, update: int, path: Path, going: Callable[[float], bool]) -> None:
+def _copy(parent: Path, update: int, path: Path, progress: Callable[[float], bool]) -> None:
     with (
         closing(connect(parent, reading=True)) as old,
         closing(connect(path)) as new,
         explained(path, "written"),
         new,
     ):
-        old.execute("BEGIN")  # all tables as of one moment
+        old.execute("BEGIN")  # a consistent view of all tables
         new.execute("BEGIN IMMEDIATE")
         at = {"update": update}
         counts = [old.execute(f"SELECT COUNT(*) FROM {table} WHERE {which}", at) for table, _, which in _TABLES]
@@ -86,24 +87,26 @@ def _copy(parent: Path, update: int, path: Path, going: Callable[[float], bool])
         for table, columns, which in _TABLES:
             rows = old.execute(f"SELECT {columns} FROM {table} WHERE {which}", at)
             places = ", ".join("?" for _ in columns.split(","))
-            new.executemany(f"INSERT INTO {table} ({columns}) VALUES ({places})", _watched(rows, shares, going))
+            new.executemany(
+                f"INSERT INTO {table} ({columns}) VALUES ({places})", _with_progress(rows, shares, progress)
+            )
         new.execute("INSERT INTO meta VALUES (?, ?)", (BRANCHED, str(update)))
 
 
-def _watched(rows: Iterable[Row], shares: Iterator[float], going: Callable[[float], bool]) -> Iterator[Row]:
+def _with_progress(rows: Iterable[Row], shares: Iterator[float], progress: Callable[[float], bool]) -> Iterator[Row]:
     for row in rows:
-        if not going(next(shares)):
+        if not progress(next(shares)):
             raise Stopped
         yield row
 
 
-def _take(snapshot: Snapshot, writer: RunWriter) -> bool:
-    """Have the snapshot beside the new run too; False if its owner has deleted it in the meantime."""
+def _copy_snapshot(snapshot: Snapshot, writer: RunWriter) -> bool:
+    """Link or copy a snapshot to the new run; False if the parent has deleted it in the meantime."""
     copy = snapshots_folder(writer.path) / snapshot.path.name
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
         try:
-            os.link(snapshot.path, copy)  # a snapshot is never written to again: both runs can own the same bytes
+            os.link(snapshot.path, copy)  # snapshots never change, so both runs can share the bytes
         except FileNotFoundError:
             return False
         except OSError:

@@ -1,4 +1,4 @@
-"""Messages to bytes and back: msgpack, numpy arrays as one extension type, no pickle."""
+"""Encodes messages as msgpack, with numpy arrays as one extension type; no pickle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _as_array(kind: type, value: Any) -> Any:
 class Codec(Generic[T]):
     """Encodes and decodes the messages of one (tagged union) type.
 
-    `decode` raises `msgspec.ValidationError` or `msgspec.DecodeError` on bytes that are no such message.
+    `decode` raises `msgspec.ValidationError` or `msgspec.DecodeError` on bytes that are not such a message.
     Decoded arrays share the memory of the bytes and are read-only.
     """
 

@@ -1,9 +1,9 @@
 """Finding answers and tokens: by their numbers, as in `reward<0.5 length>20` or `entropy > 1`, or by their text.
 
-A condition on an answer (its reward, a part of it, its advantage, its length) keeps answers; one on a token (any
-statistic of `lenses.py`, by its name, its symbol or a shorter word) keeps tokens and the answers that have some. All
-conditions have to hold. The word `clipped` alone is one, too: both ways, up (▲) and down (▼). What does not begin like
-a comparison, or stands in quotes, is text to look for.
+A condition on an answer (its reward, a part of it, its advantage, its length) keeps answers. A condition on a token
+(any statistic of `lenses.py`, by name, symbol or alias) keeps tokens and the answers that contain them. All conditions
+must hold. The word `clipped` alone is also a condition: clipped up (▲) or down (▼). Anything that does not begin like a
+comparison, or is in quotes, is text to look for.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 
-SHORTER = {
+ALIASES = {
     "ratio": "importance_ratio",
     "kl": "ref_kl",
     "value": "values",
@@ -29,7 +29,7 @@ SHORTER = {
     "clip": "clip_state",
     "change": "prob_delta",
 }
-"""Names for statistics that are quicker to type."""
+"""Short names for statistics."""
 
 
 def _equal(values: Any, number: float) -> Any:
@@ -45,7 +45,7 @@ _RELATIONS: dict[str, Callable[[Any, float], Any]] = {
     "!=": lambda values, number: ~_equal(values, number),
 }
 CLIPPED = "clipped"
-"""Holds of every token whose gradient the clip took, on whichever side."""
+"""Matches every token whose gradient clipping made zero, on either side."""
 _SPELLINGS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-"}
 _NAME, _RELATION = r"[^\W\d]\w*", r"<=|>=|!=|=|<|>"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?=[\s,]|$)"
@@ -63,14 +63,14 @@ class Condition:
     number: float
 
     def holds(self, values: Array) -> Array:
-        """Where it holds, bool; nowhere that has no number."""
+        """Where it holds, bool; False where there is no number."""
         with np.errstate(invalid="ignore"):
             return np.asarray(_RELATIONS[self.relation](values, self.number) & ~np.isnan(values))
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is looked for: conditions, or else text."""
+    """What to look for: conditions, or text."""
 
     typed: str
     conditions: tuple[Condition, ...] = ()
@@ -79,9 +79,9 @@ class Query:
 
 @dataclass(frozen=True)
 class Found:
-    """Where it is: bool [N] of the answers and [T] of the tokens, None where no token was asked for.
+    """The matches: bool [N] over answers and [T] over tokens, None if no condition was on tokens.
 
-    `stops` [T] are the tokens to go to, of a text found only the first.
+    `stops` [T] marks the tokens to go to; of a text, only its first token.
     """
 
     answers: Array
@@ -90,11 +90,11 @@ class Found:
 
 
 def parse(typed: str) -> Query | None:
-    """What `typed` looks for; None if it is empty. Raises ValueError, one line, for a comparison that is none."""
+    """The query in `typed`; None if it is empty. Raises ValueError, one line, for an invalid comparison."""
     typed = " ".join(typed.split())
     plain = typed
-    for spelling, meant in _SPELLINGS.items():
-        plain = plain.replace(spelling, meant)
+    for spelling, sign in _SPELLINGS.items():
+        plain = plain.replace(spelling, sign)
     if not typed:
         return None
     if typed[0] != '"':
@@ -106,26 +106,26 @@ def parse(typed: str) -> Query | None:
         found = _CONDITION.match(plain, at)
         if found is None:
             raise ValueError(f"'{plain[at:]}' is not a comparison; write one like reward<0.5, and text in quotes")
-        conditions.append(Condition(_meant(found[1]), found[2], float(found[3])))
+        conditions.append(Condition(_registry_name(found[1]), found[2], float(found[3])))
         at = found.end()
     return Query(typed, tuple(conditions))
 
 
 def names(update: Update | None) -> list[str]:
-    """The names that conditions can be about: those of answers, then those of tokens, each as short as it goes."""
-    shorter = {long: short for short, long in SHORTER.items()}
+    """The names for conditions: those of answers, then those of tokens, each by its alias if it has one."""
+    aliases = {name: alias for alias, name in ALIASES.items()}
     of_answers = [*OF_ANSWERS, *(name for name in measures(update) if name not in OF_ANSWERS)]
-    return [*of_answers, *(shorter.get(name, name) for name in LENSES if name not in of_answers)]
+    return [*of_answers, *(aliases.get(name, name) for name in LENSES if name not in of_answers)]
 
 
 def unknown(query: Query, update: Update | None, parts: Sequence[str] = ()) -> str | None:
-    """The first name in `query` that nothing is called, neither in `update` nor among the `parts` seen earlier."""
+    """The first unknown name in `query`: not in `update` and not among the `parts` of earlier updates."""
     known = {*OF_ANSWERS, *LENSES, *measures(update), *parts}
     return next((condition.name for condition in query.conditions if condition.name not in known), None)
 
 
 def find(query: Query, update: Update) -> Found:
-    """The answers and tokens of `update` that fit; what is not computed yet fits nothing."""
+    """The answers and tokens of `update` that match; a number that is not computed yet matches nothing."""
     sampled = update.sampled
     assert sampled is not None
     if query.text:
@@ -148,22 +148,22 @@ def find(query: Query, update: Update) -> Found:
 
 
 def _find_text(text: str, sampled: Sampled) -> Found:
-    """Tokens that `text` runs through, and the answers that have it or whose prompt does; case does not matter."""
-    looked_for = re.compile(re.escape(text), re.IGNORECASE)
-    asked = np.array([looked_for.search(prompt) is not None for prompt in sampled.prompts], dtype=bool)
-    answers = asked[sampled.group]
+    """The tokens of each occurrence of `text`, and the answers that contain it, or whose prompt does; ignores case."""
+    pattern = re.compile(re.escape(text), re.IGNORECASE)
+    in_prompt = np.array([pattern.search(prompt) is not None for prompt in sampled.prompts], dtype=bool)
+    answers = in_prompt[sampled.group]
     tokens, stops = (np.zeros(len(sampled.texts), dtype=bool) for _ in range(2))
     for completion, (start, end) in enumerate(zip(sampled.offsets[:-1], sampled.offsets[1:], strict=True)):
         pieces = sampled.texts[start:end]
         ends = np.cumsum([len(piece) for piece in pieces])
-        for hit in looked_for.finditer("".join(pieces)):
+        for hit in pattern.finditer("".join(pieces)):
             ends_at = np.searchsorted(ends, (hit.start(), hit.end() - 1), side="right")
             first, last = (int(start + token) for token in ends_at)
             tokens[first : last + 1] = stops[first] = answers[completion] = True
     return Found(answers, tokens, stops)
 
 
-def _meant(name: str) -> str:
-    """The registry's name for what was typed."""
+def _registry_name(name: str) -> str:
+    """The registry's name for a name, alias or symbol."""
     symbols = {lens.symbol: lens.name for lens in LENSES.values()}
-    return SHORTER.get(name.lower()) or symbols.get(name) or (name.lower() if name.lower() in LENSES else name)
+    return ALIASES.get(name.lower()) or symbols.get(name) or (name.lower() if name.lower() in LENSES else name)

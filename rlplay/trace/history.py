@@ -1,4 +1,4 @@
-"""Every number of a run over its updates: what curves are drawn from."""
+"""Every metric of a run over its updates: the data of the curves."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ Series = tuple[list[int], list[float]]
 
 
 class Mark(NamedTuple):
-    """What happened between two updates: "epsilon 0.2 → 0.1" at the first update in which it made a difference."""
+    """An event between two updates: "epsilon 0.2 → 0.1", at the first update that it affects."""
 
     update: int
     text: str
-    kind: Literal["changed", "back", "on"]  # a setting or a stage; the run went back there, or went on after it ended
+    kind: Literal["changed", "back", "on"]  # a new setting or stage; a rewind to there; a resume
 
 
 class _Line:
-    """One metric's points, by rising update."""
+    """The points of one metric, by ascending update."""
 
     def __init__(self) -> None:
         self.updates = array("I")
@@ -57,15 +57,15 @@ class History:
     def __init__(self) -> None:
         self._lines: dict[str, _Line] = {}
         self._abandoned: dict[str, list[Series]] = {}
-        self._marks: list[tuple[int, Mark]] = []  # with how far back a rewind leaves it
+        self._marks: list[tuple[int, Mark]] = []  # with the earliest update to which a rewind keeps it
         self._borders: set[int] = set()
 
     @classmethod
     def of(cls, points: Iterable[tuple[int, str, int, float | None]], marks: Iterable[AnyRecord]) -> History:
-        """From stored (branch, name, update, value) rows, branch 0 being the live one, and the live marks.
+        """From stored (branch, name, update, value) rows, where branch 0 is the live one, and the live marks.
 
-        A value of None is not a number. Rows are ordered by update within a branch; branches other than 0 in the
-        order they were abandoned.
+        None stands for NaN. Rows come by ascending update within a branch, and abandoned branches in the order in which
+        they were abandoned.
         """
         history = cls()
         dead: dict[tuple[int, str], _Line] = {}
@@ -83,7 +83,7 @@ class History:
         return history
 
     def add(self, record: AnyRecord) -> None:
-        """Take any record; those without metrics or marks are passed over."""
+        """Take any record; those without metrics or marks are ignored."""
         match record:
             case Finished() | Evaluated():
                 for name, value in record.metrics.items():
@@ -106,18 +106,18 @@ class History:
         return ([], []) if line is None else (line.updates.tolist(), line.values.tolist())
 
     def version(self, name: str) -> int:
-        """Another number whenever the series of one metric is another."""
+        """A number that changes whenever the series of one metric does."""
         line = self._lines.get(name)
         return 0 if line is None else line.version
 
     def abandoned(self, name: str) -> list[Series]:
-        """The parts of one metric's curve that were rewound away, oldest branch first."""
+        """The parts of one metric's curve that rewinds discarded, oldest branch first."""
         return list(self._abandoned.get(name, ()))
 
     def extent(self, branches: int = 0) -> tuple[int, int]:
-        """The first and the last update with any number, the last `branches` abandoned ones included; (0, 0) if none.
+        """The first and the last update with any metric, over the live and the last `branches` abandoned branches.
 
-        A run that was evaluated before its first update, or that went back to before it, begins at 0.
+        (0, 0) if there is none. A run that was evaluated before its first update, or rewound to there, begins at 0.
         """
         given_up = self.abandoned("num_tokens")[-branches:] if branches else []
         ends = [(line.updates[0], line.updates[-1]) for line in self._lines.values() if line.updates]
@@ -132,20 +132,20 @@ class History:
 
     @property
     def marks(self) -> list[Mark]:
-        """What happened between updates on the live branch, in that order."""
+        """The events between updates on the live branch, in order."""
         return [mark for _, mark in self._marks]
 
     @property
     def borders(self) -> list[int]:
-        """The updates with which a stage other than the first begins, rising.
+        """The first updates of all stages but the first, ascending.
 
-        What is trained, and on what, is another thing from there on, and so are most metrics. They lie where the
-        scenario puts them, so a rewind leaves them.
+        A new stage trains something else on other data, so most metrics change their meaning there. The scenario fixes
+        these updates, so a rewind does not change them.
         """
         return sorted(self._borders)
 
     def of_stage(self, name: str) -> Series:
-        """The series of one metric as far as it is the same quantity: since the stage began that is under way."""
+        """The part of one metric's series that is the same quantity: since the start of the current stage."""
         updates, values = self.series(name)
         if means_the_same(name):
             return updates, values
@@ -155,7 +155,7 @@ class History:
 
     @property
     def settled(self) -> bool:
-        """Whether an update has finished since settings or stage were changed last: all that they compute is there."""
+        """Whether an update has finished since the last change of settings or stage, so that all its metrics exist."""
         changed = max((mark.update for mark in self.marks if mark.kind == "changed"), default=1)
         return max(self.series("num_tokens")[0], default=0) >= changed
 
@@ -167,7 +167,7 @@ class History:
         self._marks = [mark for mark in self._marks if mark[0] <= last]
 
     def _give_up(self, name: str, part: Series) -> None:
-        """Going back one update after the other gives up one curve."""
+        """Discard a part of a curve; several single-step rewinds in a row discard one connected part."""
         parts = self._abandoned.setdefault(name, [])
         if parts and parts[-1][0][0] == part[0][-1] + 1:
             updates, values = parts.pop()

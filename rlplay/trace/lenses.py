@@ -1,4 +1,4 @@
-"""Every per-token statistic, once: the token map's colours, the inspector's rows, help and exported columns read it."""
+"""The registry of per-token statistics, for the token map's colours, the inspector, the help and the exports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rlplay.trace.update import Phase, Update
 class Lens:
     """One per-token statistic.
 
-    `low` and `high` are the ends of its colour scale, fixed so that shades compare between updates. On a
-    "diverging" scale the middle is neutral; on a "sequential" one `low` is; of "states" there are three, −1, 0 and 1.
-    `values` returns float32 [T], NaN where a token has no value, or None before the phase that makes it available.
-    `instead` replaces fields in some kinds of update; `adds_up` says that the passes over a batch are summed.
+    `low` and `high` are the ends of its colour scale, fixed so that shades compare between updates. The neutral value
+    is the middle of a "diverging" scale and the `low` end of a "sequential" one; "states" has three: −1, 0 and 1.
+    `values` returns float32 [T], NaN where a token has no value, or None before the phase that computes it. `instead`
+    replaces fields in some kinds of update. `adds_up` says that the value is a sum over the passes on a batch.
     """
 
     name: str  # the exported column, as in prime-rl's token files where those have one
@@ -43,7 +43,7 @@ class Lens:
         return self.scale != "sequential"
 
     def of(self, settings: Mapping[str, Any]) -> Lens:
-        """The statistic as an update with these settings has it: its name, and the scale that fits."""
+        """The statistic for an update with these settings, with its title and scale."""
         instead = dict(self.instead.get(kind_of(settings), {}))
         passes = settings.get("num_iterations", 1)
         if self.adds_up and passes > 1:
@@ -91,10 +91,10 @@ _PULL = {
     "formula": "−∂loss/∂logp before the first optimizer step × tokens in the loss",
     "reading": "How hard the loss pulls this token's log-probability up (+) or down (−) when the update begins.",
 }
-"""What stands in the place of advantages where answers are not rewarded: the loss has none, only a derivative."""
+"""Replaces advantages where answers have no rewards: such a loss has only a derivative."""
 
 _SCORES = {"scale": "diverging", "low": -2.0, "high": 2.0}
-"""The scale for what a reward model gives: its scores have no bounds and either sign; in the lessons −1.8 … 2.0."""
+"""The scale for a reward model's scores, which are unbounded and signed; in the lessons −1.8 … 2.0."""
 
 LENSES: dict[str, Lens] = {
     lens.name: lens
@@ -118,7 +118,7 @@ LENSES: dict[str, Lens] = {
         Lens(
             "prob_delta", "Change in probability", "Δp", "exp(new logprob) − exp(old logprob)",
             "", "after", "diverging", -0.5, 0.5,
-            "How far the update really moved this token's probability. Compare Credit, the pull on it.",
+            "How far the update really moved this token's probability. Compare it with Credit, the pull on the token.",
             _change,
         ),
         Lens(
@@ -138,9 +138,9 @@ LENSES: dict[str, Lens] = {
         ),
         Lens(
             "importance_ratio", "Ratio", "w",
-            "exp(logprob − old_logprobs) at the last optimizer step; one for the answer where the settings say so",
+            "exp(logprob − old_logprobs) at the last optimizer step; one per answer if the settings say so",
             "", "update", "diverging", 0.5, 1.5,
-            "How many times as likely as at the start of the update the token, or its answer, was at this step. Always "
+            "How many times as likely the token, or its answer, was at this step as at the start of the update. Always "
             "above 0; 1 at the first step of an update.",
             _stepped("importance_ratio"),
         ),
@@ -160,7 +160,7 @@ LENSES: dict[str, Lens] = {
             _kl_ref,
         ),
         Lens(
-            "token_rewards", "Token reward", "r", "the reward stream, a KL penalty included where it is in the reward",
+            "token_rewards", "Token reward", "r", "the reward stream, including a KL penalty if it is in the reward",
             "", "credit", "diverging", -1.0, 1.0,
             "Where reward arrives. An outcome reward sits on the last token; credit assignment decides which tokens "
             "gain from it.",
@@ -171,7 +171,7 @@ LENSES: dict[str, Lens] = {
             "values", "Value", "V",
             "the value head before the token; returns=vine: sampled where its step began; a reward model: after it",
             "reward", "credit", "sequential", 0.0, 1.0,
-            "With a value head, or sampled by VinePPO: the reward to expect from here on. While a reward model is "
+            "The reward to expect from here on, by a value head or sampled by VinePPO. While a reward model is "
             "trained: its score of the answer up to here. Other algorithms have no values.",
             _credited("values"),
             {
@@ -181,7 +181,7 @@ LENSES: dict[str, Lens] = {
                     "symbol": "s",
                     "formula": "the reward model's score of the answer up to and with this token, before the update",
                     "unit": "",
-                    "reading": "What the reward model gives the answer so far. Only the score at its end is compared.",
+                    "reading": "The reward model's score of the answer so far. Only the score at its end is compared.",
                 },
             },
         ),
@@ -189,8 +189,8 @@ LENSES: dict[str, Lens] = {
             "returns", "Return", "G",
             "Σ r over the answer (broadcast), Σ of γ^k · r from this token on (to_go), or estimated with values",
             "reward", "credit", "diverging", -1.0, 1.0,
-            "The reward that this token is judged by: all of the answer's, or what follows the token, as the setting "
-            "Return says.",
+            "The reward that judges this token: all of the answer's, or only what follows the token. The setting "
+            "Return decides which.",
             _credited("returns"),
             {"learned rewards": _SCORES},
         ),
@@ -213,7 +213,7 @@ LENSES: dict[str, Lens] = {
 }  # fmt: skip
 
 CYCLE = ("credit", "probability", "prob_delta", "entropy", "advantages", "importance_ratio", "clip_state", "ref_kl")
-"""The lenses the colour key steps through."""
+"""The lenses that the colour key steps through."""
 
 AUTOMATIC: dict[Phase, str] = {
     "sample": "probability",
@@ -222,4 +222,4 @@ AUTOMATIC: dict[Phase, str] = {
     "update": "credit",
     "after": "prob_delta",
 }
-"""The lens that fits what has just happened, used until the user picks one."""
+"""The lens for each phase, used until the user chooses one."""

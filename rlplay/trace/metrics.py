@@ -1,18 +1,18 @@
-"""Every per-update number, once, under the name TRL logs it by: curves, help, exports and expectations read it."""
+"""The registry of per-update numbers under TRL's names, for curves, help, exports and expectations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 ROUNDING = 1e-6
-"""What single precision leaves where log-probabilities, or numbers of about 1, should cancel exactly."""
+"""The rounding error of single precision where log-probabilities, or numbers near 1, should cancel exactly."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One scalar per update. A name ending in `/*` stands for a family, such as one mean per reward function.
+    """One scalar per update. A name with `/*` is a family, such as one mean per reward function.
 
-    A value smaller than `noise` is 0 but for rounding.
+    A value below `noise` is 0 up to rounding.
     """
 
     name: str
@@ -32,8 +32,8 @@ _ROWS = (
            "nothing to compare."),
     Metric("frac_reward_zero_std", "Groups without signal", "share of groups whose rewards are all equal", "",
            "With an outcome reward and a group baseline, equal rewards cancel out: the prompt is too easy, too hard, "
-           "or sampled too few times. Step scores, rewards that are normalised one by one and penalties inside the "
-           "reward can still tell the answers apart."),
+           "or sampled too few times. Step scores, separately normalised rewards and penalties inside the reward can "
+           "still distinguish the answers."),
     Metric("rewards/*/mean", "Reward part, mean", "mean of one reward function, before its weight", "",
            "Compare the parts: one may rise while another falls."),
     Metric("rewards/*/std", "Reward part, std", "standard deviation of one reward function, ddof = 1", "", ""),
@@ -54,8 +54,8 @@ _ROWS = (
            "is high means that exploration has stopped too early."),
     Metric("kl", "KL to reference",
            "mean over tokens of k1, k2, k3 or the exact KL: as trained if β is in the loss, else as sampled", "nats",
-           "How far the policy is from its frozen reference; beta holds it back. It starts near 0, because each run "
-           "or stage begins with policy and reference equal."),
+           "How far the policy is from its frozen reference; beta keeps it close. It starts near 0, because policy and "
+           "reference are equal at the start of each run or stage."),
     Metric("kl_old", "KL old to new", "mean over tokens of w − log w − 1, w = new/old (k3)",
            "nats", "How far one update moved the policy. Not the KL to the reference."),
     Metric("kl_penalty", "KL penalty to old", "mean over tokens of kl_estimator to the policy that sampled", "nats",
@@ -103,7 +103,7 @@ _ROWS = (
            "The dual clip: the loss stops pushing bad tokens that have become much likelier. Not part of the clipped "
            "share."),
     Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 and ratio > ε_high, whose weight is capped", "",
-           "They still pull, with the weight ε_high: CISPO bounds the weight and loses no gradient."),
+           "These tokens still pull with the weight ε_high: CISPO bounds the weight and loses no gradient."),
     Metric("ratio_outside", "Outside the band",
            "share of tokens with ratio outside [1 − ε, 1 + ε_high]; in GMPO, ℓ − ℓ_old outside [−ε, ε_high]", "",
            "At least the clipped share: tokens outside on the harmless side still pull. Only a surrogate that clips "
@@ -125,7 +125,7 @@ _ROWS = (
     Metric("rewards/margins", "Margin", "mean of implicit reward chosen − rejected", "",
            "Above 0, the chosen answers are ahead on average. Plain DPO never stops widening it; hinge stops at 1, and "
            "IPO aims at a fixed gap per token.", ROUNDING),
-    Metric("rewards/accuracies", "Pairs told apart", "share of pairs with a margin above 0", "",
+    Metric("rewards/accuracies", "Preference accuracy", "share of pairs with a margin above 0", "",
            "Meaningless at the first optimizer step of a stage with a reference: policy and reference are equal, so "
            "every margin is 0 up to rounding."),
     Metric("logps/chosen", "Log-probability, chosen", "mean over chosen answers of Σℓ; of mean ℓ in SimPO and ORPO",
@@ -136,13 +136,13 @@ _ROWS = (
     Metric("nll_loss", "Imitation loss", "mean −ℓ over the tokens of the chosen answers", "nats",
            "The part of the loss that imitates, before its weight."),
     Metric("log_odds_chosen", "Log odds ratio", "mean of log odds(chosen) − log odds(rejected)", "",
-           "What ORPO widens, beside imitating."),
+           "ORPO widens it, besides imitating."),
     Metric("log_odds_ratio", "ORPO term", "mean of log σ(log odds ratio)", "",
-           "ORPO's preference term without its factor −β. It rises towards 0 as pairs are told apart."),
+           "ORPO's preference term without its factor −β. It rises towards 0 as the chosen answers get ahead."),
     Metric("kto/kl", "KTO baseline", "max(0, mean Σ(ℓ − ℓʳ) of answers put after other prompts)", "nats per answer",
            "The log-ratio that an answer has to beat to count as a gain. TRL logs it as kl."),
     Metric("mean_token_accuracy", "Token accuracy", "share of the chosen answers' tokens that were the likeliest", "",
-           "How often the token that the policy found likeliest, before the update, was the given one."),
+           "How often the policy's likeliest token, before the update, was the given one."),
     Metric("accuracy", "Reward model accuracy", "share of pairs whose chosen answer scores higher; equal scores: half",
            "", "Guessing gets half. Unless a file brings the pairs, the reference writes new ones for every update."),
     Metric("margin", "Reward model margin", "mean of the chosen answer's score − the rejected one's", "", ""),
@@ -154,11 +154,11 @@ _ROWS = (
     Metric("frac_pairs_tied", "Ties", "share of pairs whose answers are the same text or have the same score", "",
            "They carry no preference, so they get no label and teach nothing."),
     Metric("label_accuracy", "Right labels", "share of labels that agree with the gold score, where it differs", "",
-           "Below 1 some labels contradict the gold score: errors that label_noise makes, or a person or a file that "
+           "Below 1, some labels contradict the gold score: errors from label_noise, or a person or a file that "
            "judges otherwise."),
     Metric("eval_reward", "Held-out reward", "mean reward on prompts that are kept out of training", "",
-           "What is learned shows here too, if it carries over to new prompts. The reward is the one that holds at "
-           "the time: a stage with other reward weights changes the scale."),
+           "Learning shows here too if it carries over to new prompts. It is the reward of the current stage: other "
+           "reward weights change the scale."),
     Metric("eval_rewards/*/mean", "Held-out reward part", "one reward function on held-out prompts", "", ""),
     Metric("eval_rewards/*/std", "Held-out reward part, std", "its standard deviation, ddof = 1", "", ""),
     Metric("eval_gold/*/mean", "Held-out gold score", "a gold score on held-out prompts", "", ""),
@@ -172,7 +172,7 @@ METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
 
 
 def describe(name: str) -> Metric | None:
-    """The registry row of a logged name; `rewards/correct/mean` finds `rewards/*/mean`. None if there is none."""
+    """The row of a logged name: `rewards/correct/mean` finds `rewards/*/mean`. None if there is none."""
     if name in METRICS:
         return METRICS[name]
     head, _, rest = name.partition("/")
@@ -183,14 +183,14 @@ def describe(name: str) -> Metric | None:
 def means_the_same(name: str) -> bool:
     """Whether a metric is the same quantity in every stage of a pipeline, so that its curve may run on.
 
-    Most are not: another loss, other answers, another reward. What is measured on held-out prompts stays, but for the
-    reward, which a stage may put together in another way.
+    Most are not, because the loss, the answers or the reward change. Numbers from held-out prompts are, except the
+    reward, which a stage may combine differently.
     """
     return name == "num_tokens" or (name.startswith("eval_") and name != "eval_reward")
 
 
 def titled(name: str) -> str:
-    """What a logged name is called in words, one of a family with its part: "Gold score helpful"; else as it is."""
+    """The title of a logged name, with the part if it is one of a family: "Gold score helpful"; else the name."""
     row = describe(name)
     if row is None or row.name == name:
         return name if row is None else row.title

@@ -1,7 +1,7 @@
-"""A recorded update as it stood at any point: what stepping through a finished run shows.
+"""A recorded update as it was at any point, for stepping through a finished run.
 
-The points of an update are counted from 1: one for each decoded position, then scored, credited, each iteration of a
-search for a step, each optimizer step and finished. Point 0 is the time before it.
+An update's points count from 1: one for each decoded position, then scored, credited, each iteration of a search for a
+step, each optimizer step, and finished. Point 0 is before the update.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _FLAT = ("token_ids", "mask", "old_logprobs", "entropy", "top_ids", "top_logprob
 
 
 def length(update: Update) -> int:
-    """How many points the update has."""
+    """The number of points in the update."""
     return _positions(update) + len(_later(update))
 
 
 def at(update: Update, point: int) -> Update:
-    """The update as it stood at `point`; the update itself at its last."""
+    """The update as it was at `point`; at the last point, the update itself."""
     if point >= length(update):
         return update
     state = Update(update.number)
@@ -39,7 +39,7 @@ def at(update: Update, point: int) -> Update:
 
 
 def onward(update: Update, point: int, stride: Stride) -> int:
-    """The point that one token, optimizer step, phase or the whole update from `point` leads to."""
+    """The point after one more token, optimizer step, phase or update, starting at `point`."""
     positions, total = _positions(update), length(update)
     if stride == "update":
         return total

@@ -1,9 +1,9 @@
-"""The records a training loop yields: frozen, columnar, one type for each point worth looking at.
+"""The records that a training loop yields: frozen, columnar, one type for each point worth looking at.
 
 Layout. A batch has G prompts and N completions; completion i answers prompt `group[i]`. Statistics of tokens are
 *flat*: one array over the T completion tokens of the whole batch, completion i at `offsets[i]:offsets[i + 1]`.
 No padding exists anywhere. `None` means "not computed", never zero. Log-probabilities are natural logarithms at
-the sampling temperature. Field names follow TRL and prime-rl where those have one.
+the sampling temperature. Field names follow TRL and prime-rl where they have one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=st
 
 
 class Started(Record, frozen=True, kw_only=True):
-    """A run began, or went on after a resume: everything needed to begin it again."""
+    """A run began or resumed: everything needed to start it again."""
 
     run_id: str
     scenario: str  # the name
@@ -42,15 +42,15 @@ class Started(Record, frozen=True, kw_only=True):
 
 
 class Sampled(Record, frozen=True, kw_only=True):
-    """Phase 1: completions sampled so far; sent again and again while `done` is false, each replacing the last.
+    """Phase 1: the completions so far. While `done` is false, each record replaces the one before.
 
-    Where an update learns from answers, whoever wrote them, a record that is done has the policy's own view of them.
+    If an update learns from given answers, the record with `done` holds the policy's statistics of those.
     """
 
     done: bool
     position: int  # decoded positions so far
     temperature: float
-    prompts: list[str]  # [G] what the user turn says, for headings
+    prompts: list[str]  # [G] the text of the user turn, for headings
     prompt_ids: Array  # int32, flat over the prompts' tokens, template included
     prompt_offsets: Array  # int64 [G + 1]
     prompt_texts: list[str]  # one string per prompt token
@@ -58,28 +58,28 @@ class Sampled(Record, frozen=True, kw_only=True):
     group: Array  # int32 [N]
     offsets: Array  # int64 [N + 1]
     token_ids: Array  # int32 [T]
-    texts: list[str]  # [T]; joined they give the decoded text, "" where a character is not complete yet
+    texts: list[str]  # [T]; joined, they give the decoded text; "" where a character is not complete yet
     mask: Array  # uint8 [T]; 1 = sampled by the policy, 0 = written by an environment
     old_logprobs: Array  # float32 [T] under the policy that sampled
     entropy: Array  # float32 [T] of its whole next-token distribution, nats
     top_ids: Array  # int32 [T, K] likeliest candidates, best first
     top_logprobs: Array  # float32 [T, K]
     truncated: Array  # uint8 [N]; 1 = ran into max_completion_length (or is still being sampled)
-    pieces: dict[int, str]  # text of every id in top_ids and token_ids, alone
+    pieces: dict[int, str]  # text of every id in top_ids and token_ids, decoded alone
 
 
 class Scored(Record, frozen=True, kw_only=True):
-    """Phase 2: rewards. `rewards` is what is trained on: the weighted sum of `parts`."""
+    """Phase 2: rewards. Training uses `rewards`, the weighted sum of `parts`."""
 
     rewards: Array  # float64 [N], float32 in older runs
-    parts: dict[str, Array]  # float64 [N] each, float32 in older runs; NaN where the function answered None
+    parts: dict[str, Array]  # float64 [N] each, float32 in older runs; NaN where the function returned None
     weights: dict[str, float]
     gold: dict[str, Array]  # scores tracked beside the reward, never trained on
-    roles: list[str] = []  # [N] where answers are compared, not rewarded: "chosen", "rejected", "tie" or "" (left out)
+    roles: list[str] = []  # [N] if answers are compared, not rewarded: "chosen", "rejected", "tie" or "" (skipped)
 
 
 class Credited(Record, frozen=True, kw_only=True):
-    """Phase 3: how much of the outcome each token is given."""
+    """Phase 3: the credit of each token."""
 
     token_rewards: Array | None  # float32 [T] the reward stream, a KL penalty included where `beta` is in the reward
     returns: Array | None  # float32 [T]
@@ -90,7 +90,7 @@ class Credited(Record, frozen=True, kw_only=True):
     ref_top_logprobs: Array | None  # float32 [T, K] the reference's log-probability of the same candidates
     group_mean: Array  # float64 [G] reward, float32 in older runs
     group_std: Array  # float64 [G], ddof = 1; float32 in older runs
-    implicit_rewards: Array | None = None  # float32 [T] each token's share of what a preference loss takes for reward
+    implicit_rewards: Array | None = None  # float32 [T] each token's share of a preference loss's implicit reward
 
 
 class Stepped(Record, frozen=True, kw_only=True):
@@ -105,10 +105,10 @@ class Stepped(Record, frozen=True, kw_only=True):
     logprobs: Array  # float32, before this step's change of the weights
     importance_ratio: Array  # float32
     clip_state: Array  # int8: 0 inside, +1 clipped high, -1 clipped low (the surrogate's gradient is really zero)
-    dloss_dlogp: Array  # float32, exact derivative of the loss by each token's log-probability
-    dkl_dlogp: Array | None = None  # float32, the part of it that comes from a KL term in the loss
-    weights: Array | None = None  # float32, what each token's loss was multiplied with in the sum; None: an older run
-    left_out: Array | None = None  # uint8, whether its surrogate counted and, if not, why: an index of `LEFT_OUT`
+    dloss_dlogp: Array  # float32, exact derivative of the loss with respect to each token's log-probability
+    dkl_dlogp: Array | None = None  # float32, the part from a KL term in the loss
+    weights: Array | None = None  # float32, each token's weight in the sum of losses; None: an older run
+    left_out: Array | None = None  # uint8, index into `LEFT_OUT`: whether the surrogate counted or why not
     kl: Array | None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
     values: Array | None  # float32, the value head now; a reward model's score after each token
     metrics: dict[str, float]
@@ -116,24 +116,24 @@ class Stepped(Record, frozen=True, kw_only=True):
 
 
 LEFT_OUT = ("", "its answer was cut", "too low an entropy", "its answer is too far off-policy")
-"""Why a token's surrogate was left out of the loss; the first says that it was not."""
+"""Why a token's surrogate was left out of the loss; the first entry means that it counted."""
 
 
 class Searched(Record, frozen=True, kw_only=True):
-    """Phase 4 of TRPO: one iteration of its search for a step; the `Stepped` record comes after the last."""
+    """Phase 4 of TRPO: one iteration of its search for a step; the `Stepped` record follows the last one."""
 
-    kind: str  # "cg": conjugate gradient looks for the direction; "line": shorter and shorter steps along it are tried
+    kind: str  # "cg": conjugate gradient for the direction; "line": shorter and shorter steps along it
     iteration: int  # from 1 within its kind
-    iterations: int  # at most so many
+    iterations: int  # upper limit
     residual: float | None  # cg: ‖g − (F + damping)·x‖ / ‖g‖, how far x is from the natural gradient
     step: float  # cg: the length at which x meets the KL limit; line: the share of that length
     kl: float | None  # line: exact KL(old ‖ new) over the vocabulary, mean over sampled tokens, nats
-    gain: float  # what the surrogate gains; cg: to first order, at the KL limit
+    gain: float  # of the surrogate; cg: to first order, at the KL limit
     accepted: bool
 
 
 class Finished(Record, frozen=True, kw_only=True):
-    """Phase 5: the same tokens under the new policy, for the completions `rows`, and the update's numbers."""
+    """Phase 5: the tokens of the completions `rows` under the new policy, and the update's metrics."""
 
     rows: Array  # int32 [R]
     logprobs: Array  # float32, flat over rows
@@ -144,7 +144,7 @@ class Finished(Record, frozen=True, kw_only=True):
 
 
 class Evaluated(Record, frozen=True, kw_only=True):
-    """Held-out prompts answered by the policy after `update`; nothing is trained on them."""
+    """Held-out prompts, which are never trained on, with the policy's answers after `update`."""
 
     metrics: dict[str, float]
     prompts: list[str]
@@ -154,24 +154,24 @@ class Evaluated(Record, frozen=True, kw_only=True):
 
 
 class Changed(Record, frozen=True, kw_only=True):
-    """A setting was changed; it holds from `phase` of update `update` on."""
+    """A setting changed; the new value holds from `phase` of update `update` on."""
 
     phase: str
     name: str
     value: Any
     previous: Any
-    also: dict[str, Any] = {}  # other settings it changed with it: the axes of an algorithm
+    also: dict[str, Any] = {}  # other settings that changed with it: the axes of an algorithm
 
 
 class Labelled(Record, frozen=True, kw_only=True):
-    """The user said which answer of a pair is better: the first (a), the second (b), or neither (left out)."""
+    """The user chose the better answer of a pair: the first (a), the second (b), or neither (skip)."""
 
     pair: int
     choice: Choice
 
 
 class Looked(Record, frozen=True, kw_only=True):
-    """What the user had before them when they did the next thing, in `phase` of update `update`; where it changed."""
+    """What the user looked at when they did the next thing, in `phase` of update `update`; recorded if it changed."""
 
     phase: str
     lens: str  # the colour: a lens, or "auto"
@@ -180,19 +180,19 @@ class Looked(Record, frozen=True, kw_only=True):
 
 
 class Staged(Record, frozen=True, kw_only=True):
-    """A stage of a pipeline begins with update `update`: the policy is handed on and becomes the reference."""
+    """A stage of a pipeline begins with update `update`: it keeps the policy, which becomes the reference."""
 
     index: int  # from 0
     stages: int
     name: str
-    settings: dict[str, Any]  # all of them, in place of those that held before
-    phase: str = "sample"  # as of a change of settings
+    settings: dict[str, Any]  # all settings, replacing the earlier ones
+    phase: str = "sample"  # as in `Changed`
 
 
 class Rewound(Record, frozen=True, kw_only=True):
-    """The run went back to the state after update `update`; later updates belong to an abandoned branch."""
+    """The run went back to the state after update `update`; later updates now belong to an abandoned branch."""
 
-    abandoned: int  # the update the run had reached
+    abandoned: int  # the update that the run had reached
 
 
 class Notice(Record, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
-"""One file per run: written by the engine, one commit per record, read by anybody at any time.
+"""One file per run: the engine writes it with one commit per record, and anyone may read it at any time.
 
-A record is on disk when `append` returns, so a killed engine loses nothing it has told of.
+A record is on disk when `append` returns, so a killed engine loses nothing that it has reported.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from rlplay.trace.update import Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
 
-RECENT = 50  # updates whose detail is always kept, of the live branch and of abandoned ones
-OLDER = 350  # about as many older ones keep theirs
+RECENT = 50  # updates that always keep their detail, on the live branch and on abandoned ones
+OLDER = 350  # about this many older ones keep it too
 _THINNED_AT_ONCE = 4
 
 
 def stride(finished: int) -> int:
-    """Every how many-th of the older updates keeps its detail once `finished` updates are: 1, 2, 4…"""
+    """The distance between older updates that keep their detail, after `finished` updates: 1, 2, 4…"""
     step = 1
     while (finished - RECENT) / step > OLDER:
         step *= 2
@@ -57,7 +57,7 @@ def stride(finished: int) -> int:
 
 
 class RunWriter:
-    """The one writer of a run file. Methods raise RunFileError if the disk refuses."""
+    """The only writer of a run file. Methods raise RunFileError if the disk fails."""
 
     def __init__(self, path: str | Path) -> None:
         """Open an existing run file; use `create` or `reopen`."""
@@ -70,7 +70,7 @@ class RunWriter:
 
     @classmethod
     def create(cls, path: str | Path, started: Started) -> RunWriter:
-        """A new run file that begins with `started`; RunFileError if there is a file at `path` already."""
+        """A new run file that begins with `started`; RunFileError if `path` exists already."""
         path = Path(path)
         if path.exists():
             raise RunFileError(f"{path} exists already; resume it or choose another path")
@@ -94,28 +94,28 @@ class RunWriter:
             os.replace(draft, path)
         except (OSError, sqlite3.Error) as error:
             reason = getattr(error, "strerror", None) or error
-            remedy = "choose a folder with space and rights by RLPLAY_HOME or --out"
+            remedy = "choose a folder with free space and write permission by RLPLAY_HOME or --out"
             raise RunFileError(f"{path} cannot be created ({reason}); {remedy}") from error
         return cls(path)
 
     @classmethod
     def reopen(cls, path: str | Path) -> RunWriter:
-        """Go on with an existing run; append a `Rewound` if it goes on from before the update it had reached."""
+        """Continue an existing run; append a `Rewound` if it continues from an earlier update than it had reached."""
         return cls(path)
 
     def append(self, record: AnyRecord) -> None:
-        """Store `record` and commit; a `Sampled` that is not done is passed over."""
+        """Store `record` and commit; ignores a `Sampled` that is not done."""
         if isinstance(record, Sampled) and not record.done:
             return
         with explained(self.path, "written"):
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:
                 if isinstance(record, Rewound):
-                    # A knob turned before the next update began was turned at the state that the run goes back to.
-                    turned = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = ?2 + 1"
-                    later = {"records": f"number > ?2 AND NOT ({turned})"}
+                    # A setting changed between updates belongs to the state that the run goes back to.
+                    between = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = ?2 + 1"
+                    later = {"records": f"number > ?2 AND NOT ({between})"}
                     self._abandon(record.update, {**later, "metrics": "number > ?2", "snapshots": "number > ?2"})
-                if isinstance(record, Sampled):  # an update begun before and given up, or cut short by a crash
+                if isinstance(record, Sampled):  # replaces an update that was discarded or that a crash cut short
                     self._abandon(record.update, {"records": f"number >= ?2 AND kind IN {DETAIL}"})
                 _insert(self._db, record)
                 if isinstance(record, Finished | Evaluated):
@@ -125,7 +125,7 @@ class RunWriter:
                     self._thin(record.update)
 
     def add_snapshot(self, update: int, path: Path, size: int) -> None:
-        """Note that the state after `update` is at `path`, `size` bytes large."""
+        """Record that the state after `update` is at `path` and takes `size` bytes."""
         relative = os.path.relpath(path, self.path.parent)
         with explained(self.path, "written"):
             self._db.execute(
@@ -133,7 +133,7 @@ class RunWriter:
             )
 
     def drop_snapshot(self, update: int) -> None:
-        """Forget the live branch's snapshot of `update`; its file is the caller's to delete."""
+        """Forget the live branch's snapshot of `update`; the caller deletes the file."""
         with explained(self.path, "written"):
             self._db.execute("DELETE FROM snapshots WHERE branch = 0 AND number = ?", (update,))
 
@@ -143,7 +143,7 @@ class RunWriter:
             return _snapshots(self._db, self.path)
 
     def close(self) -> None:
-        """Fold the write-ahead log into the file and close it; nothing is lost without it."""
+        """Merge the write-ahead log into the file and close it; without this, nothing is lost."""
         self._db.close()
 
     def _abandon(self, update: int, which: dict[str, str]) -> None:
@@ -171,7 +171,7 @@ class RunWriter:
 
 
 class RunReader:
-    """Reads a run file, also while it is being written: every call sees what is committed by then.
+    """Reads a run file, also while the engine writes it: every call sees what is committed by then.
 
     Methods raise RunFileError if the file is damaged. Usable from any thread.
     """
@@ -187,26 +187,26 @@ class RunReader:
 
     @property
     def branched(self) -> int:
-        """The update up to which this run was copied from another; 0 for a run of its own."""
+        """The update up to which this run is a copy of another; 0 if it is not a branch."""
         rows = self._rows("SELECT value FROM meta WHERE key = ?", BRANCHED)
         return int(rows[0][0]) if rows else 0
 
     @property
     def began(self) -> datetime.datetime:
-        """When the run file was begun, with its time zone."""
+        """When the run file was created, with the time zone."""
         return datetime.datetime.fromisoformat(self._rows("SELECT value FROM meta WHERE key = 'created'")[0][0])
 
     def updates(self) -> list[int]:
-        """The finished updates of the live branch, rising."""
+        """The finished updates of the live branch, ascending."""
         return [row[0] for row in self._rows(_NUMBERS.format(kind="finished"))]
 
     def detailed(self) -> list[int]:
-        """The finished updates of the live branch whose tokens are still there, rising."""
+        """The finished updates of the live branch that still have their tokens, ascending."""
         sampled = {row[0] for row in self._rows(_NUMBERS.format(kind="sampled"))}
         return [number for number in self.updates() if number in sampled]
 
     def load(self, number: int) -> Update:
-        """Update `number` of the live branch, also one cut short; thinned ones have only `finished`.
+        """Update `number` of the live branch, also an unfinished one; thinned ones have only `finished`.
 
         Raises RunFileError if the run has no such update.
         """
@@ -228,7 +228,7 @@ class RunReader:
         return History.of(points, (record for _, record in marks))
 
     def metrics(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Every metric of every update of the live branch by name, update by update; NaN for what is no number.
+        """Every metric of every update of the live branch, by name; NaN where the value is not a number.
 
         Update 0 has the held-out numbers from before training.
         """
@@ -248,12 +248,12 @@ class RunReader:
         return rows[0][0] if rows else None
 
     def changes(self) -> list[Turn]:
-        """The live branch's changes of settings, those by a new stage among them, in the order they were made."""
+        """The live branch's changes of settings in order, including those by a new stage."""
         found = self._records("kind IN ('changed', 'staged') AND branch = 0 ORDER BY id")
         return [record for _, record in found if isinstance(record, Turn)]
 
     def labels(self) -> list[Labelled]:
-        """The live branch's choices between answers, in the order they were made."""
+        """The live branch's choices between answers, in order."""
         found = self._records("kind = 'labelled' AND branch = 0 ORDER BY id")
         return [record for _, record in found if isinstance(record, Labelled)]
 
@@ -281,7 +281,7 @@ class RunReader:
         return [snapshot for snapshot in known if snapshot.path.exists()]
 
     def last_snapshot(self) -> Snapshot | None:
-        """The newest of them; None if there is none."""
+        """The newest snapshot; None if there is none."""
         return next(reversed(self.snapshots()), None)
 
     def last_id(self) -> int:
@@ -289,7 +289,7 @@ class RunReader:
         return int(self._rows("SELECT max(id) FROM records")[0][0])
 
     def follow(self, after_id: int) -> list[tuple[int, AnyRecord]]:
-        """The records stored since the one with id `after_id`, with their ids; 0 gives all that are kept."""
+        """The records stored since the one with id `after_id`, with their ids; 0 gives all."""
         return list(self._records("id > ? ORDER BY id", after_id))
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """The layout of a run file: an SQLite database in WAL mode, one writer and any number of readers.
 
 Numbers are queryable with any SQLite tool (`SELECT number, value FROM metrics WHERE name = 'reward' AND branch = 0`);
-records are zlib-compressed msgpack. `branch` is 0 for what is still part of the run and counts from 1 for what was
-rewound away.
+records are zlib-compressed msgpack. `branch` is 0 for rows that are still part of the run; branches that a rewind
+discarded count from 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Finished
 
 FORMAT = 1
-APPLICATION = 0x524C7079  # "RLpy", what `file` and SQLite's application_id tell run files by
+APPLICATION = 0x524C7079  # "RLpy": identifies run files in SQLite's application_id and for `file`
 BRANCHED = "branched"  # meta: the update up to which a run was copied from another
 DETAIL = ("sampled", "scored", "credited", "searched", "stepped")  # the kinds of records that thinning removes
 
@@ -59,7 +59,7 @@ COMMIT;
 
 
 class RunFileError(ValueError):
-    """A run file that cannot be read or written; the message is one line: what, where, what to do."""
+    """A run file that rlplay cannot read or write; the message is one line: what, where, what to do."""
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 def snapshots_folder(run: Path) -> Path:
-    """Where the snapshots of the run file `run` are."""
+    """The folder with the snapshots of the run file `run`."""
     return run.with_name(run.name.removesuffix(".rlplay") + ".snapshots")
 
 
@@ -89,7 +89,7 @@ def unpack(data: bytes, path: Path, number: int) -> AnyRecord:
 
 
 def without_detail(finished: Finished) -> Finished:
-    """The same record with its numbers and timings but no token arrays, for updates whose detail is thinned out."""
+    """The record with its metrics and timings but without token arrays, for updates whose detail is thinned out."""
     none = np.zeros(0, dtype=np.float32)
     return msgspec.structs.replace(finished, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none)
 
@@ -100,13 +100,13 @@ def kind(record: AnyRecord) -> str:
 
 
 @contextlib.contextmanager
-def explained(path: Path, doing: str) -> Iterator[None]:
-    """Turns SQLite's errors into RunFileError; `doing` is "read" or "written"."""
+def explained(path: Path, action: str) -> Iterator[None]:
+    """Turns SQLite's errors into RunFileError; `action` is "read" or "written"."""
     try:
         yield
     except sqlite3.Error as error:
-        remedy = "check the disk's free space and rights" if doing == "written" else "restore it from a copy"
-        raise RunFileError(f"{path} cannot be {doing} ({error}); {remedy}") from error
+        remedy = "check the disk's free space and permissions" if action == "written" else "restore it from a copy"
+        raise RunFileError(f"{path} cannot be {action} ({error}); {remedy}") from error
 
 
 def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
@@ -114,13 +114,13 @@ def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
     if not path.is_file():
         raise RunFileError(f"no run file at {path}; `rlplay runs` lists the recorded runs")
     try:
-        # Readers open it for writing too: the last one to close then tidies away the write-ahead log.
+        # Readers also open it for writing, so that the last one to close removes the write-ahead log.
         db = _opened(path, "mode=rw")
     except sqlite3.OperationalError as error:
         with explained(path, "read" if reading else "written"):
             if not reading:
                 raise error
-            # A folder that cannot be written to has no room for the log; what is in the file can still be read.
+            # A read-only folder cannot hold the log, but the file itself can still be read.
             db = _opened(path, "mode=ro&immutable=1")
     except sqlite3.DatabaseError as error:
         raise RunFileError(f"{path} is not a run file ({error}); `rlplay runs` lists the recorded runs") from None

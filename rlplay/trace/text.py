@@ -1,4 +1,4 @@
-"""Foreign text made safe to show: every character visible, none obeyed by the terminal."""
+"""Makes foreign text safe to show: every character is visible, and the terminal obeys none."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from functools import lru_cache
 
 NEWLINE = "⏎"
 NOTHING = "◦"
-"""Stands for a token that adds no character of its own yet, such as the first half of an emoji."""
+"""Shown for a token that does not complete a character, such as the first half of an emoji."""
 MARKS = 8
-"""Accents and vowels that may stand on one letter: no script needs more, and a pile of them covers other lines."""
+"""The most combining marks on one letter: no script needs more, and a pile of them covers other lines."""
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _UNSEEN = re.compile(
-    # Unicode's Default_Ignorable_Code_Point as far as Python calls it printable, and the dyes of emoji.
+    # Unicode's Default_Ignorable_Code_Point where Python calls it printable, and the skin tones of emoji.
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U0001f3fb-\U0001f3ff\U000e0100-\U000e01ef]"
 )
 _HALF = re.compile("[\ud800-\udfff]")
@@ -22,10 +22,10 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @lru_cache(maxsize=16384)
 def visible(text: str, spaces: bool = False) -> str:
-    """`text` with control characters as symbols; with `spaces`, blanks as dots too.
+    """`text` with control characters as symbols; with `spaces`, also blanks as dots.
 
-    A newline becomes "⏎", an escape "␛"; what would reverse the line, dye the emoji before it or not be seen becomes
-    "◦". A mark at the beginning stands on a "◌".
+    A newline becomes "⏎", an escape "␛". Characters that would reverse the line, colour the emoji before them or stay
+    invisible become "◦". A combining mark at the beginning gets a "◌" under it.
     """
     shown = one_by_one(text)
     if shown and _joins(shown[0]):
@@ -34,12 +34,12 @@ def visible(text: str, spaces: bool = False) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """`text` with its line breaks, and all else that a terminal would obey as symbols."""
+    """`text` with its line breaks; everything else that a terminal would obey becomes a symbol."""
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
 def one_by_one(text: str) -> str:
-    """`text` with a symbol in place of each character that a terminal would obey or hide, so that positions stay."""
+    """`text` with one symbol for each character that a terminal would obey or hide, so that positions stay the same."""
     if text.isascii() and text.isprintable():
         return text
     shown, pile = [], 0
@@ -50,17 +50,17 @@ def one_by_one(text: str) -> str:
 
 
 def whole(text: str) -> bool:
-    """Whether `text` can be written as UTF-8: it has no half of a character, as JSON and YAML can spell one."""
+    """Whether `text` can be encoded as UTF-8: it contains no lone surrogate, which JSON and YAML can express."""
     return text.isascii() or _HALF.search(text) is None
 
 
 def harmless(text: str) -> bool:
-    """Whether a terminal shows every character of `text` as it is; piles of marks are not looked for."""
+    """Whether a terminal shows every character of `text` unchanged; this does not look for piles of marks."""
     return text.isprintable() and (text.isascii() or _UNSEEN.search(text) is None)
 
 
 def visible_json(line: str) -> str:
-    """A line of JSON that says the same, with what a terminal would obey or hide written as \\uXXXX."""
+    """An equivalent line of JSON, with \\uXXXX for characters that a terminal would obey or hide."""
     shown = one_by_one(line)
     return line if shown == line else "".join(c if c == s else _escaped(c) for c, s in zip(line, shown, strict=True))
 
@@ -71,7 +71,7 @@ def _escaped(character: str) -> str:
 
 
 def _joins(character: str) -> bool:
-    """Whether it takes no place of its own: accents and the vowels and endings of Korean syllables."""
+    """Whether a character combines with the one before: accents, and the vowels and endings of Korean syllables."""
     return (
         unicodedata.category(character).startswith("M")
         or "\u1160" <= character <= "\u11ff"

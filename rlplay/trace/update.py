@@ -1,4 +1,4 @@
-"""One update of a run, assembled from its records; the screen, the exporters and the replayer read this."""
+"""One update of a run, assembled from its records, for the screen, the exports and the replay."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Update:
 
     @property
     def phase(self) -> Phase:
-        """The last phase that has left a record."""
+        """The last phase that has a record."""
         if self.finished is not None:
             return "after"
         if self.steps or self.searched:
@@ -101,7 +101,7 @@ class Update:
         """How hard the update pulled each token's log-probability up (+) or down (-): float32 [T].
 
         The sum over the update's optimizer steps of -dL/dlogp, times the number of sampled tokens in the step,
-        so that a token of advantage 1 under a token-mean loss and ratio 1 shows 1.
+        so that a token with advantage 1 and ratio 1 under a token-mean loss shows 1.
         """
         if not self.steps or self.sampled is None:
             return None

@@ -252,7 +252,7 @@ async def test_an_engine_that_never_reports(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(client, "CONNECT_WITHIN", 0.05)
     screen = await _started(sys.executable, "-c", "import time; time.sleep(60)")
     failed = await screen.until(lambda event: isinstance(event, Failed))
-    assert "did not report" in failed.text
+    assert "did not connect" in failed.text
     await screen.to_the_end()
     await screen.engine.close()
 

@@ -100,7 +100,7 @@ def test_names_that_are_not_utf_8_are_refused_before_a_run_begins(tmp_path: Path
     written(tmp_path, GOOD).rename(tmp_path / "mine\udcff.yaml")
     with pytest.raises(ScenarioError, match=r"'mine\\udcff' is not UTF-8, the encoding of run files; rename it"):
         with_changes(load(tmp_path / "mine\udcff.yaml"))
-    with pytest.raises(ScenarioError, match=r"is not UTF-8, which the run file is written in"):
+    with pytest.raises(ScenarioError, match=r"is not UTF-8, the encoding of run files"):
         with_changes(load("two-plus-two"), model="me/\udcff")
 
 

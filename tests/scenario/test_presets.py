@@ -76,7 +76,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"algorithm": "trpo", "beta": 0.1, "kl_ctrl": "ppo"}, "loss or reward"),
     ({"algorithm": "vineppo", "kl_placement": "reward", "beta": 0.1}, "no KL in the reward"),
     ({"algorithm": "vineppo", "reward_stream": "process"}, "whole answers"),
-    ({"algorithm": "gdpo", "reward_stream": "process"}, "count once more"),
+    ({"algorithm": "gdpo", "reward_stream": "process"}, "count twice"),
     ({"algorithm": "grpo-process", "multi_objective_aggregation": "normalize_then_sum"}, "reward_stream=outcome"),
 ]
 
