@@ -444,7 +444,7 @@ async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         app.screen.follow()
-        assert "update 0 · waits for your labels, a shows them" in head(app.screen)
+        assert "update 0 · waiting for your labels: press a" in head(app.screen)
         await pilot.press("a")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)

@@ -101,7 +101,7 @@ def test_a_corrected_kl_term_is_shown_times_the_ratio():
 def test_each_term_is_told_with_its_pull():
     how = {"kl_placement": "loss", "beta": 0.05}
     lines = words(told(how, advantage=1.0, ratio=1.0, kl=0.02, dloss_dlogp=-0.012, dkl_dlogp=0.003))
-    assert lines[lines.index("∂L/∂ℓ = −0.012: pulls it up") + 1] == "of it −0.015 by S, +0.003 by K"
+    assert lines[lines.index("∂L/∂ℓ = −0.012: pulls it up") + 1] == "of this −0.015 from S, +0.003 from K"
 
 
 def test_an_entropy_bonus_acts_too_where_the_surrogate_does_not():

@@ -1,4 +1,4 @@
-"""Two layouts side by side: what answers the same prompt stands at the same height."""
+"""Two layouts side by side: answers to the same prompt begin on the same line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rlplay.trace.records import Sampled
 from rlplay.ui.layout.token_layout import Layout, Row
 
 _BLANK = 1 << 30  # the place, within its prompt, of the line after the last answer
-_Place = tuple[int, int]  # a prompt, and in it: 0 its own lines, then its answers from 1
+_Place = tuple[int, int]  # a prompt, and the rank in it: 0 for the prompt's lines, answers from 1
 
 
 def level(one: Layout, other: Layout) -> None:
@@ -21,7 +21,7 @@ def level(one: Layout, other: Layout) -> None:
         both = [block.get(place, []) for block in blocks]
         height = max(map(len, both))
         for rows, mine in zip(filled, both, strict=True):
-            # An answer goes on to be itself on its empty lines; `values` keeps the sign for one still empty away.
+            # Filler lines belong to the answer; `values` suppresses the sign of an empty answer on them.
             filler = Row(place[0], mine[0].completion, [], values=True) if mine else Row(place[0], -1, [])
             rows.extend([*mine, *[filler] * (height - len(mine))])
     one.replace(filled[0])
@@ -39,7 +39,7 @@ def _blocks(rows: list[Row]) -> dict[_Place, list[Row]]:
 
 
 def counterpart(completion: int, here: Sampled, there: Sampled) -> int | None:
-    """The completion of `there` that answers the same prompt in the same place; None if there is none."""
+    """The completion of `there` with the same prompt and the same rank; None if there is none."""
     group = int(here.group[completion])
     rank = int(np.flatnonzero(here.group == group).tolist().index(completion))
     others = np.flatnonzero(there.group == group)
