@@ -13,7 +13,7 @@ _BLANK = 1 << 30  # the place, within its prompt, of the line after the last ans
 _Place = tuple[int, int]  # a prompt, and the rank in it: 0 for the prompt's lines, answers from 1
 
 
-def level(one: Layout, other: Layout) -> None:
+def align_rows(one: Layout, other: Layout) -> None:
     """Fill both with empty lines until each prompt, and each of its answers, begins on the same line in both."""
     blocks = _blocks(one.rows), _blocks(other.rows)
     filled: tuple[list[Row], list[Row]] = ([], [])
@@ -46,7 +46,7 @@ def counterpart(completion: int, here: Sampled, there: Sampled) -> int | None:
     return int(others[rank]) if rank < len(others) else None
 
 
-def parting(one: tuple[Sampled, int], other: tuple[Sampled, int]) -> int | None:
+def first_difference(one: tuple[Sampled, int], other: tuple[Sampled, int]) -> int | None:
     """The first token, from 0, in which two completions differ; None if they are the same, −1 if the prompts differ."""
     first, second = (_prompt(*each) for each in (one, other))
     if first != second:

@@ -83,7 +83,7 @@ class RunPair:
         """How the second run differs at the compared update, or in its settings `now`: "beta 0 → 0.1"."""
         return [_difference(name, a, b) for name, a, b in self._differing(now)]
 
-    def unlike(self) -> list[str]:
+    def other_values(self) -> list[str]:
         """The second run's values of what differs: "beta 0.1"."""
         return [visible(f"{name} {_short(name, its)}") for name, _, its in self._differing(now=False)]
 
@@ -121,7 +121,7 @@ class RunPair:
         return [(name, one.get(name), other.get(name)) for name in KNOBS if one.get(name) != other.get(name)]
 
     @property
-    def alike(self) -> bool:
+    def identical(self) -> bool:
         """Whether both runs have equal tokens and numbers at the compared update, as before a branch diverges."""
         one, other = self.updates()
         if one is None or other is None or one.sampled is None or other.sampled is None:
@@ -129,7 +129,7 @@ class RunPair:
         numbers = [None if each.finished is None else each.finished.metrics for each in (one, other)]
         return np.array_equal(one.sampled.token_ids, other.sampled.token_ids) and numbers[0] == numbers[1]
 
-    def onward(self, count: int | None) -> list[tuple[Session, AnyCommand]]:
+    def advance_commands(self, count: int | None) -> list[tuple[Session, AnyCommand]]:
         """The commands with which the run behind plays `count` updates; None: all that it lacks.
 
         If both runs are at the same update, both get the command. With `count` None, running engines pause instead.
