@@ -18,7 +18,7 @@ _WIDEST = 4
 """Cells per update, at most."""
 
 
-def course(
+def probability_lines(
     recalled: Recalled, pieces: dict[int, str], chosen: int | None, width: int, palette: Palette
 ) -> Iterator[list[Segment]]:
     """A line with the update numbers, then one for each token, at most `width` cells wide.
