@@ -27,7 +27,16 @@ from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.key_queue import KeyQueue
-from rlplay.ui.messages import Answered, Compared, CursorMoved, Drafted, Perform, Reflowed, UpdatePicked, Wandered
+from rlplay.ui.messages import (
+    Answered,
+    CursorMoved,
+    CursorStepped,
+    Drafted,
+    Perform,
+    PreviewToggled,
+    Reflowed,
+    UpdatePicked,
+)
 from rlplay.ui.player import Player
 from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import PARTS, Refresher
@@ -278,13 +287,13 @@ class RlplayApp(Playground):
             await self.preview.draft(event.changes)
             self._show_preview()
 
-    @on(Compared)
-    def _compared(self) -> None:
+    @on(PreviewToggled)
+    def _preview_toggled(self) -> None:
         self.preview.as_trained = not self.preview.as_trained
         self._show_preview()
 
-    @on(Wandered)
-    def _wandered(self, event: Wandered) -> None:
+    @on(CursorStepped)
+    def _cursor_stepped(self, event: CursorStepped) -> None:
         if event.along:
             self.tokens.action_along(event.along)
         else:

@@ -46,7 +46,7 @@ def lessons(app: Playground) -> None:
         if name == here:
             app.tour()
         elif moves:
-            app.onward = name
+            app.next_scenario = name
             app.exit(0)
         else:
             app.copy_to_clipboard(f"rlplay {name}")

@@ -45,11 +45,11 @@ class Drafted(Message):
         self.changes = changes
 
 
-class Compared(Message):
+class PreviewToggled(Message):
     """The user switched between the update as trained and the update as it would be."""
 
 
-class Wandered(Message):
+class CursorStepped(Message):
     """Move the cursor among the tokens while another widget has the focus."""
 
     def __init__(self, along: int = 0, across: int = 0) -> None:

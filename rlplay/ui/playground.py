@@ -53,7 +53,7 @@ class Playground(GatedApp):
         self.sort: Sort = SORTS[0]
         self.finder = Finder()
         self.view = "answers"
-        self.onward: str | None = None  # the scenario to open after this one
+        self.next_scenario: str | None = None  # the scenario to open after this one
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")

@@ -24,11 +24,11 @@ def play(job: Job, demo: bool = False) -> int:
     status = run(app)
     if app.session.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)
-    if app.onward is None:
+    if app.next_scenario is None:
         return status
     from rlplay.scenario.loader import load
 
-    scenario = load(app.onward)
+    scenario = load(app.next_scenario)
     return play(Job(scenario, str(new_run(scenario.name)), job.device, job.threads))
 
 

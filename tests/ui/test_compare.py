@@ -17,7 +17,7 @@ from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Update
 from rlplay.ui import other_runs
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.layout.side_by_side import counterpart, level, parting
+from rlplay.ui.layout.side_by_side import align_rows, counterpart, first_difference
 from rlplay.ui.layout.token_layout import Layout
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.plot.picture import Size
@@ -165,7 +165,7 @@ def test_two_layouts_stand_at_the_same_height_whatever_their_lines():
         one, other = Layout(), Layout()
         one.arrange(ours, None, list(range(len(ours.group))), width, False)
         other.arrange(theirs, None, list(range(len(theirs.group))), width + 5, True)
-        level(one, other)
+        align_rows(one, other)
         for completion in range(len(ours.group)):
             place = counterpart(completion, ours, theirs)
             if place is None:
@@ -177,12 +177,12 @@ def test_two_layouts_stand_at_the_same_height_whatever_their_lines():
 
 def test_where_two_answers_part():
     one = synthetic_update(2)[0]
-    assert parting((one, 1), (one, 1)) is None
-    assert parting((one, 1), (one, 2)) == 0 or one.texts[one.offsets[1]] == one.texts[one.offsets[2]]
-    assert parting((one, 1), (one, 5)) == -1, "of another prompt"
+    assert first_difference((one, 1), (one, 1)) is None
+    assert first_difference((one, 1), (one, 2)) == 0 or one.texts[one.offsets[1]] == one.texts[one.offsets[2]]
+    assert first_difference((one, 1), (one, 5)) == -1, "of another prompt"
     changed = one.token_ids.copy()
     changed[one.offsets[1] + 2] += 1
-    assert parting((one, 1), (msgspec.structs.replace(one, token_ids=changed), 1)) == 2
+    assert first_difference((one, 1), (msgspec.structs.replace(one, token_ids=changed), 1)) == 2
 
 
 def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
@@ -328,7 +328,7 @@ def a_session(updates, live=True, running=False):
 
 
 def told(pair, count=None):
-    return [("AB"[pair.both.index(session)], command) for session, command in pair.onward(count)]
+    return [("AB"[pair.both.index(session)], command) for session, command in pair.advance_commands(count)]
 
 
 def test_the_run_behind_catches_up_and_level_ones_go_together():
@@ -445,7 +445,7 @@ async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         app.screen.follow()
-        assert "update 0 · waits for your labels, a shows them" in head(app.screen)
+        assert "update 0 · waiting for your labels: press a" in head(app.screen)
         await pilot.press("a")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)

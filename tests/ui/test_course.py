@@ -8,7 +8,7 @@ import pytest
 
 from rlplay.link.messages import EndProbe
 from rlplay.trace.questions import Prefix, Recall, Recalled
-from rlplay.ui.plot.probability_lines import course
+from rlplay.ui.plot.probability_lines import probability_lines
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import Palette, palette
 from rlplay.ui.theme.themes import THEMES
@@ -27,7 +27,7 @@ def colours() -> Palette:
 
 def drawn(recalled: Recalled, width: int, colours: Palette) -> list[str]:
     pieces = {7: " seven", 8: "[bold]\x1b"}
-    return ["".join(s.text for s in line) for line in course(recalled, pieces, 7, width, colours)]
+    return ["".join(s.text for s in line) for line in probability_lines(recalled, pieces, 7, width, colours)]
 
 
 def test_a_cell_is_as_full_as_the_token_was_likely(colours: Palette) -> None:
@@ -56,7 +56,7 @@ def test_it_keeps_to_its_width_and_ends_with_the_newest(colours: Palette, width:
 
 def test_a_change_of_a_hundredth_is_coloured(colours: Palette) -> None:
     recalled = Recalled(HERE, [7], updates=[0, 1, 2, 3], probabilities=[[0.5], [0.505], [0.75], [0.25]])
-    _, line = course(recalled, {}, None, 80, colours)
+    _, line = probability_lines(recalled, {}, None, 80, colours)
     styles = [segment.style for segment in line if segment.text in "▂▄▆"]
     assert styles[::4] == [colours.accent, colours.accent, colours.up_text, colours.down_text]
 

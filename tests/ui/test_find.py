@@ -158,7 +158,7 @@ async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
         await settled(pilot)
         assert isinstance(app.screen, FindScreen)
         words = str(app.screen.query_one(Static).render())
-        assert "there is nothing called 'beauty'; known: reward, advantage, length" in words
+        assert "nothing is called 'beauty'; known: reward, advantage, length" in words
         assert app.finder.query is None
         app.screen.query_one(Input).value = "reward<"
         await pilot.press("enter")
@@ -167,7 +167,7 @@ async def test_a_bad_expression_says_what_is_wrong_and_changes_nothing():
         await pilot.press("escape")
         await app.perform("find", "beauty>1")
         await settled(pilot)
-        assert "there is nothing called 'beauty'" in [notice.message for notice in app._notifications][-1]
+        assert "nothing is called 'beauty'" in [notice.message for notice in app._notifications][-1]
 
 
 async def test_the_beginning_of_a_name_is_not_looked_for_before_enter():

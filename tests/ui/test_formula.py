@@ -40,7 +40,7 @@ def test_clipped_high():
         "= −min(+1.29, +1.12) = −1.12",
         "▲ clipped: A > 0 and w > 1.2",
         "It is already more than 1.2 times as likely as when it was sampled. There min takes 1.2·A, a constant: "
-        "moving it further gains nothing, so it no longer pulls.",
+        "moving it further gains nothing, so the surrogate's gradient is zero.",
         "adds 1/(N·n)·S to L",
         "= 0.00781·(−1.12) = −0.00872",
         "∂L/∂ℓ = 0: leaves it alone",
@@ -102,16 +102,16 @@ def test_a_corrected_kl_term_is_shown_times_the_ratio():
 def test_each_term_is_told_with_its_pull():
     how = {"kl_placement": "loss", "beta": 0.05}
     lines = words(told(how, advantage=1.0, ratio=1.0, kl=0.02, dloss_dlogp=-0.012, dkl_dlogp=0.003))
-    assert lines[lines.index("∂L/∂ℓ = −0.012: pulls it up") + 1] == "of it −0.015 by S, +0.003 by K"
+    assert lines[lines.index("∂L/∂ℓ = −0.012: pulls it up") + 1] == "of this −0.015 from S, +0.003 from K"
 
 
 def test_an_entropy_bonus_acts_too_where_the_surrogate_does_not():
     clipped = {"advantage": 0.93, "ratio": 1.39, "clip_state": 1, "kl": 0.02}
     kl = {"kl_placement": "loss", "beta": 0.05}
     for how, rest in (
-        ({"entropy_coef": 0.01}, "; only the entropy bonus pulls."),
-        (kl | {"entropy_coef": 0.01}, "; only the KL term and the entropy bonus pull."),
-        ({}, "so it no longer pulls."),
+        ({"entropy_coef": 0.01}, "; only the entropy bonus acts."),
+        (kl | {"entropy_coef": 0.01}, "; only the KL term and the entropy bonus act."),
+        ({}, "so the surrogate's gradient is zero."),
     ):
         assert any(line.endswith(rest) for line in words(told(how, **clipped)))
 
@@ -119,9 +119,12 @@ def test_an_entropy_bonus_acts_too_where_the_surrogate_does_not():
 @pytest.mark.parametrize(
     ("numbers", "note"),
     [
-        ({"advantage": 0.93, "ratio": 1.39, "clip_state": 1}, "so it no longer pulls; only the KL term pulls."),
+        (
+            {"advantage": 0.93, "ratio": 1.39, "clip_state": 1},
+            "so the surrogate's gradient is zero; only the KL term acts.",
+        ),
         ({"advantage": 1.0, "ratio": 1.0, "clip_state": 0}, "A > 0: the surrogate pulls this token up"),
-        ({"advantage": 0.0, "ratio": 1.0, "clip_state": 0}, "A = 0: only the KL term pulls"),
+        ({"advantage": 0.0, "ratio": 1.0, "clip_state": 0}, "A = 0: only the KL term acts"),
     ],
 )
 def test_beside_a_kl_term_the_surrogate_is_not_all_that_pulls(numbers, note):

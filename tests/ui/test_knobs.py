@@ -182,11 +182,11 @@ def frame(screen: KnobsScreen) -> tuple[str, str]:
 
 async def test_what_changes_would_do_may_be_known_before_the_panel_is_there():
     app, screen = App(), KnobsScreen(settings(), load("learn-to-think"))
-    screen.tell(["Of these 9 tokens, none would get another gradient."])
+    screen.tell(["Of these 9 tokens, none would get a different gradient."])
     async with app.run_test(size=(80, 24)) as pilot:
         await app.push_screen(screen)
         await pilot.pause()
-        assert "none would get another gradient" in str(screen.query_one(Static).render())
+        assert "none would get a different gradient" in str(screen.query_one(Static).render())
 
 
 async def test_stepping_and_applying_hands_over_the_changes():

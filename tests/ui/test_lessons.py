@@ -68,7 +68,7 @@ async def test_another_lesson_takes_the_place_of_the_run():
         lessons = screen.query_one("OptionList")
         lessons.highlighted = lessons.get_option_index("flattery")
         await pilot.press("enter")
-    assert app.onward == "flattery"
+    assert app.next_scenario == "flattery"
     assert app.return_code == 0
     assert source.closed
 
@@ -108,7 +108,7 @@ def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(mo
 
     def run(app) -> int:
         seen.append((app.session.source.title, app.session.source.path))
-        app.onward = "flattery" if len(seen) == 1 else None
+        app.next_scenario = "flattery" if len(seen) == 1 else None
         return 0
 
     monkeypatch.setattr(start.RlplayApp, "run", run)

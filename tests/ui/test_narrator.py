@@ -227,8 +227,8 @@ def _far() -> Narration:
     [
         (_broken, "loss is not a number"),
         (_stale, "0.4 away from 1"),
-        (_flat, "Only the KL term pulls"),
-        (_flat_with_bonus, "Only the KL term and the entropy bonus pull"),
+        (_flat, "Only the KL term acts"),
+        (_flat_with_bonus, "Only the KL term and the entropy bonus act"),
         (_cut, "9 of 16 answers were cut at 9 tokens"),
         (_far, "2.5 nats per token"),
     ],

@@ -60,7 +60,7 @@ def test_the_difference_is_counted_token_by_token():
     supposed = what_if_result(update, imagined({"epsilon": 0.5}, chosen, held=["temperature"]))
     assert np.flatnonzero(supposed.flipped).tolist() == chosen
     head, strength, held = supposed.words
-    assert head.startswith(f"Of these {update.tokens} tokens, 3 would be pulled the other way (±)")
+    assert head.startswith(f"Of these {update.tokens} tokens, 3 would get a reversed gradient (±)")
     assert clipped > 0
     assert f"{clipped} would no longer be clipped" in head
     assert strength.endswith("L 0.5 → 0.25")
@@ -70,7 +70,7 @@ def test_the_difference_is_counted_token_by_token():
 def test_nothing_is_claimed_where_nothing_differs():
     answer = imagined({})
     same = msgspec.structs.replace(answer, after=answer.before)
-    assert what_if_result(known(), same).words[0].endswith("tokens, none would get another gradient.")
+    assert what_if_result(known(), same).words[0].endswith("tokens, none would get a different gradient.")
 
 
 def test_the_update_as_it_would_be_keeps_what_does_not_change():
@@ -172,7 +172,7 @@ async def test_the_map_and_the_token_show_what_would_be_and_go_back_when_the_kno
             assert "as trained    would be" in all_text(app.inspector)
             assert "clip(w, 0.75, 1.25)" in all_text(app.inspector)
         detail = str(app.knobs.query_one("Static").render())
-        assert "1 would be pulled the other way" in detail
+        assert "1 would get a reversed gradient" in detail
         assert "+ S = −min(w·A, clip(w, 0.75, 1.25)·A)" in detail
         await pilot.press("v")
         assert "as trained" in str(app.tokens.border_title)

@@ -149,7 +149,7 @@ async def test_clipped_tokens_are_marked_and_explained():
         completion = int(np.searchsorted(offsets, place, side="right")) - 1
         app.point(completion, place - int(offsets[completion]))
         assert text_of(app.inspector).split("\n")[1].strip() == "▲ clipped: A > 0 and w > 1.2", "at the top"
-        assert "so it no longer pulls" in " ".join(all_text(app.inspector).split())
+        assert "so the surrogate's gradient is zero" in " ".join(all_text(app.inspector).split())
 
 
 async def test_with_numbers_the_list_of_answers_keeps_beside_the_tokens():

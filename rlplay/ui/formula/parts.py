@@ -106,9 +106,9 @@ def small_signed(value: float) -> str:
 
 
 def other_gradients(s: Settings) -> str:
-    """The terms with a gradient where the surrogate has none: "only the KL term pulls"; empty if there are none."""
+    """The terms with a gradient where the surrogate has none: "only the KL term acts"; empty if there are none."""
     names = beside_surrogate(s)
-    return f"only {' and '.join(names)} {'pulls' if len(names) == 1 else 'pull'}" if names else ""
+    return f"only {' and '.join(names)} {'acts' if len(names) == 1 else 'act'}" if names else ""
 
 
 def note(text: str) -> Line:

@@ -53,7 +53,7 @@ def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
         return []
     head, reason = explain(s, numbers.clip_state)
     others = other_gradients(s)
-    return [head, f"{reason}, so it no longer pulls{f'; {others}' if others else ''}."]
+    return [head, f"{reason}, so the surrogate's gradient is zero{f'; {others}' if others else ''}."]
 
 
 def _computed(s: Settings, numbers: Numbers) -> Term | None:
@@ -70,6 +70,6 @@ def _effect(s: Settings, a: float) -> str:
     """The effect of the surrogate on a token that is not clipped."""
     others = other_gradients(s)
     if a == 0:
-        return f"A = 0: {others or 'no pull'}"
+        return f"A = 0: {others or 'no gradient'}"
     what = "the surrogate " if others else ""
     return f"A > 0: {what}pulls this token up" if a > 0 else f"A < 0: {what}pushes this token down"

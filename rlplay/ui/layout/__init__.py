@@ -1,1 +1,1 @@
-"""Where tokens and answers stand: lines of a given width, order, two layouts side by side. No colours, no widgets."""
+"""The layout of tokens and answers: lines of a given width, order, two runs side by side. No colours, no widgets."""

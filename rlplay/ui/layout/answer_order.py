@@ -1,4 +1,4 @@
-"""In which order completions are listed: grouped by prompt, inside a group as the user chose."""
+"""The order of completions in lists: grouped by prompt; within a group, in the order that the user chose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SORTS: tuple[Sort, ...] = ("as sampled", "reward", "advantage", "length")
 
 
 def order(update: Update | None, sort: Sort) -> list[int]:
-    """The completions in the order they are listed in, best or longest first; ties stay as sampled."""
+    """The completions in list order, best or longest first; ties stay as sampled."""
     if update is None or update.sampled is None:
         return []
     group = update.sampled.group

@@ -1,4 +1,4 @@
-"""Two layouts side by side: what answers the same prompt stands at the same height."""
+"""Two layouts side by side: answers to the same prompt begin on the same line."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rlplay.trace.records import Sampled
 from rlplay.ui.layout.token_layout import Layout, Row
 
 _BLANK = 1 << 30  # the place, within its prompt, of the line after the last answer
-_Place = tuple[int, int]  # a prompt, and in it: 0 its own lines, then its answers from 1
+_Place = tuple[int, int]  # a prompt, and the rank in it: 0 for the prompt's lines, answers from 1
 
 
-def level(one: Layout, other: Layout) -> None:
+def align_rows(one: Layout, other: Layout) -> None:
     """Fill both with empty lines until each prompt, and each of its answers, begins on the same line in both."""
     blocks = _blocks(one.rows), _blocks(other.rows)
     filled: tuple[list[Row], list[Row]] = ([], [])
@@ -21,7 +21,7 @@ def level(one: Layout, other: Layout) -> None:
         both = [block.get(place, []) for block in blocks]
         height = max(map(len, both))
         for rows, mine in zip(filled, both, strict=True):
-            # An answer goes on to be itself on its empty lines; `values` keeps the sign for one still empty away.
+            # Filler lines belong to the answer; `values` suppresses the sign of an empty answer on them.
             filler = Row(place[0], mine[0].completion, [], values=True) if mine else Row(place[0], -1, [])
             rows.extend([*mine, *[filler] * (height - len(mine))])
     one.replace(filled[0])
@@ -39,14 +39,14 @@ def _blocks(rows: list[Row]) -> dict[_Place, list[Row]]:
 
 
 def counterpart(completion: int, here: Sampled, there: Sampled) -> int | None:
-    """The completion of `there` that answers the same prompt in the same place; None if there is none."""
+    """The completion of `there` with the same prompt and the same rank; None if there is none."""
     group = int(here.group[completion])
     rank = int(np.flatnonzero(here.group == group).tolist().index(completion))
     others = np.flatnonzero(there.group == group)
     return int(others[rank]) if rank < len(others) else None
 
 
-def parting(one: tuple[Sampled, int], other: tuple[Sampled, int]) -> int | None:
+def first_difference(one: tuple[Sampled, int], other: tuple[Sampled, int]) -> int | None:
     """The first token, from 0, in which two completions differ; None if they are the same, −1 if the prompts differ."""
     first, second = (_prompt(*each) for each in (one, other))
     if first != second:

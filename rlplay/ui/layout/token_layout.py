@@ -1,4 +1,4 @@
-"""Where every token of an update stands: prompts and completions in lines, found by token and by place."""
+"""The position of every token of an update: prompts and completions as lines, searchable by token and position."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rlplay.ui.layout.wrap import Cell, wrap
 
 GUTTER = 2
 FLIPPED = 3
-"""Beside the clip states: a token that changed settings would pull the other way."""
+"""A value besides the clip states: the changed settings would flip the sign of the token's gradient."""
 MARKS = {1: "▲", 2: "▲", -1: "▼", FLIPPED: "±"}
 VALUE_WIDTH = 5
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line: a prompt's (completion −1) or a completion's; `values` marks the line of numbers under it."""
+    """One line of a prompt (completion −1) or of a completion; `values` marks the line of numbers below it."""
 
     group: int
     completion: int
@@ -27,7 +27,7 @@ class Row:
 
 
 class Layout:
-    """Lines of a given width. A completion is wrapped again only where it has changed or grown."""
+    """Lines of a given width. A completion is wrapped again only if it has changed or grown."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -36,18 +36,18 @@ class Layout:
         self._wrapped_for = (0, False)
 
     def clear(self) -> None:
-        """Nothing to show."""
+        """Remove all lines."""
         self.rows, self._first = [], {}
 
     def replace(self, rows: list[Row]) -> None:
-        """Have these lines instead, with the same completions in the same order."""
+        """Replace the lines by others with the same completions in the same order."""
         self.rows, self._first = rows, {}
         for at, row in enumerate(rows):
             if row.completion >= 0:
                 self._first.setdefault(row.completion, at)
 
     def arrange(self, sampled: Sampled, clips: Array | None, order: list[int], width: int, signs: bool) -> None:
-        """Lay out the completions in this `order`; `signs`: blanks visible and a line for numbers under each."""
+        """Lay out the completions in `order`; with `signs`, blanks are visible and numbers follow each line."""
         if (width, signs) != self._wrapped_for:
             self._wrapped, self._wrapped_for = {}, (width, signs)
         rows: list[Row] = []
@@ -110,7 +110,7 @@ class Layout:
         return range(first, last)
 
     def heading(self, row: int) -> int:
-        """The first line of the prompt right above `row`; `row` itself where there is none."""
+        """The first line of the prompt directly above `row`; `row` itself if there is none."""
         while row > 0 and self.rows[row - 1].completion < 0 and self.rows[row - 1].cells:
             row -= 1
         return row
@@ -139,7 +139,7 @@ class Layout:
         return self.rows[row].completion, token
 
     def beyond(self, row: int, column: int, step: int) -> tuple[int, int] | None:
-        """The token at `column` of the first line of text from `row` on, going by `step`; None at the end."""
+        """The token at `column` of the first text line from `row` in the direction of `step`; None at the end."""
         while 0 <= row < len(self.rows):
             if not self.rows[row].values and (found := self.at(row, column)) is not None:
                 return found

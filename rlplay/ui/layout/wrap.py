@@ -1,4 +1,4 @@
-"""Tokens laid out in lines of a given width; knows nothing of colours or screens."""
+"""Wraps tokens into lines of a given width, independent of colours and screens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 
 
 class Cell(NamedTuple):
-    """One token's piece of one line. A token longer than a line has several."""
+    """A token's piece of one line. A token longer than a line has several pieces."""
 
     token: int
     text: str
@@ -21,12 +21,12 @@ def wrap(
 ) -> list[list[Cell]]:
     """Lines of at most `width` cells. A new line begins after tokens with `breaks`, else before a token's blank.
 
-    `start` is an earlier result for the first of these tokens; all its lines but the last are kept as they are.
+    `start` is an earlier result for the first of these tokens; all its lines except the last are reused.
     """
     width = max(width, 2)
     lines = start[:-1] if start else []
     first = start[-1][0].token if start else 0
-    # A token chopped over several lines has to be laid out from its first piece on.
+    # A token split over several lines must be laid out again from its first piece.
     while lines and lines[-1][-1].token >= first:
         first = lines.pop()[0].token
     current: list[Cell] = []
@@ -54,7 +54,7 @@ def wrap(
 
 
 def _tail(line: list[Cell]) -> list[Cell]:
-    """The cells of the word that a line ends in, to be moved to the next; none if the line is one word."""
+    """The cells of the last word of a line, which move to the next line; none if the line is one word."""
     for index in range(len(line) - 1, 0, -1):
         if line[index].text.startswith(" "):
             return line[index:]

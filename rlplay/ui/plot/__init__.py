@@ -1,1 +1,1 @@
-"""Curves, histograms and pictures as text, and what a curve panel can show."""
+"""Curves, histograms and pictures as text, and the views of a curve panel."""

@@ -1,4 +1,4 @@
-"""Bars within one cell."""
+"""Vertical bars within one cell."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ BARS = " ▁▂▃▄▅▆▇█"
 
 
 def bar(share: float, least: int = 0) -> str:
-    """A bar as high as `share` of the cell, 0 to 1, and at least so many eighths."""
+    """A bar of height `share` of the cell, 0 to 1, and at least `least` eighths."""
     return BARS[max(least, min(8, round(8 * max(share, 0.0))))]

@@ -1,7 +1,7 @@
-"""Curves as text: plotext sets the dots, this module the scales, the gaps, the band and the labels.
+"""Curves as text: plotext draws the dots; this module adds the scales, gaps, bands and labels.
 
-For the UI's thread only: plotext draws on one global figure. It is imported where it is used, because nothing is
-plotted on the first frame, and importing it takes a tenth of the time to get there.
+For the UI's thread only: plotext draws on one global figure. Functions import plotext on use, because the first frame
+plots nothing and the import takes a tenth of the start-up time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rlplay.ui.plot.picture import AXIS, NOISE, NOTE, Frame, Picture, Size, numb
 MISSING, BAND, RULE = "$error", "on $primary 10%", "$border"
 _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
 _SLIVER = 0.01
-"""A side of an axis smaller than this share of the other is lower than a dot."""
+"""A side of an axis below this share of the other side is smaller than a dot."""
 _NICE = np.array([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10])
 
 
@@ -33,8 +33,8 @@ Margins = tuple[int, int]
 class Curve:
     """One series. A "right" curve has its own scale, written on the right; `band` is drawn as value ± band.
 
-    A `letter` stands on it, where curves are too many for their lines to tell them apart. With the updates `cuts` it
-    begins anew: what it measures is another thing from there on. Values smaller than `noise` are 0 but for rounding.
+    A `letter` on the curve identifies it if line styles are not enough. At the updates in `cuts` the curve starts
+    again, because the metric then measures another quantity. Values below `noise` count as 0.
     """
 
     updates: Sequence[int]
@@ -49,7 +49,7 @@ class Curve:
 
 
 class _Axis(NamedTuple):
-    """The ends of a scale, and what is written at them; without any extent where all values are 0."""
+    """The ends of a scale and their labels; both ends are 0 if all values are 0."""
 
     low: float
     high: float
@@ -61,12 +61,12 @@ def curves(
     series: Sequence[Curve], marks: Iterable[tuple[int, str]], size: Size, log: bool = False, words: str = "",
     span: tuple[int, int] | None = None, room: Margins = (0, 0),
 ) -> Picture:  # fmt: skip
-    """The series over updates; `marks` are signs at updates where something happened; `words` stand at the axis.
+    """The series over updates; `marks` are signs of events at updates; `words` are written on the axis.
 
-    `span` are the first and the last update of the axis; without it, of the series. `room` is what the labels take at
-    least, so that plots one above the other can share their columns.
+    `span` is the first and the last update of the axis; by default those of the series. `room` is the minimum of cells
+    for labels, so that stacked plots can share their columns.
 
-    A value that is no number, or not positive on a log scale, leaves a gap and a × on the axis.
+    A value that is not finite, or not positive on a log scale, leaves a gap and a × on the axis.
     """
     import plotext
 
@@ -101,7 +101,7 @@ def curves(
     for cut in sorted({cut for curve in series for cut in curve.cuts if first < cut <= last}):
         rows = [_ruled(row, frame.column(cut - 0.5) - frame.left) for row in rows]
     left, right = ([top, *[""] * (height - 2), bottom] for top, bottom in labels)
-    # Two scales take the colours of their curves; one is as quiet as the other axis.
+    # Labels of two scales take the colours of their curves; those of a single scale stay muted.
     inks = {c.side: c.style for c in reversed(series)} if all(map(any, labels)) else {"left": AXIS, "right": AXIS}
     lines = [
         Content.assemble(
@@ -115,18 +115,18 @@ def curves(
 
 
 def margins(series: Sequence[Curve], log: bool = False) -> Margins:
-    """Cells that the labels take to the left and to the right of the series."""
+    """Cells that the labels take on the left and on the right."""
     left, right = (max(len(scale.top), len(scale.bottom)) + 1 if scale.bottom else 0 for scale in _scales(series, log))
     return left, right
 
 
 def _breaks(x: Array, good: Array, cuts: Sequence[int]) -> list[int]:
-    """The indices at which another stretch of the curve begins: at a gap, and where it is cut."""
+    """The indices at which a new stretch of the curve begins: at gaps and at cuts."""
     return sorted({*np.flatnonzero(~good).tolist(), *np.searchsorted(x, np.asarray(cuts, dtype=float)).tolist()})
 
 
 def _room(frame: Frame, ends: tuple[str, str], notes: Iterable[tuple[int, str, str]], length: int) -> int:
-    """The first cell of the axis from which so many are free; where there are none, right after the first label."""
+    """The first cell of the axis with `length` free cells; otherwise the cell after the first label."""
     left, right = frame.left + len(ends[0]) + 1, frame.right - len(ends[1])
     taken = {column for column, _, _ in notes}
     free = (at for at in range(left, right - length) if taken.isdisjoint(range(at - 1, at + length + 1)))
@@ -157,7 +157,7 @@ def _draw(x: Array, y: Array, kind: str, colour: int, width: int) -> None:
         plotext.scatter(grid.tolist(), np.interp(grid, x, y).tolist(), marker="braille", color=colour)
     else:
         if len(x) > 8 * width:
-            # Two points a dot column, its lowest and its highest, look the same and cost a fraction.
+            # The lowest and the highest point of each dot column look the same and cost a fraction of the time.
             parts = np.array_split(np.arange(len(x)), 2 * width)
             keep = np.unique([i for part in parts for i in (part[y[part].argmin()], part[y[part].argmax()])])
             x, y = x[keep], y[keep]
@@ -165,7 +165,7 @@ def _draw(x: Array, y: Array, kind: str, colour: int, width: int) -> None:
 
 
 def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[_Axis], log: bool) -> None:
-    """A letter on each curve that has one, in a column of its own as long as there are some."""
+    """Draw the letter of each curve, in a separate column as long as columns are free."""
     import plotext
 
     lettered = [index for index, curve in enumerate(series) if curve.letter]
@@ -180,13 +180,13 @@ def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[_Axis], log
             column = _free(columns, (place + 0.5) / len(lettered), taken)
             taken.add(column)
             at = float(np.clip(frame.x(column), x[0], x[-1]))
-            if curve.cuts:  # between two stretches there is no curve
+            if curve.cuts:  # no curve between two stretches
                 at = float(x[np.abs(x - at).argmin()])
             plotext.scatter([at], [float(np.interp(at, x, y[good]))], marker=curve.letter, color=index + 1)
 
 
 def _free(columns: range, share: float, taken: set[int]) -> int:
-    """The column nearest to this share of the way that is not taken; where all are, the one there."""
+    """The free column nearest to this share of the width; if none is free, the column at the share."""
     wish = columns[int(len(columns) * share)]
     return min((column for column in columns if column not in taken), key=lambda it: abs(it - wish), default=wish)
 
@@ -201,7 +201,7 @@ def _band(frame: Frame, x: Array, edges: Sequence[Array], height: int) -> list[S
 
 
 def _rows(ansi: str, styles: Sequence[str]) -> list[Content]:
-    """plotext's lines, with `styles[i - 1]` for its colour number i."""
+    """The lines of plotext, with `styles[i - 1]` for its colour number i."""
     return [
         Content.assemble(
             *((text, styles[int(code) - 1] if code not in ("", "0") else "") for code, text in _PIECE.findall(line))
@@ -211,19 +211,19 @@ def _rows(ansi: str, styles: Sequence[str]) -> list[Content]:
 
 
 def _ruled(row: Content, column: int) -> Content:
-    """The row with a piece of an upright line in this column, where there is nothing else."""
+    """The row with a piece of a vertical line in this column, if the cell is empty."""
     return Content.assemble(row[:column], ("┊", RULE), row[column + 1 :]) if row.plain[column] == " " else row
 
 
 def _scales(series: Sequence[Curve], log: bool) -> list[_Axis]:
-    """The scale on the left and the one on the right."""
+    """The scales on the left and on the right."""
     return [_scale([c for c in series if c.side == side], log) for side in ("left", "right")]
 
 
 def _scale(series: Sequence[Curve], log: bool) -> _Axis:
-    """The ends of the axis: zero and a round number, or powers of ten. A band is cut where the axis ends.
+    """The ends of the axis: zero and a round number, or powers of ten. The axis cuts off a band.
 
-    What rounding leaves of 0 is no reason for a scale, nor is a side too small to be seen: it is written ≈0.
+    Rounding noise around 0 gets no scale, and neither does a side too small to see: the label is ≈0.
     """
     every = [(np.asarray(c.values, dtype=float), c.noise) for c in series]
     values = np.concatenate([np.where(np.abs(y) < noise, 0.0, y) for y, noise in every] or [np.zeros(0)])
@@ -251,7 +251,7 @@ def _nice(value: float) -> float:
 def _unit(values: Array, scale: _Axis, log: bool) -> Array:
     low, high = scale.low, scale.high
     with np.errstate(invalid="ignore", divide="ignore"):
-        if log and low:  # what is not positive lies infinitely far below, and so does what rounding leaves of zero
+        if log and low:  # values that are not positive, and rounding noise, are at minus infinity
             return np.asarray(np.log(np.where(values < NOISE, 0.0, values) / low) / np.log(high / low))
         unit = np.asarray((values - low) / (high - low or 1.0))
         return np.where(np.isfinite(unit), np.clip(unit, 0, 1), unit)

@@ -1,4 +1,4 @@
-"""What there is to see of an algorithm: the four views that the curve panels begin with."""
+"""The four views with which the curve panels start, by algorithm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 
 
 def overview(settings: Mapping[str, Any]) -> tuple[View, ...]:
-    """The views that fit these settings."""
+    """The views for these settings."""
     kind = kind_of(settings)
     if kind in REWARDED:
         return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW

@@ -1,4 +1,4 @@
-"""A drawn plot as text: where its horizontal axis lies, its labels, and the cursor laid over it."""
+"""A plot as text: the position of its horizontal axis, its labels, and the cursor."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ AXIS, CURSOR, NOTE = "$text-muted", "on $foreground 25%", "$warning"
 NOISE = 1e-9
 
 Cell = tuple[str, str]
-"""A character and its style; colours are theme names such as "$primary", looked up when the text is shown."""
+"""A character and its style; colours are theme names such as "$primary", resolved on display."""
 
 
 class Size(NamedTuple):
-    """Cells of a whole plot, axes included."""
+    """Cells of a plot with its axes."""
 
     width: int
     height: int
@@ -27,7 +27,7 @@ class Size(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """Lines `width` cells long, of which the cells `left` to `right` show the values `first` to `last`."""
+    """Lines of `width` cells; the cells `left` to `right` show the values `first` to `last`."""
 
     width: int
     left: int
@@ -41,12 +41,12 @@ class Frame:
         return self.left + round(min(max(share, 0.0), 1.0) * (self.right - self.left))
 
     def x(self, column: int) -> float:
-        """What the cell `column` shows."""
+        """The value that the cell `column` shows."""
         share = (column - self.left) / max(self.right - self.left, 1)
         return self.first + min(max(share, 0.0), 1.0) * (self.last - self.first)
 
     def axis(self, first: str, last: str, notes: Iterable[tuple[int, str, str]]) -> Content:
-        """The line below the plot: both ends, and `notes` as (cell, text, style) over them."""
+        """The line below the plot: labels of both ends, overlaid with `notes` (cell, text, style)."""
         cells = [(" ", AXIS)] * self.width
         for column, text, style in ((self.left, first, AXIS), (self.right + 1 - len(last), last, AXIS), *notes):
             for at, character in enumerate(text, column):
@@ -63,7 +63,7 @@ class Picture:
     frame: Frame
 
     def with_cursor(self, x: float, note: str = "") -> Content:
-        """The picture with the column of `x` lit and, if there is one, `note` in place of the horizontal axis."""
+        """The picture with the column of `x` highlighted; `note`, if any, replaces the horizontal axis."""
         stride = self.frame.width + 1
         starts = range(self.frame.column(x), len(self.content.plain), stride)
         lit = self.content.add_spans([Span(start, start + 1, CURSOR) for start in starts])
@@ -80,15 +80,15 @@ def marked(content: Content, frame: Frame, x: float, mark: str) -> Content:
 
 
 def joined(cells: Iterable[Cell]) -> Content:
-    """One line from its cells."""
+    """One line made of cells."""
     runs = groupby(cells, key=lambda cell: cell[1])
     return Content.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
 
 
 def number(value: float, digits: int = 3, noise: float = NOISE) -> str:
-    """At most so many digits that matter, as short as they go: 0.0131, 25, 4e-5, −1.5; "≈0" for less than `noise`.
+    """At most `digits` significant digits, as short as possible: 0.0131, 25, 4e-5, −1.5; "≈0" below `noise`.
 
-    From a thousand on, whole, as long as that is no longer: 12,864.
+    From a thousand to a million, a whole number: 12,864.
     """
     if value == 0:
         return "0"

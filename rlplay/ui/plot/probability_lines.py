@@ -1,4 +1,4 @@
-"""How likely candidates were in the course of the run, a line for each: eighths of a cell, from 0 to 1."""
+"""The candidates' probabilities over the run: a line for each, with bars in eighths of a cell, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rlplay.ui.theme.colours import Palette
 
 _NAME = 14
 _WIDEST = 4
-"""Cells that one update takes, at most."""
+"""Cells per update, at most."""
 
 
-def course(
+def probability_lines(
     recalled: Recalled, pieces: dict[int, str], chosen: int | None, width: int, palette: Palette
 ) -> Iterator[list[Segment]]:
-    """A line that names the updates, then one for each token, at most `width` cells wide.
+    """A line with the update numbers, then one for each token, at most `width` cells wide.
 
-    A cell shows the last of its updates, or before them, whose weights are kept. It is coloured where the token has
-    become more or less likely by a hundredth or more since the first. First and last probability stand at the ends.
+    A cell shows the latest update, up to the cell's last, whose weights are kept. Its colour shows a change of .01 or
+    more since the first update. The first and the last probability are at the ends of the line.
     """
     updates = recalled.updates
     room = max(width - _NAME - 14, 8)

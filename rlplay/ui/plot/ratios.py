@@ -1,4 +1,4 @@
-"""The importance ratios of the last optimizer step as a histogram, with the clip bounds and what is clipped."""
+"""The importance ratios of the last optimizer step as a histogram, with the clip bounds and the clipped tokens."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and n
 
 
 class Ratios:
-    """A view of one optimizer step, not of the run: it has no cursor of its own."""
+    """A view of one optimizer step, not of the run, so it has no cursor."""
 
     title = "Ratio · clip"
     of_run = False
     metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
 
     def state(self, source: Source) -> object:
-        """The optimizer step, and what bounds its ratios."""
+        """The optimizer step, and the settings that bound its ratios."""
         names = ("epsilon", "epsilon_high", "surrogate", "num_iterations", "num_minibatches")
         step = _last(source)
         which = None if step is None else (step.update, step.step)
         return which, [source.settings.get(name) for name in names], _past(source)
 
     def series(self, _source: Source) -> list[Curve]:
-        """None over the run."""
+        """Empty: the view has no curve over the run."""
         return []
 
     def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
-        """Bars over a range fixed by the settings, so that updates compare; clipped tokens in front."""
+        """Bars over a range fixed by the settings, to make updates comparable; clipped tokens in front."""
         step = _last(source)
         planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
         if (planned if step is None else step.epochs * step.minibatches) == 1:
@@ -48,7 +48,7 @@ class Ratios:
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
         band = bounds({"epsilon": 0.2, **source.settings})
-        # A band of no width would leave the axis none either.
+        # A band without width would also leave the axis without width.
         limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
         fences = band if source.settings.get("surrogate", "ppo") == "ppo" else ()
         return histogram(ratio, ratio[clipped], fences, size, HistogramStyle(limits, FIRST, "$warning", not log))
@@ -56,7 +56,7 @@ class Ratios:
     def titles(
         self, source: Source, _cursor: int | None, log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
-        """The share of tokens whose gradient is zero above; its two halves and the unsigned share below."""
+        """Above, the clipped share; below, its two halves and the share outside the band on either side."""
         step = _last(source)
         if step is None or step.epochs * step.minibatches == 1:
             return Content(self.title), Content("")
@@ -73,7 +73,7 @@ def _last(source: Source) -> Stepped | None:
 
 
 def _past(source: Source) -> bool:
-    """Whether the run has gone on since: what could be done about this update no longer can be."""
+    """Whether the run has continued since: advice about this update would be too late."""
     return source.live is not None and source.live.number < max(source.history.series("num_tokens")[0], default=0)
 
 

@@ -1,4 +1,4 @@
-"""One metric of several runs in one plot, and what tells them apart."""
+"""One metric of several runs in one plot, with a style for each run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rlplay.ui.theme.themes import RUNS
 
 @dataclass(frozen=True)
 class RunStyle:
-    """What tells a compared run from the others: its colour, and where there is none, its letter."""
+    """How a compared run is drawn: its letter, colour and kind of line."""
 
     letter: str
     ink: str
@@ -28,7 +28,7 @@ class RunStyle:
 
     @property
     def mark(self) -> str:
-        """How its curve is drawn, and its letter."""
+        """A piece of its line, and its letter."""
         return f"{'━' if self.kind == 'line' else '┅'} {self.letter}"
 
 
@@ -43,44 +43,44 @@ RUN_STYLES = (
 """One for each run that can be compared at once."""
 
 Shown = Sequence[tuple[RunStyle, History]]
-"""The runs that are compared; the two that stand side by side come first."""
+"""The compared runs, the two shown side by side first."""
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """The first of `names` that is recorded, in all `runs`."""
+    """All `runs` in one plot: the first of `names` that any of them has recorded."""
 
     names: tuple[str, ...]
     runs: Callable[[], Shown]
 
     @property
     def title(self) -> str:
-        """What it shows before anything is known."""
+        """The title before any data."""
         return heading(self.names[0])
 
     @property
     def of_run(self) -> bool:
-        """Whether it shows the run, update by update."""
+        """Whether the view has curves over the updates: yes."""
         return True
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """All that it may show."""
+        """All metrics that it may show."""
         return self.names
 
     def state(self, _source: Source) -> object:
-        """Equal where the same is drawn."""
+        """Equal for equal drawings."""
         name = self.metric
         return name, [(style, run.version(name), run.marks) for style, run in self.runs()], self._span()
 
     def series(self, _source: Source) -> list[Curve]:
-        """The curve of each run; one that has no points yet is left out.
+        """The curves of all runs that have points.
 
-        Two are smoothing_label apart by their lines, more by the letters on them.
+        Two runs differ by their lines; with more, each curve also has a letter.
         """
         found = []
         runs = self.runs()
-        for style, run in reversed(runs):  # what is drawn later lies above
+        for style, run in reversed(runs):  # later curves are drawn on top
             updates, values = run.series(self.metric)
             kind = style.kind if len(updates) > 1 else "line"
             if updates:
@@ -93,11 +93,11 @@ class Overlay:
         series = [each for curve in self.series(source) for each in with_average(curve, smoothing)]
         marks = sorted(set(signs([mark for _, run in self.runs() for mark in run.marks])))
         if not series:
-            return "No run has computed it so far."
+            return "No run has computed this so far."
         return curves(series, marks, size, log, smoothing_label(smoothing), self._span(), source.room)
 
     def titles(self, _source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
-        """Above the metric, below the runs' values: at the cursor, else the latest."""
+        """Above, the metric; below, the runs' values at the cursor, or the latest."""
         when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
         name = self.metric
         below = [
@@ -107,13 +107,13 @@ class Overlay:
         return Content.assemble(visible(heading(name)), when), Content(" · ").join(below)
 
     def _span(self) -> tuple[int, int]:
-        """The first and the last update of any run, so that what stands one above the other is the same update."""
+        """The first and the last update of any run, so that stacked plots share their columns."""
         first, last = zip(*(run.extent() for _, run in self.runs()), strict=True)
         return min(first), max(last)
 
     @property
     def metric(self) -> str:
-        """The one that is shown."""
+        """The metric that is shown."""
         known = (name for name in self.names if any(run.series(name)[0] for _, run in self.runs()))
         return next(known, self.names[0])
 

@@ -1,4 +1,4 @@
-"""Smoothing as TensorBoard does it, so that a curve looks the same in both."""
+"""Smoothing as in TensorBoard, so that curves look the same in both."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ STRENGTHS = (0.0, 0.6, 0.9)
 
 
 def smoothed(values: Sequence[float], weight: float) -> list[float]:
-    """The exponential moving average of `values`: each is `weight` parts what went before, the rest itself.
+    """The exponential moving average of `values`: `weight` for the average so far, 1 − `weight` for the new value.
 
     Divided by 1 − weightⁿ, the weights of the first n values add up to 1 (Kingma and Ba 2014, arXiv:1412.6980,
-    section 3). What is not finite stays as it is, and the average goes on after it.
+    section 3). A value that is not finite stays unchanged, and the average continues after it.
     """
     result, total, seen = [], 0.0, 0
     for value in values:

@@ -1,4 +1,4 @@
-"""TRPO's search for a step, while it goes on and after: conjugate gradient's residuals, and the steps tried."""
+"""TRPO's search for a step, during and after it: the residuals of conjugate gradient, and the steps tried."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Search:
     of_run = False
 
     def state(self, source: Source) -> object:
-        """The update, and how far its search has come."""
+        """The update, and the progress of its search."""
         live = source.live
         return None if live is None else (live.number, len(live.searched), len(live.steps)), _limit(source.settings)
 
     def series(self, _source: Source) -> list[Curve]:
-        """None over the run."""
+        """Empty: the view has no curve over the run."""
         return []
 
     def draw(
@@ -46,7 +46,7 @@ class Search:
         log: bool,  # noqa: ARG002 - a view's signature
         _smoothing: float = 0.0,
     ) -> Picture | str:
-        """One bar for each iteration of conjugate gradient; below that a line for each, or for each step tried."""
+        """A bar for each iteration of conjugate gradient; below, a line for each iteration, or for each step tried."""
         if source.live is None or not source.live.searched:
             return NOTHING if source.live is not None and source.live.steps else source.coming(NOT_YET)
         found, tried = split(source.live.searched)
@@ -61,7 +61,7 @@ class Search:
     def titles(
         self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
     ) -> tuple[Content, Content]:
-        """The KL of the step taken and its limit above; what the step gained below."""
+        """Above, the KL of the step taken and its limit; below, the gain of the step."""
         limit = number(_limit(source.settings))
         tried = split(source.live.searched)[1] if source.live is not None else []
         if not tried:
@@ -83,7 +83,7 @@ def _limit(settings: Mapping[str, Any]) -> float:
 
 
 def _residuals(found: list[Searched], width: int) -> Content:
-    """The residuals on a logarithmic scale, one bar each, and the last as a number."""
+    """The residuals on a logarithmic scale, one bar each, and the last one as a number."""
     if not found:
         return Content("")
     summary = f" {found[-1].iteration} of {found[-1].iterations} · residual {number(found[-1].residual or 0.0, 2)}"
@@ -114,7 +114,7 @@ def _trial(trial: Searched, limit: float) -> Content:
 
 
 def detail(update: Update) -> str:
-    """Where the search stands, in two or three words."""
+    """The progress of the search, in two or three words."""
     last = update.searched[-1]
     return f"{'CG' if last.kind == 'cg' else 'step tried'} {last.iteration}/{last.iterations}"
 

@@ -1,4 +1,4 @@
-"""What a curve panel can show: which metrics, drawn how, with what above and below the plot."""
+"""The views of a curve panel: their metrics, how they are drawn, and the texts above and below the plot."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from rlplay.ui.plot.smoothing import smoothed, smoothing_label
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "No data yet: press `u` for the first update."
 NEXT_UPDATE = "No data yet: press `u` for the next update."
-"""Of what the stage or the settings that have just begun may compute."""
+"""For metrics that a new stage or new settings may compute."""
 ENDS_BEFORE = "The recording ends before an update has computed this."
 NOT_COMPUTED = "Not computed by this algorithm with these settings."
 NO_UPDATE = "This recording holds no finished update."
 SHADE = " · shade ±1 std"
 VALUE = "bold $foreground"
 GHOSTS = 2
-"""Abandoned branches drawn beside the live one."""
+"""Discarded branches drawn together with the live one."""
 
 _GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """Everything a panel may draw from: the run so far, the update looked at and the settings."""
+    """The data of a panel: the run so far, the update on the screen and the settings."""
 
     history: History
     live: Update | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    room: Margins = (0, 0)  # for labels, at least
-    replayed: bool = False  # no engine makes what is not there
+    room: Margins = (0, 0)  # minimum for labels
+    replayed: bool = False  # a recording, so no engine adds to it
 
     @property
     def span(self) -> tuple[int, int]:
-        """The updates of every axis, so that one update has the same place in all panels."""
+        """The updates of every axis, so that an update is in the same column in all panels."""
         return self.history.extent(GHOSTS)
 
     def coming(self, words: str) -> str:
-        """What an empty panel says: with what key its plot comes, in an empty recording that none does."""
+        """The text of an empty panel: `words`, or in an empty recording that there is no update."""
         return words if self.history.series("num_tokens")[0] or not self.replayed else NO_UPDATE
 
     def missing(self) -> str:
-        """Why there is no point of a metric: no update yet, none since what is computed changed, or it is not."""
+        """Why a metric has no points: no update yet, no update since a change, or never computed."""
         if not self.history.series("num_tokens")[0]:
             return self.coming(NOTHING_YET)
         if self.history.settled:
@@ -63,33 +63,33 @@ class Source:
 
 
 class View(Protocol):
-    """One thing a panel can show."""
+    """One view of a panel."""
 
     @property
     def title(self) -> str:
-        """Its name, for an empty panel."""
+        """The title of an empty panel."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the metrics it shows, for help and for the cursor."""
+        """The metrics it shows, for the help and for the cursor."""
 
     @property
     def of_run(self) -> bool:
-        """Whether it is drawn over the updates of the run, so that a cursor on one of them has a place in it."""
+        """Whether its horizontal axis is the updates of the run, so that it can show the cursor."""
 
     def state(self, source: Source) -> object:
-        """Equal for sources of which the same is drawn."""
+        """Equal for sources with equal drawings."""
 
     def series(self, source: Source, /) -> list[Curve]:
-        """What is drawn over the updates of the run; nothing where the view is not `of_run`."""
+        """The curves over the updates of the run; empty if the view is not `of_run`."""
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float, /) -> Picture | str:
-        """The plot, or a sentence saying why there is none, with keys between backticks."""
+        """The plot, or a sentence why there is none, with keys between backticks."""
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float, /) -> tuple[Content, Content]:
-        """What stands in the upper and the lower border: names and values, at the cursor or the latest.
+        """The texts of the upper and the lower border: names and values, at the cursor or the latest.
 
-        Values are never smoothed ones; that the curve is smoothed is said.
+        Values are never smoothed; the title says if the curve is.
         """
 
 
@@ -108,7 +108,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Lines:
-    """One or two metrics over the updates; the first is named above the plot, the second below."""
+    """One or two metrics over the updates; the first is in the title, the second below the plot."""
 
     title: str
     traces: tuple[Trace, ...]
@@ -136,7 +136,7 @@ class Lines:
                 band = _aligned(updates, *source.history.series(trace.band)) if trace.band else None
                 breaks, noise = cuts(source.history, trace.metric), _noise(trace, source)
                 series.append(Curve(updates, values, style, trace.kind, trace.side, band, cuts=breaks, noise=noise))
-        # What was rewound away stays in sight, to compare with.
+        # Discarded updates stay visible for comparison.
         first = self.traces[0]
         given_up = source.history.abandoned(first.metric)[-GHOSTS:]
         breaks, noise = cuts(source.history, first.metric), _noise(first, source)
@@ -180,24 +180,24 @@ class Lines:
         return Content.assemble((glyph, style), label, (latest, VALUE), unit, kind, when)
 
     def _names_unit(self, trace: Trace) -> bool:
-        """A unit that both metrics share is named once, below."""
+        """Whether to name the unit here: a unit that both metrics share appears once, below."""
         return [_unit(other) for other in self.traces][self.traces.index(trace) + 1 :] != [_unit(trace)]
 
 
 def signs(marks: Iterable[Mark]) -> list[tuple[int, str]]:
-    """The marks as they stand under a curve."""
+    """The signs of the marks, for the axis."""
     return [(mark.update, EVENT_MARKS[mark.kind]) for mark in marks]
 
 
 def manner(log: bool, smoothing: float) -> str:
-    """How a curve is drawn, for its title, where there is room."""
+    """How the curve is drawn (smoothed, log), for its title."""
     return "".join(f" · {word}" for word in (smoothing_label(smoothing), "log" * log) if word)
 
 
 def with_average(curve: Curve, smoothing: float) -> list[Curve]:
-    """The curve, or where it is smoothed, its values in grey and their moving average over them.
+    """The curve; with smoothing, its values in grey and their moving average on top.
 
-    Points stay as they are, and what was rewound away does. Where the curve is cut, the average begins anew.
+    Points and discarded updates are not smoothed. At a cut of the curve, the average starts again.
     """
     if not smoothing or curve.kind == "points" or curve.style == GHOST:
         return [curve]
@@ -208,7 +208,7 @@ def with_average(curve: Curve, smoothing: float) -> list[Curve]:
 
 
 def single(metric: str) -> Lines:
-    """A panel with one metric, titled as the registry titles it; held-out values are points beside the line."""
+    """A view of one metric with its registered title; held-out values are points."""
     held_out = f"eval_{metric}"
     held_out_trace = (Trace(held_out, "held out", "points"),) if describe(held_out) is not None else ()
     return Lines(visible(titled(metric)), (Trace(metric), *held_out_trace))
@@ -229,7 +229,7 @@ STEP_KL = Lines(
         Trace("kl_old_exact", "of a step", "dotted", "right", estimator="exact"),
     ),
 )
-"""The two may differ by orders of magnitude: each has a scale, so that neither is flattened by the other."""
+"""The two may differ by orders of magnitude, so each has its own scale."""
 LENGTH = Lines(
     "Length",
     (Trace("completions/mean_length"), Trace("entropy", "entropy", "dotted", "right")),
@@ -241,7 +241,7 @@ PAIRS = (
     Lines("Told apart", (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right"))),
     Lines("Log-probability", (Trace("logps/chosen", "chosen"), Trace("logps/rejected", "rejected", "dotted"))),
 )
-"""What there is to see where pairs are learned from, instead of reward, KL, ratio and length."""
+"""The views for learning from pairs, in place of reward, KL, ratio and length."""
 
 IMITATION = (
     Lines("Loss", (Trace("loss"),)),
@@ -249,7 +249,7 @@ IMITATION = (
     Lines("Log-probability", (Trace("logps/chosen"),)),
     Lines("Entropy", (Trace("entropy"),)),
 )
-"""What there is to see of fine-tuning."""
+"""The views for fine-tuning."""
 
 SCORES = (
     Lines("Loss", (Trace("loss"),)),
@@ -257,21 +257,21 @@ SCORES = (
     Lines("Score", (Trace("mean_reward", "mean"), Trace("max_reward", "highest", "dotted"))),
     Lines("Gradient norm", (Trace("grad_norm"),)),
 )
-"""What there is to see of a reward model that is trained."""
+"""The views for training a reward model."""
 
 
 def _estimator(trace: Trace, source: Source) -> str:
-    """How the metric is estimated; empty if it is not, or as long as no settings are known."""
+    """The estimator of the metric; empty if it has none, or before the settings are known."""
     return str(source.settings.get(trace.estimator_of, trace.estimator))
 
 
 def cuts(history: History, metric: str) -> list[int]:
-    """The updates at which a metric's curve begins anew, since it is another quantity in the stage that begins."""
+    """The updates at which a metric's curve starts again, because a new stage changes what it measures."""
     return [] if means_the_same(metric) else history.borders
 
 
 def _noise(trace: Trace, source: Source) -> float:
-    """How small a value of the metric is 0 but for rounding."""
+    """Values of the metric below this are rounding noise."""
     if _estimator(trace, source) in (
         "k1",
         "full",

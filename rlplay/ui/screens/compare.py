@@ -17,7 +17,7 @@ from textual.widgets import Static
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.ui.layout.side_by_side import counterpart, parting
+from rlplay.ui.layout.side_by_side import counterpart, first_difference
 from rlplay.ui.messages import CursorMoved, Perform, UpdatePicked
 from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
 from rlplay.ui.session.session import Session
@@ -181,7 +181,7 @@ branch left the part that it shares with the other run.
         line = Content("only in the curves:")
         for index in (index for index in range(len(self.sessions)) if index not in self.sides):
             style, pair = RUN_STYLES[index], RunPair(self.runs.both[0], self.sessions[index])
-            differing = ", ".join(pair.unlike()) or f"as {self.tokens[0].run_style.letter}"
+            differing = ", ".join(pair.other_values()) or f"as {self.tokens[0].run_style.letter}"
             line = Content.assemble(line, (f"  {style.mark} ", f"bold {style.ink}"), differing)
         return line.truncate(self.size.width - 2, ellipsis=True)
 
@@ -194,7 +194,7 @@ branch left the part that it shares with the other run.
         caption = ""
         if updates[0] is not None and updates[1] is not None and updates[0].sampled and updates[1].sampled:
             (mine, token), (its, _) = (tokens.cursor for tokens in self.tokens)
-            caption = _context(parting((updates[0].sampled, mine), (updates[1].sampled, its)), token)
+            caption = _context(first_difference((updates[0].sampled, mine), (updates[1].sampled, its)), token)
         for tokens, inspector in zip(self.tokens, self.inspectors, strict=True):
             inspector.caption(Content(f"Token · {tokens.run_style.letter}"), Content(caption))
 
@@ -250,7 +250,7 @@ branch left the part that it shares with the other run.
 
     async def action_onward(self, count: int | None = None) -> None:
         """Continue the run that is behind."""
-        commands = self.runs.onward(count)
+        commands = self.runs.advance_commands(count)
         self.runs.picked = None  # show the new updates
         for session, command in commands:
             await session.source.send(command)
@@ -323,7 +323,7 @@ def _difference(pair: RunPair) -> str:
     for letter, session in zip(pair.letters, pair.both, strict=True):
         if session.finished < pair.number:
             return f"{letter} has reached only update {session.finished}, not {pair.number}{later}"
-    if pair.alike:
+    if pair.identical:
         return f"at update {pair.number} both have equal settings, answers and numbers{later}"
     before = f"; {', '.join(pair.earlier)} differed before" if pair.earlier else ""
     files = "; contents of data and reward files are not compared" if pair.names_files else ""

@@ -25,7 +25,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.setting import allowed, row
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
-from rlplay.ui.messages import Compared, Drafted, Wandered
+from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
 from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
@@ -243,11 +243,11 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def action_compare(self) -> None:
         """Switch between the update as trained and the update as it would be."""
-        self.post_message(Compared())
+        self.post_message(PreviewToggled())
 
     def action_wander(self, along: int, across: int) -> None:
         """Move the cursor among the tokens."""
-        self.post_message(Wandered(along, across))
+        self.post_message(CursorStepped(along, across))
 
     def tell(self, foreseen: list[str]) -> None:
         """Show in a few lines what the changes would do to the update on the screen."""

@@ -1,1 +1,1 @@
-"""The screen as cells, and the files that are drawn of it."""
+"""The screen as cells, and the files drawn from them."""

@@ -1,4 +1,4 @@
-"""The screen as cells: what stands where, in which colours. Files of the view are made from it, see `keep.py`."""
+"""The screen as cells with characters and colours; `save.py` makes files from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from textual.app import App
 from textual.color import Color as Shade
 
 _DIM = 0.4
-"""How far terminals usually take dim letters towards their ground."""
+"""How far terminals usually blend dim letters into their background."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class CellStyle:
 
 
 class Cell(NamedTuple):
-    """One character, with what combines with it, one or two columns wide."""
+    """One character with its combining characters, one or two columns wide."""
 
     text: str
     width: int
@@ -44,8 +44,8 @@ Grid = list[list[Cell]]
 
 
 def capture(app: App[Any]) -> Grid:
-    """What the app shows now, dialogues and notices included."""
-    # Textual has no public way to the cells: this is how its own screenshots get them.
+    """What the app shows now, including dialogues and notifications."""
+    # Textual has no public access to the cells; its own screenshots read them like this.
     visible_screen_stack.set(app._background_screens)
     theme, ground = app.ansi_theme, app.theme_variables["background"]
     strips = app.screen._compositor.render_strips()
@@ -53,7 +53,7 @@ def capture(app: App[Any]) -> Grid:
 
 
 def text_of(grid: Grid) -> str:
-    """Exactly what is on the screen, without the blanks that end a line."""
+    """The text on the screen, without trailing blanks."""
     return "".join("".join(cell.text for cell in line).rstrip() + "\n" for line in grid)
 
 
@@ -67,7 +67,7 @@ def _cells(segments: Iterable[Segment], theme: TerminalTheme, ground: str) -> It
 
 
 def clusters(text: str) -> Iterator[str]:
-    """The characters of a text, each with those of no width that follow it."""
+    """The characters of a text, each with the zero-width characters that follow it."""
     cluster = ""
     for character in text:
         if cluster and cell_len(character):

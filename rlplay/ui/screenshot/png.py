@@ -1,4 +1,4 @@
-"""A screen as a picture, drawn cell by cell, with pillow and a monospaced font; the README's pictures are made so."""
+"""A screen as a PNG, drawn cell by cell with pillow and a monospaced font; also used for the README's pictures."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _FAMILIES = (
     ("LiberationMono-Regular.ttf", "LiberationMono-Bold.ttf"),
     ("NotoSansMono-Regular.ttf", "NotoSansMono-Bold.ttf"),
 )
-"""Plain and bold, the first that is there; pillow knows where Linux, macOS and Windows keep their fonts."""
+"""Plain and bold fonts; the first pair found is used. Pillow knows the font folders of Linux, macOS and Windows."""
 _OTHERS = ("DejaVuSans.ttf", "NotoSansCJK-Regular.ttc", "wqy-microhei.ttc", "Arial Unicode.ttf", "msgothic.ttc")
-"""For characters that the family lacks; the first that has one."""
+"""Fonts for characters that the family lacks, in order of preference."""
 
 
 class NoFont(OSError):
-    """There is no monospaced font to draw with."""
+    """No monospaced font was found."""
 
 
 class PngRenderer:
-    """Draws screens with a fixed cell size. Raises NoFont where there is nothing to draw letters with."""
+    """Draws screens with a fixed cell size. Raises NoFont without a monospaced font."""
 
     def __init__(self) -> None:
         family = next((both for both in map(_family, _FAMILIES) if both is not None), None)
@@ -45,7 +45,7 @@ class PngRenderer:
             image.save(file, "PNG", optimize=True)
 
     def picture(self, grid: Grid) -> Image.Image:
-        """The screen at half the size it is drawn."""
+        """The screen, drawn at double size and reduced."""
         columns = max(sum(cell.width for cell in line) for line in grid)
         size = (columns * self.width, len(grid) * self.height)
         image = Image.new("RGB", size, grid[0][0].style.ground)

@@ -1,4 +1,4 @@
-"""The view kept as files: a drawing, a picture and plain text, beside the run; nothing is ever overwritten."""
+"""Saves the view as SVG, PNG and text next to the run, without overwriting any file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ NO_PICTURE = "For a PNG as well: pip install pillow"
 
 
 def keep(grid: Grid, run: Path) -> tuple[list[Path], str]:
-    """Write the screen as SVG, text and PNG beside the file `run`, or where that cannot be, to the current directory.
+    """Write the screen as SVG, text and PNG next to the file `run`, or else to the current directory.
 
-    Returns the files, and why there is no PNG where there is none. Raises OSError if neither folder takes them.
+    Returns the files, and why there is no PNG if it is missing. Raises OSError if neither folder is writable.
     """
     try:
-        run.parent.mkdir(parents=True, exist_ok=True)  # the engine may not have made it yet
+        run.parent.mkdir(parents=True, exist_ok=True)  # the engine may not have created it yet
         return _keep(grid, run.parent, run.stem)
     except OSError:
         return _keep(grid, Path.cwd(), run.stem)
@@ -32,7 +32,7 @@ def _keep(grid: Grid, folder: Path, stem: str) -> tuple[list[Path], str]:
     except ImportError:
         return kept, NO_PICTURE
     except OSError as error:
-        return kept, f"There is no PNG: {error}"
+        return kept, f"No PNG: {error}"
 
 
 def _written(path: Path, text: str) -> Path:

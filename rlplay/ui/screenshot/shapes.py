@@ -1,4 +1,4 @@
-"""Lines, blocks and braille dots as shapes within their cell, so that they meet whatever font draws the letters.
+"""Lines, blocks and braille dots as shapes within their cell, so that they join up in any font.
 
 Lengths are shares of the cell: x from 0 to 1 from its left, y from its top.
 """
@@ -27,7 +27,7 @@ class Dot(NamedTuple):
 
 RADIUS = 0.15
 
-# Where a line leaves the middle of its cell: up, right, down, left.
+# The directions of a line from the middle of its cell: up, right, down, left.
 _LINES = {
     "─": "rl", "│": "ud", "╭": "rd", "╮": "dl", "╰": "ur", "╯": "ul", "┌": "rd", "┐": "dl", "└": "ur", "┘": "ul",
     "├": "urd", "┤": "udl", "┬": "rdl", "┴": "url", "┼": "urdl", "━": "rl", "┃": "ud",
@@ -52,7 +52,7 @@ _BLOCKS = {
 
 
 def shapes(character: str) -> Sequence[Box | Dot] | None:
-    """What the character is made of; None if it takes a font."""
+    """The shapes of the character; None if it needs a font."""
     if character in _LINES:
         return _line(_LINES[character], _THICK if character in _HEAVY else _THIN)
     if "\u2800" <= character <= "\u28ff":

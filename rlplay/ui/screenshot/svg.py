@@ -1,4 +1,4 @@
-"""A screen as SVG. Every cell has its fixed place, so that columns stand whatever font the viewer has."""
+"""A screen as SVG. Every cell has a fixed position, so that columns align in any font."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ WIDTH, HEIGHT, SIZE = 9, 18, 15
 """Of a cell and of its letters, in pixels: a monospaced letter is 0.6 of its size wide."""
 _BASELINE = 13.5
 NBSP = "\u00a0"
-"""Some viewers leave out ordinary blanks where there are several."""
+"""Some viewers collapse repeated ordinary blanks."""
 _FONTS = "'DejaVu Sans Mono', Menlo, Consolas, 'Liberation Mono', 'Noto Sans Mono', monospace"
 
 
 def svg(grid: Grid, title: str) -> str:
-    """The text of an SVG file that draws the screen; `title` is what viewers call it."""
+    """The text of an SVG file that draws the screen, with the title `title`."""
     columns = max(sum(cell.width for cell in line) for line in grid)
     size = f'width="{columns * WIDTH}" height="{len(grid) * HEIGHT}"'
     lines = "\n".join(part for y, line in enumerate(grid) for part in _line(line, y * HEIGHT))
@@ -40,7 +40,7 @@ def _line(cells: list[Cell], top: float) -> Iterator[str]:
         yield _box(Box(x, 0, x + columns, 1), top, style.ground)
         inked += _run(part, x, top, style)
         x += columns
-    yield from inked  # over all grounds: a letter may reach into the cell beside it
+    yield from inked  # after all backgrounds: a letter may reach into the next cell
 
 
 def _run(cells: list[Cell], x: int, top: float, style: CellStyle) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _run(cells: list[Cell], x: int, top: float, style: CellStyle) -> Iterator[st
 
 
 def _kind(cell: Cell) -> str:
-    """Letters that every monospaced font has stand together; others may come from a font with other widths."""
+    """Letters in every monospaced font are drawn together; others may come from a font with other widths."""
     if shapes(cell.text) is not None:
         return "shapes"
     return "letters" if len(cell.text) == cell.width == 1 and cell.text <= "\u024f" else "letter"

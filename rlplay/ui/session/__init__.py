@@ -1,1 +1,1 @@
-"""What the screen shows, as plain data: filled from events, read by panels. No widget is known here."""
+"""The state of the screen as plain data, filled from events and read by panels. No widgets here."""

@@ -1,4 +1,4 @@
-"""Changed settings before they are applied: stepping, typing, checking, and the order in which they can be set."""
+"""Changed settings before they are applied: steps, typed values, checks, and the order in which to set them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlplay.algorithms.settings import Settings, choices
 
 
 class Draft:
-    """A copy of the run's settings to play with."""
+    """An editable copy of the run's settings."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._original = msgspec.convert(settings, Settings)
@@ -21,33 +21,33 @@ class Draft:
 
     @property
     def settings(self) -> Settings:
-        """All of them, as they would be."""
+        """All settings as they would be."""
         return self._settings
 
     @property
     def now(self) -> Settings:
-        """All of them, as they are."""
+        """All settings as they are now."""
         return self._original
 
     def differing(self) -> dict[str, Any]:
-        """Those that would change, with the values they would have."""
+        """The settings that would change, with their new values."""
         return {name: self.value(name) for name in KNOBS if self.changed(name)}
 
     def value(self, name: str) -> Any:
-        """What the setting would be."""
+        """The new value of the setting."""
         return getattr(self._settings, name)
 
     def original(self, name: str) -> Any:
-        """What holds now."""
+        """The current value of the setting."""
         return getattr(self._original, name)
 
     def changed(self, name: str) -> bool:
-        """Whether it differs from what holds now."""
+        """Whether the new value differs from the current one."""
         return bool(self.value(name) != self.original(name))
 
     @property
     def problem(self) -> str:
-        """Why the settings do not fit together, in one line; empty if they do."""
+        """Why the settings are inconsistent, in one line; empty if they are consistent."""
         try:
             validated(self._settings)
         except ValueError as error:
@@ -55,11 +55,11 @@ class Draft:
         return ""
 
     def put(self, name: str, value: Any) -> None:
-        """Take a value, typed or chosen. Raises ValueError, one line, if the setting does not take it."""
+        """Set a value, typed or chosen. Raises ValueError, one line, if the setting does not accept it."""
         self._settings = apply(self._settings, name, value)
 
     def reset(self, name: str) -> None:
-        """Take the setting back to what holds now; for the algorithm, with all its axes."""
+        """Reset the setting to its current value; for the algorithm, all its axes as well."""
         names = {name}
         if name == "algorithm":
             names |= {*PRESETS["grpo"].axes}  # every algorithm sets the same ones
@@ -67,7 +67,7 @@ class Draft:
         self._settings = msgspec.structs.replace(self._settings, **held)
 
     def nudge(self, name: str, direction: int) -> None:
-        """One step up or down: the next word of a choice, a step of a number, a factor on a logarithmic one."""
+        """One step up or down: the next choice, a step of a number, or a factor for a logarithmic one."""
         words = tuple(PRESETS) if name == "algorithm" else choices(name)
         if words:
             words += (self.value(name),) if self.value(name) not in words else ()
@@ -78,7 +78,7 @@ class Draft:
             self.put(name, self._stepped(name, direction))
 
     def changes(self) -> dict[str, Any]:
-        """What to set: the algorithm, and what differs from it and from what holds now."""
+        """The changes to apply: the algorithm, and the settings that differ from it and from the current ones."""
         base, wanted = self._original, dict[str, Any]()
         if self.changed("algorithm"):
             wanted["algorithm"] = self._settings.algorithm
@@ -86,7 +86,7 @@ class Draft:
         return wanted | self._differences(base)
 
     def foreign(self, name: str) -> str:
-        """With which other setting it would count, where it belongs to another algorithm; empty if it does not."""
+        """Why the setting does not apply to the current algorithm; empty if it does."""
         s, knob = self._settings, KNOBS[name]
         if s.loss_type != "policy_gradient" and _of_rewards(knob, s.loss_type):
             return f"loss_type={s.loss_type} does not use it"
@@ -96,7 +96,7 @@ class Draft:
         return ""
 
     def idle(self, name: str) -> str:
-        """Why the setting has no effect beside the others as they are; empty if it has one."""
+        """Why the setting has no effect with the current other settings; empty if it has one."""
         s = self._settings
         if (foreign := self.foreign(name)) or s.loss_type != "policy_gradient":
             return foreign
@@ -106,9 +106,9 @@ class Draft:
         reasons = (
             (one_step, "there is only one optimizer step per batch"),
             (name in kl and s.kl_placement == "none", "kl_placement=none leaves the KL out"),
-            (trpo and name in ("beta", "kl_ctrl", "max_grad_norm"), "surrogate=trpo is held by max_kl alone"),
-            (trpo and name == "kl_estimator", "the KL that max_kl limits is exact"),
-            (trpo and name == "learning_rate" and s.baseline != "value", "surrogate=trpo takes no step of Adam's"),
+            (trpo and name in ("beta", "kl_ctrl", "max_grad_norm"), "only max_kl limits surrogate=trpo"),
+            (trpo and name == "kl_estimator", "max_kl limits the exact KL"),
+            (trpo and name == "learning_rate" and s.baseline != "value", "surrogate=trpo takes no Adam step"),
             (whole, "returns=broadcast does not discount"),
         )
         return next((text for idle, text in reasons if idle), "")
@@ -136,7 +136,7 @@ class Draft:
 def _of_rewards(knob: Knob, loss_type: str) -> bool:
     """Whether only the policy gradient reads the setting, and not this other loss.
 
-    Pairs always have two answers; where they have no gold score, the weighted rewards label them.
+    Pairs always have two answers. Without a gold score, the weighted rewards label them.
     """
     if knob.name == "beta":
         return loss_type in ("sft", "reward")

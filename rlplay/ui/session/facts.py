@@ -1,4 +1,4 @@
-"""Everything the records say about the tokens of an update, looked up once for as long as the update stands still."""
+"""The recorded numbers of an update's tokens, cached until the update changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STEPPED = (
 
 
 class Steps(NamedTuple):
-    """The `last` optimizer step that saw a token, of so many `planned` ones, and how many `times` it was seen."""
+    """The `last` of the `planned` optimizer steps that included a token, and how many `times` steps included it."""
 
     last: int
     planned: int
@@ -27,14 +27,14 @@ class Steps(NamedTuple):
 
 
 class Facts:
-    """The token arrays of one state of an update."""
+    """The token arrays of an update in one state."""
 
     def __init__(self, update: Update) -> None:
         self.update = update
         self._state = _state(update)
 
     def hold_for(self, update: Update) -> bool:
-        """Whether these are still the facts about `update`."""
+        """Whether these facts are still current for `update`."""
         return self.update is update and self._state == _state(update)
 
     @cached_property
@@ -65,7 +65,7 @@ class Facts:
 
     @cached_property
     def _seen(self) -> tuple[Array, Array]:
-        """By token: the number (from 1) of the last optimizer step that saw it, and how many did. int64 [T] each."""
+        """Per token: the number (from 1) of the last optimizer step with it, and the count of steps. int64 [T] each."""
         last, times = np.zeros((2, self.update.tokens), dtype=np.int64)
         for step in self.update.steps:
             assert self.update.sampled is not None
@@ -75,7 +75,7 @@ class Facts:
         return last, times
 
     def steps(self, token: int) -> Steps | None:
-        """Which optimizer steps saw a token; None before any did, or where there is only one."""
+        """The optimizer steps that included a token; None before the first, or if only one is planned."""
         planned = self.update.steps[-1].epochs * self.update.steps[-1].minibatches if self.update.steps else 0
         last, times = self._seen
         return Steps(int(last[token]), planned, int(times[token])) if planned > 1 and times[token] else None
@@ -85,7 +85,7 @@ class Facts:
         return {name: self.update.latest_step(name) for name in _STEPPED}
 
     def numbers(self, token: int, loss_type: str = "policy_gradient") -> Numbers:
-        """What the objective's formula needs of one token, as of the last optimizer step that saw it."""
+        """The inputs of the objective's formula for one token, from the last optimizer step that included it."""
         assert self.update.sampled is not None
         last = {name: value_at(values, token) for name, values in self._last_step.items()}
         old = self.update.sampled.old_logprobs
@@ -120,7 +120,7 @@ class Facts:
         return slice(int(start), int(end))
 
     def _answer(self, completion: int) -> dict[str, Array] | None:
-        """The quantities of a completion by its last optimizer step; None before there are all of them."""
+        """The arrays of a completion in its last optimizer step; None before all of them are known."""
         sampled, credited, own = self.update.sampled, self.update.credited, self._own(completion)
         now, ratio = self._last_step["logprobs"], self._last_step["importance_ratio"]
         advantages = self.lenses["advantages"]
@@ -133,7 +133,7 @@ class Facts:
 
 
 def value_at(values: Array | None, token: int) -> float | None:
-    """One token's value; None where there is no number."""
+    """One token's value; None if it is not finite."""
     if values is None or not np.isfinite(values[token]):
         return None
     return float(values[token])

@@ -1,4 +1,4 @@
-"""What is looked for among the answers on the screen, where it is, and the way from one place to the next."""
+"""Search in the answers on the screen: the query, its matches, and the way from match to match."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlplay.ui.session.session import Session
 
 
 class Finder:
-    """Stands until it is taken away: every update that is shown is looked through again."""
+    """A search stays until it is cleared, and applies to every update on the screen."""
 
     def __init__(self) -> None:
         self.query: Query | None = None
@@ -21,19 +21,19 @@ class Finder:
         self._listed: list[int] = []
 
     def ask(self, typed: str, session: Session) -> str:
-        """Look for `typed` from now on; returns what is wrong with it, in a line, and then nothing has changed."""
+        """Search for `typed` from now on. If it is invalid, returns why, in one line, and keeps the old search."""
         parts = [name.split("/")[1] for name in session.history.names() if name.count("/") == 2]
         try:
             query = parse(typed)
             if query is not None and (name := unknown(query, session.shown, parts)) is not None:
-                raise ValueError(f"there is nothing called {name!r}; known: {', '.join(names(session.shown))}")
+                raise ValueError(f"nothing is called {name!r}; known: {', '.join(names(session.shown))}")
         except ValueError as error:
             return visible(str(error))
         self.query = query
         return ""
 
     def filter(self, update: Update | None, listed: list[int]) -> list[int]:
-        """Look through `update`, and return those of the answers `listed` that fit, in the same order."""
+        """Search `update`, and return the matching ones of the answers `listed`, in the same order."""
         self._update, self._listed, self.found = update, listed, None
         if self.query is not None and update is not None and update.sampled is not None:
             found = self.found = find(self.query, update)
@@ -42,7 +42,7 @@ class Finder:
 
     @property
     def count(self) -> str:
-        """How many answers fit, "3 of 64"; empty where nothing is looked for."""
+        """The number of matching answers, "3 of 64"; empty without a search."""
         if self.query is None:
             return ""
         return f"{len(self._listed)} of {0 if self._update is None else self._update.completions}"
@@ -57,25 +57,25 @@ class Finder:
 
     @property
     def nothing(self) -> str:
-        """For an empty list: what it is that nothing fits."""
+        """The message for an empty list of matches; empty without a search."""
         if self.found is None or self.query is None:
             return ""
         return f"No answer matches {literal(self._sought)}. `esc` shows all of them again."
 
     @property
     def wants_clipped(self) -> bool:
-        """Whether tokens that are clipped are looked for."""
+        """Whether the search is for clipped tokens."""
         query = self.query
         return query is not None and any(condition.name == "clip_state" for condition in query.conditions)
 
     @property
     def _sought(self) -> str:
-        """The comparisons as they were typed; text in quotes."""
+        """The query as typed; text in quotes."""
         query = self.query
         return "" if query is None else f"“{visible(query.text)}”" if query.text else visible(query.typed)
 
     def next(self, cursor: tuple[int, int], step: int) -> tuple[int, int] | None:
-        """The place found next after the `cursor`, or before it with step −1, round the ends; None if there is none."""
+        """The next match after the `cursor`, or before it with step −1, wrapping around; None without matches."""
         if self.found is None or self._update is None or self._update.sampled is None or not self._listed:
             return None
         rank = {completion: place for place, completion in enumerate(self._listed)}
@@ -86,7 +86,7 @@ class Finder:
         return ((beyond[0] if step > 0 else beyond[-1]) if beyond else ends)[1:]
 
     def _places(self) -> list[tuple[int, int]]:
-        """Completion and token of every stop; the first token of an answer in which there is none."""
+        """Completion and token of every match; for a matching answer without matching tokens, its first token."""
         assert self.found is not None
         assert self._update is not None
         assert self._update.sampled is not None

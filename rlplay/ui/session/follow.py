@@ -1,4 +1,4 @@
-"""Takes a source's events into its session until they end, whatever goes wrong."""
+"""Passes a source's events to its session until they end, and reports any error there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlplay.ui.session.session import Session
 
 
 async def follow(session: Session, heard: Callable[[Status | Imagined], Awaitable[None]]) -> None:
-    """Start the session's source and fill the session from it; `heard` is told of every status and every answer."""
+    """Start the session's source and fill the session from it; `heard` gets every status and every preview."""
     source = session.source
     try:
         await source.start()
@@ -20,15 +20,15 @@ async def follow(session: Session, heard: Callable[[Status | Imagined], Awaitabl
             session.apply(event)
             if isinstance(event, (Status, Imagined)):
                 await heard(event)
-            # A source that always has something ready would never let a key press in.
+            # Otherwise a source that always has an event ready would block key presses.
             await asyncio.sleep(0)
     except OSError as error:
         session.apply(Failed(f"The engine could not be started: {error}"))
         return
     except Exception as error:
-        # Whatever a damaged record or a broken pipe raises, the screen must not wait for ever.
-        what = "The engine cannot be followed" if source.live else "The run cannot be read"
+        # Whatever a damaged record or a broken pipe raises, the screen must not wait forever.
+        what = "Lost contact with the engine" if source.live else "Cannot read the run"
         session.apply(Failed(f"{what}: {error or type(error).__name__}", traceback.format_exc()))
         return
     if session.failed is None:
-        session.apply(Failed("The engine ended unexpectedly; what it had recorded is safe on disk."))
+        session.apply(Failed("The engine ended unexpectedly; its records are safe on disk."))

@@ -1,4 +1,4 @@
-"""Saying which of two answers is better, as plain data: the pair that is shown, and what was chosen of it."""
+"""Labelling pairs, as plain data: the current pair and the choices."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NONE_LEFT = "An update learns from at least one pair: choose A or B for this one
 
 
 class Labelling:
-    """One pair after another of those that wait.
+    """The waiting pairs, one after another.
 
-    A choice is held until the user goes on, and can be taken back; only then the engine is told, and only once a choice
-    is held the models' view of the pair is asked for. Methods that need the engine return what to tell it.
+    A choice is held, and can be taken back, until the user moves on; only then does the engine get it. The models'
+    scores of a pair are requested only once a choice is held. Methods that need the engine return the command for it.
     """
 
     def __init__(self, update: Update, asks: Sequence[int]) -> None:
-        """Pairs of `update`, whose answers are there; `asks` are those that have no label yet, at least one."""
+        """Pairs of `update`, which has its answers; `asks` are the pairs without a label, at least one."""
         assert update.sampled is not None
         self.update = update
         self.sampled: Sampled = update.sampled
@@ -35,32 +35,32 @@ class Labelling:
         self.held: Choice | None = None
         self.judged: Judged | None = None
         self.refused = ""
-        # Handed in, the engine's word of it comes later; twice the same text is never asked about.
+        # Submitted choices, before the engine confirms them; pairs of equal texts are skipped without asking.
         self._said: dict[int, Choice] = dict.fromkeys(np.flatnonzero(identical_answers(self.sampled)).tolist(), "skip")
-        self._trail: list[int] = []  # the pairs that were gone on from, in order
+        self._trail: list[int] = []  # the pairs already submitted, in order
 
     @property
     def pairs(self) -> int:
-        """How many there are, labelled or not."""
+        """The number of pairs, labelled or not."""
         return len(self.sampled.prompts)
 
     @property
     def labels(self) -> dict[int, Choice]:
-        """What was said so far, the choice that is held included."""
+        """All labels so far, including the held choice."""
         return self.update.labels | self._said | ({} if self.held is None else {self.pair: self.held})
 
     @property
     def left(self) -> list[int]:
-        """The pairs to come after the one that is shown."""
+        """The pairs after the current one."""
         return [pair for pair in self.asks if pair != self.pair and pair not in self._trail]
 
     def answer(self, side: Side) -> int:
-        """The completion that stands on that side."""
+        """The completion on that side."""
         first, second = (int(row) for row in np.flatnonzero(self.sampled.group == self.pair))
         return first if side == "a" else second
 
     def choose(self, choice: Choice) -> Judge | None:
-        """Hold a choice and ask what the models think; nothing if one is held already, or all would be left out."""
+        """Hold a choice and request the models' scores; None if a choice is held, or if no pair would have a label."""
         if self.held is not None:
             return None
         others = [said for pair, said in self.labels.items() if pair != self.pair]
@@ -71,18 +71,18 @@ class Labelling:
         return Judge(self.pair)
 
     def take_asks(self, asks: Sequence[int]) -> None:
-        """These pairs wait now; one that a script has labelled meanwhile is not asked about any more."""
+        """Take the waiting pairs; skip the current one if a script has labelled it meanwhile."""
         before, self.asks = self.asks, list(asks)
         if self.held is None and self.pair in before and self.pair not in self.asks and self.left:
             self._show(self.left[0])
 
     def take_judged(self, judged: Judged) -> None:
-        """What the models make of a pair."""
+        """Take the models' scores of a pair."""
         if (judged.update, judged.pair) == (self.update.number, self.pair) and self.held is not None:
             self.judged = judged
 
     def go_on(self) -> Prefer | None:
-        """Hand in the choice that is held and show the next pair, if there is one; nothing if none is held."""
+        """Submit the held choice and show the next pair, if there is one; None if no choice is held."""
         if self.held is None:
             return None
         said = Prefer(self.pair, self.held)
@@ -93,14 +93,14 @@ class Labelling:
         return said
 
     def take_back(self) -> None:
-        """Let go of the choice that is held, or go back to the last one that was handed in and ask about it again."""
+        """Drop the held choice, or return to the last submitted pair to choose again."""
         if self.held is None and self._trail:
             self._show(self._trail.pop())
         else:
             self._show(self.pair)
 
     def enough(self) -> list[Prefer]:
-        """Hand in the choice that is held and leave out all pairs without one; nothing if no pair has an answer."""
+        """Submit the held choice and skip all other pairs; empty if no pair has a label."""
         if not set(self.labels.values()) & set(SIDES):
             self.refused = NONE_LEFT
             return []

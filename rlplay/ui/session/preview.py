@@ -1,4 +1,4 @@
-"""While the knobs are open: what the drafted changes would make of the update on the screen, asked of the engine."""
+"""While the settings are open: the engine's preview of the drafted changes for the update on the screen."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NEEDS_PAUSE = "Pause the run to preview the change on these answers."
 NEEDS_NEWEST = "Only the newest update can be previewed: press escape, then v, to go to it."
 
 _THERE = ("credit", "advantages", "importance_ratio", "clip_state", "token_rewards", "returns")
-"""Statistics that a change of settings changes."""
+"""Statistics that depend on the settings."""
 
 
 class Preview:
-    """One question at a time: while its answer is under way, the newest draft waits."""
+    """One question at a time: the newest draft waits for the answer to the previous one."""
 
     def __init__(self, session: Session, send: Callable[[AnyCommand], Awaitable[None]]) -> None:
         self._session = session
@@ -33,10 +33,10 @@ class Preview:
         self.result: WhatIfResult | None = None
         self.as_trained = False
         self.words: list[str] = []
-        self._waits = False  # for the run to pause
+        self._waits = False  # whether the draft waits for the run to pause
 
     async def draft(self, changes: dict[str, Any]) -> None:
-        """The user has changed so much and not applied it."""
+        """Take the user's changes that are not applied yet."""
         self._changes = changes
         if not changes:
             self.clear()
@@ -49,13 +49,13 @@ class Preview:
         await self._ask()
 
     async def paused(self) -> None:
-        """Ask what could not be asked while the run went on."""
+        """The run has paused: ask the question that had to wait."""
         if self._waits:
             self.words = []
             await self.draft(self._changes)
 
     async def heard(self, imagined: Imagined) -> None:
-        """The engine's answer; asks on if the draft has gone on since."""
+        """Take the engine's answer; ask again if the draft has changed since."""
         self._asked = None
         if not self._changes:
             return
@@ -72,34 +72,34 @@ class Preview:
         self.words = self.result.words
 
     def clear(self) -> None:
-        """Back to the update as it is."""
+        """End the preview."""
         self._changes, self._asked, self.result, self.words, self.as_trained = {}, None, None, [], False
         self._waits = False
 
     @property
     def shown(self) -> Update | None:
-        """The update to draw: as it would be, or as trained if that is wanted; None for the real one."""
+        """The update to draw: as it would be, or as trained if `as_trained`; None without a preview."""
         if self.result is None:
             return None
         return self.result.before if self.as_trained else self.result.after
 
     @property
     def flipped(self) -> Array | None:
-        """The tokens that would be pulled the other way, bool [T]; None without a preview."""
+        """The tokens whose gradient would change sign, bool [T]; None without a preview."""
         return None if self.result is None else self.result.flipped
 
     @property
     def version(self) -> str:
-        """Which of the two is drawn, in words; empty without a preview."""
+        """The version that is drawn, in words; empty without a preview."""
         return "" if self.result is None else "as trained" if self.as_trained else "as it would be"
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that the update drawn is of."""
+        """The settings of the version that is drawn."""
         return self._session.settings_of(self._session.shown) if self.as_trained else self._settings
 
     def lens(self, chosen: str | None) -> Lens:
-        """The statistic that colours: the chosen one if settings change it, else credit."""
+        """The statistic of the colours: the chosen one if it depends on the settings, else credit."""
         return LENSES[chosen if chosen in _THERE else "credit"]
 
     def _unavailable(self) -> str:

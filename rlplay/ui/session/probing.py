@@ -1,4 +1,4 @@
-"""What the probe shows, as plain data: a beginning of an answer, and what the engine has said about it."""
+"""The state of the probe as plain data: a prefix of an answer, and the engine's answers about it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from rlplay.trace.records import Sampled
 
 TAILS = 6
 SAMPLES = 256
-"""Answers sampled for a value."""
+"""Answers to sample for a value, at most."""
 RECALLED = 6
-"""Candidates whose course is asked for."""
+"""Candidates to show over training."""
 
 Key = tuple[tuple[int, ...], Writer]
-"""A beginning, by its tokens, and who goes on from it."""
+"""The tokens of a prefix, and the writer of its continuations."""
 
 
 class Probing:
-    """A prompt, an answer to it and a place in the answer: questions are about what comes at that place.
+    """A prompt, an answer to it and a place in the answer. Questions are about the next token at that place.
 
-    Methods that need the engine return what to ask it; `take` takes its answers. `changed` says that there is
+    Methods that need the engine return the question for it; `take` takes its answers. `changed` says that there is
     something new to draw.
     """
 
@@ -44,13 +44,13 @@ class Probing:
         self.prompt = ""
         self.columns: dict[str, Any] | None = None
         self.plain = False
-        self.answer: list[int] = []  # with what follows the place
+        self.answer: list[int] = []  # including the tokens after the place
         self.texts: list[str] = []
         self.pieces: dict[int, str] = {}
         self.place = 0
         self.rank = 0  # the candidate chosen
         self.writer: Writer = "policy"
-        self.peeked: Peeked | None = None  # perhaps of an earlier place
+        self.peeked: Peeked | None = None  # may be for an earlier place
         self.tails: dict[Key, list[Tail]] = {}
         self.values: dict[Key, Estimated] = {}
         self.courses: dict[tuple[int, ...], Recalled] = {}
@@ -62,22 +62,22 @@ class Probing:
 
     @property
     def prefix(self) -> Prefix:
-        """The beginning that is asked about."""
+        """The prefix that questions are about."""
         return Prefix(self.prompt, self.answer[: self.place], self.columns, self.plain)
 
     @property
     def begun(self) -> tuple[int, ...]:
-        """Its tokens."""
+        """The tokens of the prefix."""
         return tuple(self.answer[: self.place])
 
     @property
     def fresh(self) -> bool:
-        """Whether the distributions shown are those of the place."""
+        """Whether the distributions shown are for the current place."""
         return self.peeked is not None and self.peeked.prefix == self.prefix
 
     @property
     def chosen(self) -> int | None:
-        """The candidate under the cursor, if the place's are known."""
+        """The candidate under the cursor, if the candidates of the place are known."""
         if self.peeked is None or not self.fresh or not self.peeked.top_ids:
             return None
         return self.peeked.top_ids[self.rank]
@@ -88,7 +88,7 @@ class Probing:
         return not self.prompt and not self.answer
 
     def open(self, sampled: Sampled | None, cursor: tuple[int, int]) -> None:
-        """Begin with the token under the cursor of the main screen, if there is one."""
+        """Start at the token under the cursor of the main screen, if there is one."""
         if sampled is None or cursor[0] >= len(sampled.group):
             return
         completion, token = cursor
@@ -101,7 +101,7 @@ class Probing:
         self.place = min(token, len(self.answer))
 
     def type(self, prompt: str, columns: dict[str, Any] | None = None, plain: bool | None = None) -> Peek:
-        """Begin with a prompt and nothing of an answer."""
+        """Start with a prompt and an empty answer."""
         self._begin(prompt, columns)
         self.plain = self.plain if plain is None else plain
         return self.peek()
@@ -113,31 +113,31 @@ class Probing:
         self.peeked = None
 
     def give(self, columns: dict[str, Any] | None) -> Peek:
-        """Other columns for the same beginning; None lets the run's own be found."""
+        """Set other columns for the same prefix; None for those of the run."""
         self.columns = columns
         self.tails, self.values = {}, {}
         return self.peek()
 
     def toggle_template(self) -> Peek:
-        """From the chat template to plain text, or back."""
+        """Switch between the chat template and plain text."""
         return self.type(self.prompt, None, not self.plain)
 
     def other_writer(self) -> None:
-        """Let the other model go on: the policy, or the reference."""
+        """Switch the writer between the policy and the reference."""
         self.writer = "reference" if self.writer == "policy" else "policy"
         self.changed = True
 
     def peek(self) -> Peek:
-        """Ask what could come at the place."""
+        """Ask for the next-token distributions at the place."""
         self.refused, self.changed = "", True
         return Peek(self.prefix)
 
     def move(self, step: int) -> Peek | None:
-        """Go along the answer, as far as it goes."""
+        """Move the place within the answer."""
         return self.go(self.place + step)
 
     def go(self, place: int) -> Peek | None:
-        """Go to a place of the answer; None if there already."""
+        """Go to a place of the answer; None if it is the current one."""
         place = max(0, min(place, len(self.answer)))
         if place == self.place:
             return None
@@ -145,13 +145,13 @@ class Probing:
         return self.peek()
 
     def choose(self, step: int) -> None:
-        """Another candidate."""
+        """Choose another candidate."""
         if self.peeked is not None and self.fresh:
             self.rank = max(0, min(self.rank + step, len(self.peeked.top_ids) - 1))
             self.changed = True
 
     def force(self) -> list[Peek | Continue]:
-        """Put the chosen candidate at the place and have the answer written on from there; nothing if none is known."""
+        """Put the chosen candidate at the place and ask for a continuation; empty if no candidate is known."""
         token = self.chosen
         if token is None or self.peeked is None or self.peeked.ended:
             return []
@@ -162,7 +162,7 @@ class Probing:
         return [self.peek(), self._go_on(Continue(self.prefix, self.writer, draw=self._next_draw()))]
 
     def greedy(self) -> Continue:
-        """Have the answer written on with the likeliest token each time."""
+        """Ask for the greedy continuation."""
         return self._go_on(Continue(self.prefix, self.writer, greedy=True))
 
     def _go_on(self, question: Continue) -> Continue:
@@ -171,14 +171,14 @@ class Probing:
         return question
 
     def sample(self) -> Continue:
-        """Ask for several tails, others each time."""
+        """Ask for several continuations, different ones each time."""
         self._regenerating = False
         question = Continue(self.prefix, self.writer, TAILS, draw=self._next_draw())
         self._ask(question)
         return question
 
     def estimate(self) -> Estimate | EndProbe:
-        """Ask for the value of the beginning; stop where one is being estimated."""
+        """Ask for the value of the prefix, or stop the current estimate."""
         if isinstance(self.asked, Estimate):
             return EndProbe()
         question = Estimate(self.prefix, self.writer, SAMPLES)
@@ -186,7 +186,7 @@ class Probing:
         return question
 
     def recall(self) -> Recall | None:
-        """Ask how likely the candidates were in the course of the run; None where none are known."""
+        """Ask for the candidates' probabilities over training; None if no candidates are known."""
         if self.peeked is None or self.chosen is None:
             return None
         question = Recall(self.prefix, list(dict.fromkeys([*self.peeked.top_ids[:RECALLED], self.chosen])))
@@ -194,7 +194,7 @@ class Probing:
         return question
 
     def recall_on(self, update: int) -> Recall | None:
-        """After `update`: ask for what a course shown lacks, or anew where the run has gone back; else None."""
+        """After `update`: ask for what the chart lacks, and clear all charts if the run went back; None if complete."""
         if any(course.updates and course.updates[-1] > update for course in self.courses.values()):
             self.courses, self.changed = {}, True
         known = self.courses.get(self.begun)
@@ -210,7 +210,7 @@ class Probing:
         return self._draws
 
     def take(self, answer: AnyProbed) -> None:
-        """Take an answer of the engine; what is about another beginning is kept for the way back, or passed over."""
+        """Take an answer of the engine. Answers about another prefix are kept for a return to it, or ignored."""
         here = answer.prefix == self.prefix
         chosen = self.chosen
         if answer.refused:
@@ -250,7 +250,7 @@ class Probing:
         self.courses[place] = answer
 
     def _choose(self, token: int | None) -> None:
-        """Put the cursor on a candidate; at first, on the token that stands at the place."""
+        """Put the cursor on a candidate; at first, on the token at the place."""
         assert self.peeked is not None
         if token is None and self.place < len(self.answer):
             token = self.answer[self.place]

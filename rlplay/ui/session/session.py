@@ -1,4 +1,4 @@
-"""What the screen shows, as plain data: filled from events, read by panels; no widget is known here."""
+"""The state of the screen as plain data, filled from events and read by panels. No widgets here."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from rlplay.ui.words.narration import Place
 from rlplay.ui.words.setting_changes import reverting_changes
 
 KEPT = 12
-"""Updates held in memory; older ones are read from the run file again."""
+"""Updates kept in memory; older ones are read from the run file."""
 LOG_LINES = 2000
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """A replay's playhead went to this state of an update; `problem` says why it cannot be shown."""
+    """A replay moved to this state of an update; `problem` says why it cannot be shown."""
 
     update: Update
     problem: str = ""
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """The numbers and the settings of a whole run, read at once."""
+    """The numbers, the first settings and all changes of a recorded run, read at once."""
 
     history: History
     timeline: Timeline
@@ -45,35 +45,35 @@ Happening = AnyEvent | Moved | Restored
 
 
 class Source(Protocol):
-    """Where events come from: a live engine or a run file."""
+    """The origin of events: a live engine or a run file."""
 
     live: bool
     path: Path
-    """The run file; a live engine makes it when it starts."""
+    """The run file; a live engine creates it when it starts."""
     title: str
-    """What the scenario is called, known before anything else."""
+    """The scenario's title, known before anything else."""
     question: str
-    """What the scenario asks."""
+    """The scenario's question."""
     script: list[dict[str, Any]]
     """The scenario's lesson; empty for none."""
 
     async def start(self) -> None:
-        """Begin, or begin again after the engine died."""
+        """Start, or restart after the engine died."""
 
     def events(self) -> AsyncIterator[Happening]:
-        """What happens, until the source ends."""
+        """The events, until the source ends."""
 
     async def send(self, command: AnyCommand) -> None:
-        """Ask for something; the answer is an event."""
+        """Send a command; any answer is an event."""
 
     async def close(self) -> None:
-        """End it; the run stays on disk."""
+        """End the source; the run stays on disk."""
 
     def load(self, number: int) -> Update | None:
-        """An update as recorded, if its detail was kept. RunFileError if it is damaged."""
+        """A recorded update; None if its detail was not kept. RunFileError if it is damaged."""
 
     def recorded(self) -> list[int]:
-        """The updates `load` finds, ascending. RunFileError if the run file is damaged."""
+        """The updates that `load` finds, ascending. RunFileError if the run file is damaged."""
 
     def snapshots(self) -> list[int]:
         """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""
@@ -93,20 +93,20 @@ class Session:
         self.status: Status | None = None
         self.failed: Failed | None = None
         self.history = History()
-        self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time it came, since the epoch
+        self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
-        self.new_changes: list[Changed] = []  # settings changed since the screen last looked
-        self.reset: list[Changed] = []  # settings that went back with the run, until another update is sampled
+        self.new_changes: list[Changed] = []  # changed settings that the screen has not reported yet
+        self.reset: list[Changed] = []  # settings reverted by going back, until another update is sampled
         self.probing = Probing()
         self.judged: Judged | None = None  # the last answer about a pair
         self.changed: set[Part] = {"update", "history", "status"}
         self.looking: int | None = None
-        self.looked = Look("auto", 0, 0)  # as it was noted in the run last
+        self.looked = Look("auto", 0, 0)  # the view last recorded in the run
         self.asked: str = ""
-        self.stopped = ""  # the error that the engine stopped at, until it goes on
-        self.going_back_to: int | None = None  # the update that the engine was asked to go back to, and is not yet at
-        self.undone = 0  # the last update of those that were undone, until another is sampled
-        self._set_off = 0  # the update at which the engine began to run
+        self.stopped = ""  # the error that stopped the engine, until it continues
+        self.going_back_to: int | None = None  # the target of going back, until it is reached
+        self.undone = 0  # the last undone update, until another is sampled
+        self._set_off = 0  # the update at which the engine started running
         self.seconds = 0.0
         self.last_finished = 0
         self.timeline = Timeline({})  # of the settings
@@ -117,17 +117,17 @@ class Session:
 
     @property
     def shown(self) -> Update | None:
-        """The update on the screen: the engine's, or the one looked at."""
+        """The update on the screen: the live one or an older one."""
         return self._newest if self.looking is None else self._looked_at
 
     @property
     def problem(self) -> str:
-        """Why the update shown is empty, where it could not be read."""
+        """Why the update on the screen could not be read; empty if it could."""
         return "" if self.shown is None else self._problems.get(self.shown.number, "")
 
     @property
     def place(self) -> Place:
-        """What keys can do from here."""
+        """What the screen shows, which decides what keys can do."""
         if self.looking is not None:
             return "looking"
         if self.source.live:
@@ -136,61 +136,61 @@ class Session:
 
     @property
     def older_update(self) -> int | None:
-        """The update shown, where it is not the newest there is."""
+        """The number of the update on the screen; None if it is the newest."""
         newest = self.place in ("live", "ended", "end") or self.shown is None
         return None if newest or self.shown is None else self.shown.number
 
     @property
     def newest(self) -> Update | None:
-        """The update the engine is in."""
+        """The engine's current update."""
         return self._newest
 
     @property
     def runs_on(self) -> bool:
-        """Whether the engine goes from update to update, too fast for its phases to be read."""
+        """Whether the engine runs from update to update, too fast to describe its phases."""
         running = self.source.live and self.status is not None and self.status.running
         return running and self.status is not None and self.status.update > self._set_off
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that hold now, changes that wait for their phase included."""
+        """The current settings, including changes that wait for their phase."""
         if self.status is not None and self.status.settings:
             return self.status.settings
         return self.started.settings if self.started is not None else {}
 
     def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
-        """The settings that held in a phase of `update`, whatever was changed since; the latest if there is none."""
+        """The settings in a phase of `update`, without later changes; the current ones without an update."""
         if update is None or not self.timeline.begun:
             return self.settings
         return self.timeline.at(update.number, phase)
 
     def settings_after(self, number: int) -> dict[str, Any]:
-        """The settings that the update after `number` began with, on top of which a branch is changed."""
+        """The settings at the start of the update after `number`; a branch changes these."""
         return self.timeline.at(number + 1, "sample")
 
     @property
     def changed_at(self) -> list[int]:
-        """The updates in which settings became others."""
+        """The updates in which settings changed."""
         return sorted({change.update for change in self.timeline.changes})
 
     def undoing(self, number: int) -> list[Changed]:
-        """What going back to the end of update `number` makes of the settings that were changed since."""
+        """The changes of settings that going back to the end of update `number` reverts."""
         return reverting_changes((each for each in self.timeline.after(number) if isinstance(each, Changed)), number)
 
     @property
     def finished(self) -> int:
-        """The last update there are numbers of; 0 before the first."""
+        """The last finished update; 0 before the first."""
         return max(self.history.series("num_tokens")[0], default=0)
 
     @property
     def branches_at(self) -> int:
-        """The update that a branch begins after: the one looked at if it is finished, else the last that is."""
+        """The update after which a branch starts: the one on the screen if finished, else the last finished one."""
         older = self.older_update
         return self.finished if older is None else min(older, self.finished)
 
     @property
     def asks(self) -> list[int]:
-        """The pairs that wait for the user to say which answer is better."""
+        """The pairs that wait for the user's labels."""
         there = self.failed is None and self.status is not None and not self.status.running
         return self.status.asks if there and self.status is not None else []
 
@@ -299,7 +299,7 @@ class Session:
     def find(self, number: int) -> Update | None:
         """Update `number`, from memory or from the run file; None if its detail was not kept.
 
-        One that is damaged is an empty one with a `problem`.
+        A damaged update is returned empty, with a `problem`.
         """
         try:
             return self._updates.get(number) or self.source.load(number)
@@ -308,7 +308,7 @@ class Session:
             return Update(number)
 
     def look(self, direction: int) -> bool:
-        """Look at the update before (−1) or after (+1) the one shown; False if there is none.
+        """Show the update before (−1) or after (+1) the current one; False if there is none.
 
         Going past the newest returns to live. RunFileError if the run file is damaged.
         """
@@ -323,7 +323,7 @@ class Session:
         return self.look_at(max(beyond) if direction < 0 else min(beyond)) if beyond else False
 
     def look_at(self, number: int) -> bool:
-        """Look at update `number` while the engine goes on; False if its detail was not kept."""
+        """Show update `number` while the engine continues; False if its detail was not kept."""
         update = self.find(number)
         if update is None:
             return False
@@ -332,12 +332,12 @@ class Session:
         return True
 
     def back_to_live(self) -> None:
-        """Look at what the engine is doing."""
+        """Return to the live update."""
         self.looking = self._looked_at = None
         self.changed |= {"update", "status"}
 
     def recover(self) -> None:
-        """The source is about to be started again."""
+        """Prepare for a restart of the source."""
         self.failed, self.status, self.asked = None, None, ""
         self.loading = Loading("starting the engine again", 0.0)
         self.changed.add("status")

@@ -1,4 +1,4 @@
-"""Where a session's events come from: an engine in its own process, or a run file played like one."""
+"""Sources of a session's events: an engine in another process, or a run file that is replayed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from rlplay.link.client import EngineProcess
 
 PACE = 0.7
-"""Seconds each update is shown for while a replay runs."""
+"""Seconds per update while a replay runs."""
 POLL_SECONDS = 1.0
-"""Seconds between two looks at a run file that may still grow."""
+"""Seconds between two checks of a run file that may still grow."""
 
 
 class LiveSource:
-    """An engine process for `job`; its run file answers for what memory has let go."""
+    """An engine process for `job`; older updates come from its run file."""
 
     live = True
 
@@ -36,15 +36,15 @@ class LiveSource:
         self.path = Path(job.run)
         self.title, self.question, self.script = job.scenario.title, job.scenario.question, job.scenario.script
         self._engine: EngineProcess | None = None
-        self._early: list[AnyCommand] = []  # asked for before there is an engine
+        self._early: list[AnyCommand] = []  # commands sent before the engine exists
         self._reader: RunReader | None = None
         self._past: Restored | None = None
 
     async def start(self) -> None:
-        """Start the engine; again, after it died, from the run's last snapshot."""
+        """Start the engine; after it died, restart it from the run's last snapshot."""
         from rlplay.link.client import EngineProcess
 
-        # An engine that died before it made the run file left nothing to resume.
+        # An engine that died before it created the run file left nothing to resume.
         resume = self._job.resume or (self._engine is not None and self.path.exists())
         reader = self._open() if self._engine is None and resume else None
         self._past = None if reader is None else _restored(reader)
@@ -57,7 +57,7 @@ class LiveSource:
             await self._engine.send(command)
 
     async def events(self) -> AsyncIterator[AnyEvent | Restored]:
-        """The engine's events until it ends; before them what a run that goes on has behind it."""
+        """The engine's events until it ends; for a resumed run, first its history."""
         assert self._engine is not None
         if self._past is not None:
             yield self._past
@@ -65,7 +65,7 @@ class LiveSource:
             yield event
 
     async def send(self, command: AnyCommand) -> None:
-        """Pass a command on to the engine."""
+        """Pass a command to the engine."""
         if self._engine is None:
             self._early.append(command)
         else:
@@ -86,12 +86,12 @@ class LiveSource:
         return update if update is not None and update.sampled is not None else None
 
     def recorded(self) -> list[int]:
-        """The updates whose tokens the run file still has."""
+        """The updates whose tokens are in the run file."""
         reader = self._open()
         return [] if reader is None else reader.detailed()
 
     def snapshots(self) -> list[int]:
-        """The updates that the engine goes back to at once."""
+        """The updates with a snapshot on disk."""
         reader = self._open()
         return [] if reader is None else [snapshot.update for snapshot in reader.snapshots()]
 
@@ -105,7 +105,7 @@ class LiveSource:
 
 
 class ReplaySource:
-    """A run file behind the same commands: they move a playhead through what was recorded."""
+    """A run file with the same commands: they move a playhead through the records."""
 
     live = False
 
@@ -123,7 +123,7 @@ class ReplaySource:
         self._watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Show the newest update there is."""
+        """Show the newest update."""
         self._put(Recorded(self._reader.started))
         self._restore()
         self._seen = self._reader.last_id()
@@ -133,12 +133,12 @@ class ReplaySource:
             self._watch = asyncio.create_task(self._guarded(self._grow))
 
     async def events(self) -> AsyncIterator[AnyEvent | Moved | Restored]:
-        """What the playhead shows."""
+        """The states that the playhead reaches."""
         while True:
             yield await self._queue.get()
 
     async def send(self, command: AnyCommand) -> None:
-        """Move the playhead; settings cannot change what has happened. What cannot be read is told."""
+        """Move the playhead; changes of settings have no effect. Read errors become events."""
         try:
             self._move(command)
             self._status()
@@ -159,13 +159,13 @@ class ReplaySource:
                     self._advance(until)
             case Rewind():
                 self._stop()
-                # Of a thinned run not every update is there to go to.
+                # A thinned run does not have every update.
                 self._go(max((number for number in self.recorded() if number <= command.update), default=0))
             case _:
                 pass
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._stop()
         if self._watch is not None:
             self._watch.cancel()
@@ -181,7 +181,7 @@ class ReplaySource:
         return self._reader.detailed()
 
     def snapshots(self) -> list[int]:
-        """The updates that a branch can begin from at once."""
+        """The updates with a snapshot on disk."""
         return [snapshot.update for snapshot in self._reader.snapshots()]
 
     def _put(self, event: AnyEvent | Moved | Restored) -> None:
@@ -207,7 +207,7 @@ class ReplaySource:
         )
 
     def _go(self, number: int) -> None:
-        """To the end of update `number`; 0 is the time before the first."""
+        """Go to the end of update `number`; 0 is the start of the run."""
         self._open(number)
         assert self._whole is not None
         self._point = length(self._whole)
@@ -215,7 +215,7 @@ class ReplaySource:
         self._status()
 
     def _open(self, number: int) -> None:
-        """Read an update. One that is damaged is an empty one with its problem, and the others stay within reach."""
+        """Read an update. A damaged update becomes an empty one with a problem; the others stay readable."""
         self._whole, self._point, self._problem = Update(number), 0, ""
         try:
             self._whole = (number and self.load(number)) or self._whole
@@ -254,7 +254,7 @@ class ReplaySource:
             self._running = None
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work` in the background; what stops it is shown, not lost with the task."""
+        """Do `work` in the background; an error becomes an event instead of getting lost with the task."""
         try:
             await work()
         except RunFileError as error:

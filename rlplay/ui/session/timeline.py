@@ -1,4 +1,4 @@
-"""All updates of a run as rows of a table: their numbers, what was turned there, and what is still on disk of them."""
+"""All updates of a run as rows of a table: numbers, changed settings, and what is on disk."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import describe
 
 SCORES = {"reward": "reward", "rewards/accuracies": "told apart", "mean_token_accuracy": "accuracy", "loss": "loss"}
-"""What an update is judged by: the first of these that the run records, with the words for a narrow column."""
+"""Metrics for the score of an update, with short headings: the first that the run records is used."""
 DISTANCES = {"kl": "KL to ref", "kl_old": "KL to old"}
-"""How far the policy has gone: the first that the run records, with the words for a narrow column."""
+"""Metrics for the distance of the policy, with short headings: the first that the run records is used."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One update, 0 being the start of the run; None stands for a number that was not computed."""
+    """One update; 0 is the start of the run. None marks a number that was not computed."""
 
     number: int
     score: float | None = None
     held_out: float | None = None
     kl: float | None = None
-    events: tuple[Mark, ...] = ()  # settings that were changed for it, and rewinds to it
-    tokens: bool = False  # its answers were kept
-    snapshot: bool = False  # the state after it is on disk
+    events: tuple[Mark, ...] = ()  # settings changed for it, and rewinds to it
+    tokens: bool = False  # whether its answers were kept
+    snapshot: bool = False  # whether the state after it is on disk
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The updates from 0 to `reached`, and by which metrics their rows are judged."""
+    """The updates from 0 to `reached`, and the metrics of their columns."""
 
     history: History
     reached: int
@@ -39,12 +39,12 @@ class Timeline:
 
     @cached_property
     def score(self) -> str:
-        """The metric that says how good an update is."""
+        """The metric for the score."""
         return next((name for name in SCORES if self.history.series(name)[0]), next(iter(SCORES)))
 
     @cached_property
     def kl(self) -> str:
-        """The metric that says how far the policy has gone."""
+        """The metric for the distance."""
         return next((name for name in DISTANCES if self.history.series(name)[0]), next(iter(DISTANCES)))
 
     @cached_property
@@ -55,7 +55,7 @@ class Timeline:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """One for each update."""
+        """A row for each update."""
         scores, held_out, kl = (self._values(name) for name in (self.score, "eval_reward", self.kl))
         events: dict[int, list[Mark]] = {}
         for mark in self.history.marks:
@@ -75,7 +75,7 @@ class Timeline:
 
     @property
     def coming(self) -> tuple[Mark, ...]:
-        """What was changed for the updates after the last finished one."""
+        """The events at updates after the last finished one."""
         return tuple(mark for mark in self.history.marks if mark.update > self.reached)
 
     def _values(self, name: str) -> dict[int, float]:
@@ -83,6 +83,6 @@ class Timeline:
 
 
 def heading(name: str) -> str:
-    """A metric as the head of a column."""
+    """A metric's title as the heading of a column."""
     row = describe(name)
     return name if row is None else row.title

@@ -1,4 +1,4 @@
-"""Two runs side by side: where they stand, what is different about them, and how the one behind catches up."""
+"""Two runs side by side: their progress, their differences, and how the one behind catches up."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from rlplay.ui.session.session import Session
 _BEGUN = ("scenario", "model", "seed", "device", "dtype")
 _SOURCES = ("task", "dataset", "dataset_config", "dataset_train_split", "reward", "prompts", "stages",
             "eval_prompts", "eval_generations")  # fmt: skip
-"""What of a scenario says where prompts and rewards come from, and in which stages they are learned from."""
+"""Fields of a scenario that define its prompts, rewards and stages."""
 _PROGRAMS = ("rlplay", "torch", "transformers")
-"""Programs of which another version may round or sample in another way, as another number of threads may."""
+"""Programs whose versions may affect rounding or sampling, as the number of threads may."""
 _KEPT = 8
-"""Updates held in memory, of both together."""
+"""Updates kept in memory, of both runs together."""
 
 
 class RunPair:
-    """Two of the runs, called by their letters, and the update at which they are compared."""
+    """Two runs with their letters, and the update at which to compare them."""
 
     def __init__(self, one: Session, other: Session, letters: str = "AB") -> None:
         self.both, self.letters = (one, other), letters
-        self.picked: int | None = None  # chosen by hand; else the newest that both have finished
+        self.picked: int | None = None  # chosen by the user; None: the newest that both have finished
         self._loaded: dict[tuple[int, int], Update | None] = {}
 
     @property
     def number(self) -> int:
-        """The update that is compared."""
+        """The number of the compared update."""
         return min(session.finished for session in self.both) if self.picked is None else self.picked
 
     def updates(self) -> tuple[Update | None, Update | None]:
-        """That update of each run; None where nothing was kept of its answers."""
+        """The compared update of each run; None if its answers were not kept."""
         one, other = (self._update(side) for side in (0, 1))
         return one, other
 
@@ -56,13 +56,13 @@ class RunPair:
         return self._loaded[side, number]
 
     def forget(self) -> None:
-        """One of the runs went back: what was loaded may have been done again."""
+        """One of the runs went back: drop loaded updates, which may be replaced."""
         self._loaded.clear()
         if self.picked is not None and self.picked > min(session.finished for session in self.both):
             self.picked = None
 
     def move(self, step: int) -> bool:
-        """To the update before or after that both have on record; False if there is none. RunFileError if damaged."""
+        """Go to the previous or next update that both recorded; False if there is none. RunFileError if damaged."""
         common = sorted(set(self.both[0].source.recorded()) & set(self.both[1].source.recorded()))
         beyond = [number for number in common if (number - self.number) * step > 0]
         if beyond:
@@ -71,7 +71,7 @@ class RunPair:
 
     @property
     def starting(self) -> str:
-        """The letter of the one that is not known yet; empty if both are."""
+        """The letter of a run that is still starting; empty if none is."""
         unknown = (
             letter
             for letter, session in zip(self.letters, self.both, strict=True)
@@ -80,16 +80,16 @@ class RunPair:
         return next(unknown, "")
 
     def differences(self, now: bool = False) -> list[str]:
-        """What is different about the other at the update that is compared, or as it is set `now`: "beta 0 → 0.1"."""
+        """How the second run differs at the compared update, or in its settings `now`: "beta 0 → 0.1"."""
         return [_difference(name, a, b) for name, a, b in self._differing(now)]
 
-    def unlike(self) -> list[str]:
-        """What the other has where the two differ: "beta 0.1"."""
+    def other_values(self) -> list[str]:
+        """The second run's values of what differs: "beta 0.1"."""
         return [visible(f"{name} {_short(name, its)}") for name, _, its in self._differing(now=False)]
 
     @property
     def earlier(self) -> list[str]:
-        """The settings that differed before the update that is compared, and no longer do."""
+        """The settings that differed before the compared update, and no longer do."""
         now = {name for name, _, _ in self._settings(max(self.number, 1))}
         changed = {at for session in self.both for at in session.changed_at}
         before = {name for at in {1, *changed} if at < self.number for name, _, _ in self._settings(at)}
@@ -97,7 +97,7 @@ class RunPair:
 
     @property
     def names_files(self) -> bool:
-        """Whether data or rewards come from files, of which runs keep the names and not what was in them."""
+        """Whether data or rewards come from files: runs record their names, not their contents."""
         return any(
             session.started is not None
             and any(getattr(_scenario(session.started), name) for name in ("dataset", "reward"))
@@ -115,24 +115,24 @@ class RunPair:
         return [*differing, *self._settings(None if now else max(self.number, 1)), *aside]
 
     def _settings(self, number: int | None) -> list[tuple[str, Any, Any]]:
-        """The settings that differ in an update; None: as they are set now."""
+        """The settings that differ in update `number`; None: the current settings."""
         at = None if number is None else Update(number)
         one, other = (session.settings_of(at) for session in self.both)
         return [(name, one.get(name), other.get(name)) for name in KNOBS if one.get(name) != other.get(name)]
 
     @property
-    def alike(self) -> bool:
-        """Whether both have the same answers there, token by token, and the same numbers: a branch until it parts."""
+    def identical(self) -> bool:
+        """Whether both runs have equal tokens and numbers at the compared update, as before a branch diverges."""
         one, other = self.updates()
         if one is None or other is None or one.sampled is None or other.sampled is None:
             return False
         numbers = [None if each.finished is None else each.finished.metrics for each in (one, other)]
         return np.array_equal(one.sampled.token_ids, other.sampled.token_ids) and numbers[0] == numbers[1]
 
-    def onward(self, count: int | None) -> list[tuple[Session, AnyCommand]]:
-        """Who is told what so that the run behind plays `count` updates, None being all that it lacks.
+    def advance_commands(self, count: int | None) -> list[tuple[Session, AnyCommand]]:
+        """The commands with which the run behind plays `count` updates; None: all that it lacks.
 
-        Where both stand at the same update, both are told to; where something runs, it is told to pause instead.
+        If both runs are at the same update, both get the command. With `count` None, running engines pause instead.
         """
         running = [each for each in self.both if each.status is not None and each.status.running]
         if running and count is None:
@@ -146,7 +146,7 @@ class RunPair:
 
 
 def _scenario(started: Started) -> Scenario:
-    """What the run played; an empty one where that is not on record."""
+    """The run's scenario; an empty one if it was not recorded."""
     try:
         return scenario_of(started)
     except (msgspec.MsgspecError, TypeError):  # written by another program
@@ -154,14 +154,14 @@ def _scenario(started: Started) -> Scenario:
 
 
 def _begun(started: Started) -> dict[str, Any]:
-    """Everything besides the settings that answers and numbers of a run depend on."""
+    """Everything except the settings that affects a run's answers and numbers."""
     scenario = _scenario(started)
     found = {name: getattr(started, name) for name in _BEGUN} | {name: getattr(scenario, name) for name in _SOURCES}
     return found | {"threads": started.threads} | {name: started.versions.get(name) for name in _PROGRAMS}
 
 
 def _difference(name: str, one: Any, other: Any) -> str:
-    """What something is in both, "beta 0 → 0.1"; only that they differ, where a few words cannot say how."""
+    """One difference, "beta 0 → 0.1"; or only that the values differ, if a few words cannot show how."""
     short = _short(name, one), _short(name, other)
     return visible(f"{name} differ" if short[0] == short[1] else f"{name} {short[0]} → {short[1]}")
 
@@ -177,13 +177,13 @@ def _short(name: str, value: Any) -> str:
 
 
 def place(session: Session) -> str:
-    """Where a run stands, in a few words."""
+    """The progress of a run, in a few words."""
     if session.failed is not None:
         return f"ended: {session.failed.text}"
     if session.loading is not None and session.status is None:
         return f"{session.loading.what} {session.loading.fraction:.0%}"
     status: Any = session.status
     if session.asks and status.waits:
-        return f"update {session.finished} · waits for your labels, a shows them"
+        return f"update {session.finished} · waiting for your labels: press a"
     doing = "" if not session.source.live else " · running" if status and status.running else " · paused"
     return f"update {session.finished}{doing}"

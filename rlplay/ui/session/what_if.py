@@ -1,4 +1,4 @@
-"""An update as it was trained and as changed settings would have it: two updates to draw, and how they differ."""
+"""An update as trained and as it would be with changed settings: two updates to draw, and their differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import number
 
 _NOTHING = 1e-5
-"""A pull no larger, as a share of the strongest, is rounding noise."""
+"""A gradient up to this share of the largest is rounding noise."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class WhatIfResult:
     before: Update
     after: Update
     flipped: Array
-    """bool [T], where a token would be pulled the other way."""
+    """bool [T], the tokens whose gradient would change sign."""
     words: list[str]
-    """What would differ, in a few short lines."""
+    """The differences, in a few short lines."""
 
 
 def what_if_result(update: Update, imagined: Imagined) -> WhatIfResult:
-    """What the engine's answer says of `update`, which has credit and is the one it is about."""
+    """The engine's preview for `update`, which must be the previewed one and have credit."""
     assert update.sampled is not None
     assert update.credited is not None
     assert imagined.credited is not None
@@ -53,7 +53,7 @@ def _like(update: Update, steps: list[Stepped]) -> Update:
 
 
 def _gradients(update: Update) -> Array:
-    """∂L/∂ℓ of every token, rounding noise taken for 0."""
+    """∂L/∂ℓ of every token, with rounding noise set to 0."""
     gradients = update.latest_step("dloss_dlogp")
     assert gradients is not None
     return np.where(np.abs(gradients) > _NOTHING * np.abs(gradients).max(initial=0.0), gradients, 0.0)
@@ -69,7 +69,7 @@ def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Im
     old, new = gradients
     noise = _NOTHING * np.abs(old).max(initial=0.0)
     counts = [
-        (int(((old * new) < 0).sum()), "be pulled the other way (±)"),
+        (int(((old * new) < 0).sum()), "get a reversed gradient (±)"),
         (int((was & ~will).sum()), "no longer be clipped"),
         (int((will & ~was).sum()), "be clipped"),
         (int(((old != 0) & (new == 0) & ~(will & ~was)).sum()), "no longer get a gradient"),
@@ -78,7 +78,7 @@ def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Im
         (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "get a smaller gradient"),
     ]
     listed = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
-    lines = [f"Of these {len(old):,} tokens, {listed or 'none would get another gradient'}."]
+    lines = [f"Of these {len(old):,} tokens, {listed or 'none would get a different gradient'}."]
     if imagined.losses is not None:
         strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
         lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")

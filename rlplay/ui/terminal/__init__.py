@@ -1,1 +1,1 @@
-"""The way out to the terminal: the last gate that every text passes, and the browser in the terminal's place."""
+"""Output to the terminal: the last gate, which filters every text, and the driver for a browser."""

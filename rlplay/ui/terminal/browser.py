@@ -1,4 +1,4 @@
-"""The app in a browser: drawn through textual-serve, whose end is the app's end."""
+"""The app in a browser, drawn through textual-serve; the app ends with it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from textual.drivers.web_driver import WebDriver
 
 
 class BrowserDriver(WebDriver):
-    """textual-serve says when the tab is closed. If it is killed it cannot, and the app would wait for ever."""
+    """Ends the app with textual-serve, which cannot report that it was killed: the app would wait forever."""
 
     def run_input_thread(self) -> None:
-        """Take what the browser sends; when nothing can come any more, leave."""
+        """Read the browser's input; at its end, exit."""
         super().run_input_thread()
         self._app.post_message(messages.ExitApp())
 
     def write(self, data: str) -> None:
-        """Draw; nobody is there to see it once the server has gone."""
+        """Draw; ignore a server that has gone."""
         with suppress(BrokenPipeError):
             super().write(data)
 
     def stop_application_mode(self) -> None:
-        """Say goodbye, if there is anybody to say it to."""
+        """Leave application mode; ignore a server that has gone."""
         with suppress(BrokenPipeError):
             super().stop_application_mode()

@@ -1,1 +1,1 @@
-"""Colours that carry meaning, the themes they come from, and the screen without colour."""
+"""Colours with a meaning, the themes, and the screen without colour."""

@@ -1,7 +1,7 @@
-"""The colours that carry meaning, derived from whichever theme is on.
+"""The colours with a meaning, derived from the current theme.
 
-Chrome is nearly colourless. Two scales mean something: blue is pushed up and orange pushed down (told apart by every
-common kind of colour blindness), teal is much of a quantity that has no sign.
+Chrome is nearly colourless. Two scales have a meaning: blue for up and orange for down (distinct in every common kind
+of colour blindness), and teal for the size of a quantity without a sign.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array
 
 STEPS = 4
-"""Shades on each side of the middle: few enough that they stay apart with 256 and with 16 colours."""
+"""Shades on each side of the middle: few enough to stay distinct with 256 and with 16 colours."""
 
 READABLE = 4.5
-"""What WCAG asks of the contrast between words and their ground, at least."""
+"""WCAG's minimum contrast between text and background."""
 
 _STRONG = (0.0, 0.22, 0.42, 0.66, 0.95)
 _SOFT = (0.0, 0.1, 0.22, 0.36, 0.52)
@@ -29,7 +29,7 @@ _SIXTEEN = {
     "scale-down": ("#aa5500", "#aa0000"),
     "scale-amount": ("#00aaaa", "#00aa00"),
 }
-"""Weak and strong, on terminals with so few colours: values that these have exactly. Black on weak, white on strong."""
+"""Weak and strong shades in 16 colours, with values that terminals have exactly. Black on weak, white on strong."""
 _CUBE = {
     ("scale-up", True): ("#00005f", "#005f87", "#005faf", "#0087ff"),
     ("scale-down", True): ("#5f0000", "#875f00", "#af5f00", "#ff8700"),
@@ -38,19 +38,19 @@ _CUBE = {
     ("scale-down", False): ("#ffd7af", "#ffaf5f", "#ff8700", "#d75f00"),
     ("scale-amount", False): ("#d7ffd7", "#afd7d7", "#87d7af", "#5faf87"),
 }
-"""Shades by scale and darkness of the theme out of the 256 colours: the nearest to a blend would change its hue."""
+"""Shades in 256 colours, by scale and darkness of the theme: the colour nearest to a blend would have another hue."""
 
 
 _LADDER = (Style(), Style(), Style(underline=True), Style(underline=True, bold=True),
            Style(underline=True, bold=True, italic=True))  # fmt: skip
 _DOWN_LADDER = (Style(), Style(), Style(strike=True), Style(strike=True, bold=True),
                 Style(strike=True, bold=True, italic=True))  # fmt: skip
-"""Shades by level where there is no colour at all: up is underlined, down is struck through."""
+"""Shades by level without any colour: up is underlined, down is struck through."""
 
 
 @dataclass(frozen=True)
 class Palette:
-    """Styles ready to draw with. A shade's index is its level: 0 neutral, `STEPS` the end of the scale."""
+    """Styles for drawing. The index of a shade is its level: 0 is neutral, `STEPS` the end of the scale."""
 
     text: Style
     strong: Style
@@ -71,15 +71,15 @@ class Palette:
     found: Style
 
     def shade(self, level: int, diverging: bool) -> Style:
-        """The style of one token at `level`, as `levels` gives it."""
+        """The style of a token at `level`, a value of `levels`."""
         if not diverging:
             return self.amount[level]
         return self.up[level] if level >= 0 else self.down[-level]
 
 
 def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
-    """The palette of a theme from its CSS variables, for a terminal that shows so many `colours`; 2 is none."""
-    # A theme made of the terminal's own colours has names for them only: `borrowed` says what to mix shades from.
+    """The palette of a theme from its CSS variables, for a terminal with `colours` colours; 2 means none."""
+    # A theme of terminal colours has only their names: `borrowed` adds colours to mix shades from.
     background = Color.parse(variables.get("ground", variables["background"]))
     foreground = Color.parse(variables.get("ink", variables["foreground"]))
     words = Color.parse(variables["foreground"])
@@ -103,7 +103,7 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
             shades.append(shade + cue if level >= STEPS // 2 else shade)
         return tuple(shades)
 
-    # Underlined or not tells up from down in grey, too; where colours are few, down gets a sign of its own.
+    # Underlining also distinguishes up from down in grey; with few colours, down is struck through.
     few = Style() if colours > 16 else Style(strike=True)
     accent, muted = Color.parse(variables["primary"]), variables["text-muted"]
     up, down = (Color.parse(variables.get(name, _FALLBACK[name])) for name in ("scale-up", "scale-down"))
@@ -112,7 +112,9 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         strong=written(words, bold=True),
         muted=written(Color.parse(muted) if "auto" not in muted else background.blend(foreground, 0.58)),
         faint=written(background.blend(foreground, 0.22)),
-        hatch=written(background.blend(foreground, 0.06)) if colours > 256 else None,  # fewer have none so quiet
+        hatch=written(background.blend(foreground, 0.06))
+        if colours > 256
+        else None,  # fewer colours have no shade this faint
         accent=written(accent),
         key=written(accent, bold=True),
         warning=written(Color.parse(variables["warning"])),
@@ -124,7 +126,9 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         up_text=written(readable(background, up.blend(_clearest(background), 0.25))),
         down_text=written(readable(background, down.blend(_clearest(background), 0.25))),
         cursor=Style(color=background.rich_color, bgcolor=accent.rich_color, bold=True),
-        found=Style() if colours > 2 else Style(reverse=True),  # elsewhere it keeps its colour, and the rest has none
+        found=Style()
+        if colours > 2
+        else Style(reverse=True),  # with colours, matches keep theirs and other tokens lose theirs
     )
 
 
@@ -141,19 +145,19 @@ def levels(lens: Lens, values: Array) -> Array:
 
 
 def beyond(lens: Lens, values: Array) -> tuple[bool, bool]:
-    """Whether some of the values lie below and above the lens's scale, so that their shade says less than they do."""
+    """Whether some values lie below the lens's scale, and whether some lie above it."""
     rounding = 1e-4 * (lens.high - lens.low)
     return bool((values < lens.low - rounding).any()), bool((values > lens.high + rounding).any())
 
 
 def contrast(one: Color, other: Color) -> float:
-    """How far apart two colours are in lightness: WCAG's contrast ratio, 1 to 21."""
+    """WCAG's contrast ratio of two colours, 1 to 21."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 
 
 def readable(ground: Color, ink: Color) -> Color:
-    """`ink`, or as little of the way from it to black or white as lets words be read on `ground`."""
+    """`ink`, blended towards black or white only as far as needed for readable text on `ground`."""
     end = _clearest(ground)
     shades = (ink.blend(end, share / 20) for share in range(21))
     return next((shade for shade in shades if contrast(ground, shade) >= READABLE), end)

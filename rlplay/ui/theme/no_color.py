@@ -1,6 +1,6 @@
-"""The screen without any colour, where NO_COLOR is set (https://no-color.org): what colours said, attributes say.
+"""The screen without any colour, if NO_COLOR is set (https://no-color.org): text attributes replace the colours.
 
-Textual's own way is shades of grey, which are colours to a terminal.
+Textual would use shades of grey, which are colours for a terminal.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from textual.filter import LineFilter
 from rlplay.ui.theme.colours import contrast
 
 _LIT = 1.5
-"""A ground that stands out so much from the one around it (a cursor, a chosen line) is reversed."""
+"""A background with this contrast to its surroundings (a cursor, a chosen line) is reversed."""
 _QUIET = 6.0
-"""Letters that stand out less than this from their ground are dim."""
+"""Letters with less contrast to their background are dim."""
 _CLEAR = 21.0
 _HIDDEN = 1.25
-"""Letters that stand out less are only a texture, which without colour would drown the words: blanks."""
+"""Letters with less contrast are only a texture. Without colour it would hide the text, so they become blanks."""
 
 
 class Plain(LineFilter):
-    """Takes every colour away; grounds become reverse, and quiet letters dim."""
+    """Removes all colours: backgrounds become reverse, and faint letters dim."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """The segments of a line as they are written; `background` is the ground of their widget."""
+        """The filtered segments of a line; `background` is that of their widget."""
         return [
             segment if segment.style is None or segment.control else _plain(segment.text, segment.style, background)
             for segment in segments
@@ -43,7 +43,7 @@ def _plain(text: str, style: Style, background: Color) -> Segment:
 
 @lru_cache(4096)
 def _attributes(style: Style, background: Color) -> tuple[Style, bool]:
-    """The style without colours, and whether its letters were hardly there."""
+    """The style without colours, and whether its letters were hardly visible."""
     ground = _shown(style.bgcolor) or background
     ink = _shown(style.color)
     if style.reverse and ink is not None:

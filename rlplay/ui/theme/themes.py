@@ -1,6 +1,6 @@
-"""The themes that come with rlplay. Chrome is nearly colourless; the scales are what `theme.py` draws with.
+"""The themes that come with rlplay. Chrome is nearly colourless; `colours.py` draws with the scales.
 
-Chrome's greys are so little saturated that a terminal with 256 colours shows them as greys.
+The greys of the chrome have so little saturation that a terminal with 256 colours shows them as greys.
 """
 
 from __future__ import annotations
@@ -158,12 +158,13 @@ THEMES = (DARK, LIGHT, CONTRAST, DUSK, PAPER)
 _GREY = ("border", "text-muted", "scrollbar", "scrollbar-hover", "scrollbar-active")
 _BARE = ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active")
 _WORDS = ("primary", "secondary", "accent", "success", "warning", "error")
-"""The colours that words are written in."""
+"""The colours of text."""
 
 
 def quiet(variables: dict[str, str]) -> dict[str, str]:
-    """A foreign theme's CSS variables with chrome as quiet as ours: what is coloured should mean something, and what
-    is written should be readable on the ground and on the bars above and below.
+    """A foreign theme's CSS variables with chrome as muted as ours.
+
+    Colours should have a meaning, and text should be readable on the background and on the bars above and below.
     """
     background, foreground = Color.parse(variables["background"]), Color.parse(variables["foreground"])
     panel = background.blend(foreground, 0.07)
@@ -174,13 +175,13 @@ def quiet(variables: dict[str, str]) -> dict[str, str]:
 
 
 RUNS = {letter: f"run-{letter.lower()}" for letter in "CDEFGH"}
-"""The CSS variables with the colours of compared runs, after the two that have a theme's first colours."""
+"""The CSS variables with the colours of compared runs from the third on; the first two use the theme's colours."""
 _HUES = ("#e8a200", "#f0553c", "#3d95f5", "#6cc22e", "#e85ab8", "#14b8a6", "#9a72ff", "#9aa3b2", "#b87333")
 _ANSI_HUES = ("ansi_yellow", "ansi_red", "ansi_green", "ansi_magenta", "ansi_cyan", "ansi_bright_red")
 
 
 def run_inks(variables: dict[str, str], ansi: bool) -> dict[str, str]:
-    """Colours for `RUNS`: each readable on the ground, and as unlike those before it as there is one."""
+    """Colours for `RUNS`: each readable on the background, and as different as possible from those before it."""
     if ansi:
         return dict(zip(RUNS.values(), _ANSI_HUES, strict=True))
     panel = Color.parse(variables["panel"])
@@ -192,9 +193,9 @@ def run_inks(variables: dict[str, str], ansi: bool) -> dict[str, str]:
 
 
 def borrowed(variables: dict[str, str], dark: bool) -> dict[str, str]:
-    """The CSS variables of a theme made of the terminal's own colours, with grey chrome and one accent.
+    """The CSS variables of a theme of the terminal's colours, with grey chrome and one accent.
 
-    What the terminal's ground and letters are cannot be known: shades are mixed from "ground" and "ink".
+    The terminal's actual colours are unknown, so shades are mixed from "ground" and "ink".
     """
     chrome = dict.fromkeys(_GREY, "ansi_bright_black") | dict.fromkeys(_BARE, "ansi_default")
     ends = ("#000000", "#ffffff") if dark else ("#ffffff", "#000000")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textual.content import Content
 
 from rlplay.trace.text import visible
-from rlplay.ui.layout.side_by_side import level
+from rlplay.ui.layout.side_by_side import align_rows
 from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.plot.several_runs import Overlay, RunStyle, Shown
 from rlplay.ui.plot.views import Source
@@ -47,7 +47,7 @@ class PairedTokens(Tokens):
         super()._lay_out()
         if self.partner is not None and self.partner.is_mounted:
             Tokens._lay_out(self.partner)
-            level(self._layout, self.partner._layout)
+            align_rows(self._layout, self.partner._layout)
             self.rebuild()
             self.partner.rebuild()
 

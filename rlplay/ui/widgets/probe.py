@@ -17,7 +17,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import is_special, quoted, token_text
 from rlplay.ui.layout.wrap import Cell, wrap
-from rlplay.ui.plot.probability_lines import course, share_text
+from rlplay.ui.plot.probability_lines import probability_lines, share_text
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import STEPS
 from rlplay.ui.widgets.lines import Lines
@@ -236,7 +236,7 @@ class ProbeTails(ProbePanel):
         recalled = probing.courses.get(probing.begun)
         if recalled is not None:
             pieces = probing.pieces | (probing.peeked.pieces if probing.peeked is not None else {})
-            yield from course(recalled, pieces, probing.chosen, self.width, self.palette)
+            yield from probability_lines(recalled, pieces, probing.chosen, self.width, self.palette)
         values = [(writer, probing.values.get((probing.begun, writer))) for writer in WRITERS]
         for writer, value in values:
             if value is not None:

@@ -36,7 +36,7 @@ def explain_clipped(settings: Mapping[str, Any], state: int) -> str:
     """Why a token in this clip state has zero gradient, in one sentence."""
     head = why_clipped(settled(settings), Numbers(clip_state=state))[0]
     reason = head.partition(": ")[2]
-    return f"Here {reason}: its ratio has reached the bound, so it no longer pulls."
+    return f"Here {reason}: its ratio has reached the bound, so its surrogate gradient is zero."
 
 
 def explain_none(update: Update | None, settings: Mapping[str, Any], adjustable: bool = True) -> str:

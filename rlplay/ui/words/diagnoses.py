@@ -142,7 +142,7 @@ def _signal(update: Update, _history: History) -> str:
     if update.credited is None:
         return ""
     has = int(np.count_nonzero(update.credited.advantages))
-    return f"{has:,} of {len(update.credited.advantages):,} tokens are pulled up or down" if has else ""
+    return f"{has:,} of {len(update.credited.advantages):,} tokens have a nonzero advantage" if has else ""
 
 
 def _over_time(metric: str, unit: str = "") -> Callable[[Update, History], str]:

@@ -272,9 +272,10 @@ def _clipping(step: Stepped, settings: dict[str, Any]) -> str:
     if whole is None or high is None or low is None:
         return ""
     what = "answers" if settings.get("importance_sampling_level") in ONE_RATIO else "tokens"
-    said = f"{percent(whole)} of the {what} are clipped and stop pulling ({percent(high)} high, {percent(low)} low)"
+    shares = f"{percent(high)} high, {percent(low)} low"
+    said = f"{percent(whole)} of the {what} are clipped: zero surrogate gradient ({shares})"
     if outside is not None and outside > whole:
-        said += f"; {percent(outside)} are outside the band, but the rest of them still pull"
+        said += f"; {percent(outside)} are outside the band, but the rest of these are not clipped"
     return f"{said}."
 
 

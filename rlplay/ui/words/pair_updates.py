@@ -13,7 +13,7 @@ from rlplay.ui.plot.picture import number
 COMPARED_NEXT = "`n` labels them: which of two is better?"
 IMITATED_NEXT = "`n` labels them: fine-tuning imitates every answer and compares none."
 COMPARED = "The loss compares the scores of a pair's two answers; it needs no advantages."
-LABELLED_NEXT = "`n` gives credit: how hard will each answer be pulled?"
+LABELLED_NEXT = "`n` gives credit: how large will the gradient of each answer be?"
 UNLEARNED = "no pair has a better answer, so no step was taken"
 
 
