@@ -23,8 +23,8 @@ from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.cli import main as cli
 from rlplay.export.trl.answers import answer_fields
 from rlplay.export.trl.limits import unsupported_setting
-from rlplay.export.trl.page import export_trl
 from rlplay.export.trl.policy import policy_fields
+from rlplay.export.trl.script import export_trl
 from rlplay.export.trl.section import RunFacts, section_lines
 from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario, Stage

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from rlplay.algorithms.equations import beside_surrogate
+from rlplay.algorithms.equations import other_loss_terms
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain, signed
@@ -107,7 +107,7 @@ def pull(value: float) -> str:
 
 def only_these_pull(s: Settings) -> str:
     """What still acts where the surrogate does not: "only the KL term pulls"; empty if nothing does."""
-    names = beside_surrogate(s)
+    names = other_loss_terms(s)
     return f"only {' and '.join(names)} {'pulls' if len(names) == 1 else 'pull'}" if names else ""
 
 
