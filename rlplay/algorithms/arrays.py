@@ -1,9 +1,9 @@
-"""The array namespace that algorithms are written over, for numpy: `xp` in every function of this room.
+"""The array namespace of the algorithms, for numpy: `xp` in every function of this package.
 
-A choice's computation calls nothing but arithmetic, comparisons and `xp`. So the engine runs it on torch tensors with
-their gradients (`rlplay.engine.tensors`), the screen on recorded numpy arrays, and `symbols.py` writes it out as an
-equation: three readings of one function. Everywhere a completion is a row [..., L] and `mask` is True on the tokens
-that the policy sampled.
+A choice's computation uses only arithmetic, comparisons and `xp`. So one function serves three purposes: the engine
+runs it on torch tensors with gradients (`rlplay.engine.tensors`), the screen runs it on recorded numpy arrays, and
+`symbols.py` writes it as an equation. A completion is always a row [..., L], and `mask` is True for the tokens that the
+policy sampled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NumpyArrays:
 
     @staticmethod
     def clip(x: Any, low: float | None = None, high: float | None = None) -> Any:
-        """`x` held between the bounds; None is no bound."""
+        """`x` clipped to the bounds; None means no bound."""
         return np.clip(x, low, high)
 
     @staticmethod
@@ -57,12 +57,12 @@ class NumpyArrays:
 
     @staticmethod
     def stop_gradient(x: Any) -> Any:
-        """`x`, which the gradient takes for a constant: sg[x]."""
+        """`x` as a constant for the gradient: sg[x]."""
         return x
 
     @staticmethod
     def let(_name: str, x: Any) -> Any:
-        """`x`, which the equation calls by a name and defines at its end."""
+        """`x` under a name, which the end of the equation defines."""
         return x
 
     @staticmethod
@@ -77,7 +77,7 @@ class NumpyArrays:
 
     @staticmethod
     def count_over(mask: Any) -> Any:
-        """How many sampled tokens each completion has, [..., 1]."""
+        """The number of sampled tokens in each completion, [..., 1]."""
         return np.sum(mask, -1, keepdims=True)
 
     @staticmethod
@@ -94,7 +94,7 @@ class NumpyArrays:
 
     @staticmethod
     def group_std(x: Any, group: Any) -> Any:
-        """The standard deviation (ddof = 1) of `x` [N] over the completions of the same prompt, 0 of a single: [N]."""
+        """The standard deviation (ddof = 1) of `x` [N] over the completions of the same prompt; 0 for one: [N]."""
         return statistics.group_std(NumpyArrays, x, group)
 
     @staticmethod
@@ -104,7 +104,7 @@ class NumpyArrays:
 
     @staticmethod
     def lowest_by(x: Any, counted: Any, group: Any, groups: int) -> Any:
-        """The lowest counted `x` [N] of each group, 0 of a group without any: [groups]."""
+        """The lowest counted `x` [N] of each group, 0 for a group without any: [groups]."""
         lowest = np.full(groups, np.inf)
         np.minimum.at(lowest, group[counted], x[counted])
         return np.where(np.isinf(lowest), 0.0, lowest)
@@ -116,12 +116,12 @@ class NumpyArrays:
 
     @staticmethod
     def cumsum(x: Any) -> Any:
-        """Sums along each completion."""
+        """Cumulative sums along each completion."""
         return np.cumsum(x, -1)
 
     @staticmethod
     def places(x: Any) -> Any:
-        """0, 1, …: the place of each token of `x` [N, L], int64 [L]."""
+        """0, 1, …: the index of each token of `x` [N, L], int64 [L]."""
         return np.arange(x.shape[-1])
 
     @staticmethod

@@ -59,7 +59,7 @@ def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "S", surrogate(s)
     yield "K", divergence(s) if in_loss(s) else ""
     yield "L", _loss(s)
-    yield "limit", f"mean over tokens of {kept_small(s)}" if s.kl_placement == "constraint" else ""
+    yield "limit", f"mean over tokens of {kl_limit(s)}" if s.kl_placement == "constraint" else ""
     yield "β", _controller(s)
     yield "L_V", _value_loss(s)
     yield "counts", _kept(s)
@@ -102,7 +102,7 @@ def in_loss(s: Settings) -> bool:
     return s.kl_placement == "loss" and s.beta > 0
 
 
-def beside_surrogate(s: Settings) -> tuple[str, ...]:
+def other_loss_terms(s: Settings) -> tuple[str, ...]:
     """The other terms of the policy's loss, which also act on clipped tokens and on tokens without advantage."""
     acting = (("the KL term", in_loss(s)), ("the entropy bonus", s.entropy_coef != 0))
     return tuple(name for name, acts in acting if acts)
@@ -164,7 +164,7 @@ def estimator(s: Settings) -> tuple[str, str]:
     return s.kl_estimator, equation_of(call_choice(row(s, "kl_estimator").compute, Symbols, {"log_ratio": x}, s))
 
 
-def kept_small(s: Settings) -> str:
+def kl_limit(s: Settings) -> str:
     """TRPO's constraint."""
     return f"Σᵥ p_old·log(p_old/p) ≤ {s.max_kl:g}"
 

@@ -1,8 +1,8 @@
-"""Equations out of computations: a function of arrays, run on symbols, says what it computes.
+"""Equations from computations: runs a function of arrays on symbols and writes out what it computes.
 
-`Symbols` is an array namespace as `arrays.py` describes. A function that is given symbols for its arrays returns an
-expression, which `equation` writes out and `filled` writes with numbers: those of one token, computed by the very same
-run of the function, since every symbol may carry the recorded values it stands for.
+`Symbols` is an array namespace (see `arrays.py`). A function called with symbols for its arrays returns an expression.
+`equation` writes the expression in symbols, `filled` with the numbers of one token. The numbers come from the same call
+of the function, since every symbol may carry its recorded values.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ import numpy as np
 from rlplay.algorithms.arrays import NumpyArrays
 
 Part = tuple[str, Literal["plain", "won", "lost"]]
-"""A piece of a written formula; of the terms of a min or max, the one that counts won."""
+"""A piece of a written formula; of the terms in a min or max, the smaller or larger one "won"."""
 Number = Callable[[str, float, bool], str]
-"""Writes a number in place of what is called so: as a factor, or where the last is True as a term, with its sign."""
+"""Writes a number in place of the symbol with this name: as a factor, or if the flag is True, as a signed term."""
 
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
-"""How tightly a written expression holds together: what is looser than its surroundings stands in brackets."""
+"""The precedence of a written expression; one with a lower precedence than its surroundings gets brackets."""
 _QUOTIENT = re.compile(r"log\((\w+)/(\w+)\)")
 _POWERS = {2: "²", 3: "³"}
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """An expression: an operation on `parts`, and its values where those of its names are known, else None."""
+    """An expression: an operation on `parts`, and its values if those of its symbols are known, else None."""
 
     operation: str
     parts: tuple[Term, ...] = ()
@@ -93,7 +93,7 @@ class Term:
 
 
 def name(text: str, value: Any = None) -> Term:
-    """The symbol that is written `text`, with its values [L] or [1] where they are known."""
+    """The symbol `text`, with its values [L] or [1] if they are known."""
     return Term("name", (), text, value)
 
 
@@ -125,7 +125,7 @@ def _sum(one: Any, other: Any, sign: int) -> Term:
 
 
 def _product(one: Any, other: Any) -> Term:
-    """x·y; a factor of 1 is left out, numbers come together in front, and −log(p/q) is log(q/p)."""
+    """x·y without factors of 1, with numbers combined in front, and with log(q/p) for −log(p/q)."""
     x, y = _term(one), _term(other)
     if _is(x, 0) or _is(y, 0):
         return _term(0.0)
@@ -154,14 +154,14 @@ class Symbols:
 
     @staticmethod
     def where(condition: Any, yes: Any, no: Any) -> Term:
-        """yes if condition else no; a number alone where both are that."""
+        """yes if condition else no; a single number if both are the same."""
         if _term(yes).operation == "number" and _is(no, _term(yes).value):
             return _term(yes)
         return _made("where", NumpyArrays.where, condition, yes, no)
 
     @staticmethod
     def count_over(mask: Any) -> Term:
-        """n, how many tokens the answer has."""
+        """n, the number of tokens in the answer."""
         mask = _term(mask)
         return name("n", None if mask.value is None else NumpyArrays.count_over(mask.value))
 
@@ -176,7 +176,7 @@ class Symbols:
 
     @staticmethod
     def let(called: str, x: Any) -> Term:
-        """x by a name, defined at the end of the equation."""
+        """x under a name that the end of the equation defines."""
         return _made("let", lambda x: x, x, text=called)
 
     @staticmethod
@@ -207,7 +207,7 @@ def _over(words: str, compute: Callable[..., Any], x: Any, by: Any, where: str =
 
 
 def equation(term: Term) -> str:
-    """The expression in symbols, and what it calls by a name behind it: "τ·A, τ = 1 if A > 0 else 2"."""
+    """The expression in symbols, then the definitions of its named parts: "τ·A, τ = 1 if A > 0 else 2"."""
     written = ["".join(text for text, _ in _Writer().write(term))]
     for let in _definitions(term):
         text = f"{let.text} = " + "".join(text for text, _ in _Writer().write(let.parts[0]))
@@ -217,7 +217,7 @@ def equation(term: Term) -> str:
 
 
 def _definitions(term: Term) -> Iterator[Term]:
-    """The named parts of an expression, those that are named in it before those that are named in them."""
+    """The named parts of an expression, each before the named parts inside it."""
     inner: list[Term] = []
     stack = [term]
     while stack:
@@ -232,7 +232,7 @@ def _definitions(term: Term) -> Iterator[Term]:
 
 
 def filled(term: Term, place: int, number: Number) -> list[list[Part]]:
-    """The expression with the numbers of the token at `place`; once more, multiplied out, where a min or max decides.
+    """The expression with the numbers of the token at `place`; if a min or max decides, a second time, multiplied out.
 
     What is no sum, product, min or max is computed. The result is not among the parts.
     """
@@ -247,15 +247,15 @@ def _decides(term: Term) -> bool:
 
 
 class _Writer:
-    """Writes one expression in symbols or, where it has a `number`, with those of the token at a place."""
+    """Writes one expression in symbols or, given a `number` function, with the numbers of the token at a place."""
 
     def __init__(self, number: Number | None = None, place: int = 0, multiplied: bool = False) -> None:
         self._number, self._place, self._multiplied = number, place, multiplied
 
-    def write(self, term: Term, tightness: int = 0) -> list[Part]:
-        """Its parts, in brackets if it is looser than `tightness`."""
+    def write(self, term: Term, precedence: int = 0) -> list[Part]:
+        """The written term, in brackets if its precedence is lower than `precedence`."""
         parts, own = self._written(term)
-        return parts if own >= tightness else [("(", "plain"), *parts, (")", "plain")]
+        return parts if own >= precedence else [("(", "plain"), *parts, (")", "plain")]
 
     def _written(self, term: Term) -> tuple[list[Part], int]:
         if term.operation == "number":
@@ -288,13 +288,13 @@ class _Writer:
                 return [*self.write(parts[0], _ATOM), (term.text, "plain")], _POWER
         return _function(term, ["".join(text for text, _ in self.write(part)) for part in parts])
 
-    def _factor(self, term: Term, tightness: int) -> list[Part]:
-        """In brackets if it has a sign in front."""
-        written = self.write(term, tightness)
+    def _factor(self, term: Term, precedence: int) -> list[Part]:
+        """The text, in brackets if it begins with a sign."""
+        written = self.write(term, precedence)
         return [("(", "plain"), *written, (")", "plain")] if written[0][0].startswith("−") else written
 
     def _decided(self, term: Term) -> list[Part]:
-        """min(…, …) or max(…, …): with numbers, which of the two counts, or both where they are the same."""
+        """min(…, …) or max(…, …): with numbers, also which of the two counts, or both if they are equal."""
         called = "min" if term.operation == "minimum" else "max"
         one, other = ("".join(text for text, _ in self.write(part)) for part in term.parts)
         kinds: list[Literal["plain", "won", "lost"]] = ["plain", "plain"]
@@ -327,14 +327,14 @@ def _function(term: Term, texts: list[str]) -> tuple[list[Part], int]:
 
 
 def _called(term: Term) -> str:
-    """The symbol that a number is of: its own, or the first in what is computed."""
+    """The symbol of a number: its own, or the first in its expression."""
     if term.operation in ("name", "let"):
         return term.text
     return next(filter(None, map(_called, term.parts)), "")
 
 
 def _exponential(text: str) -> str:
-    """exp(…); of a logarithm, what it is the logarithm of."""
+    """exp(…); for a logarithm, its argument."""
     if text.startswith("log ") and text.count(" ") == 1:
         return text.removeprefix("log ")
     inner = text.removeprefix("log(").removesuffix(")")

@@ -135,7 +135,7 @@ def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
     if kind == "trl":
         if update is not None:
             raise click.UsageError("--update does not work with trl: the script covers the whole run; omit it")
-        from rlplay.export.trl.page import export_trl
+        from rlplay.export.trl.script import export_trl
 
         export_trl(recorded, out)
     else:

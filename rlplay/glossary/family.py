@@ -55,7 +55,7 @@ FAMILY = (
          aliases=("reasoning", "CoT"), see=("panel", "answers"), play="learn-to-think"),
     Term("Tool use",
          "The model writes a call, for example to a calculator; a program runs it, and the model reads the result and "
-         "goes on. The result is not trained on, because the model did not write it. rlplay has no tools yet; in its "
+         "continues. The result is not trained on, because the model did not write it. rlplay has no tools yet; in its "
          "task guess an environment replies in the same way.",
          aliases=("tools", "function calling"), see=("panel", "tokens")),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
-from rlplay.tasks.named import looks_like_dataset
+from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.trace.text import whole
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
-from rlplay.tasks.named import DATA_FILES, looks_like_dataset, named_rows
+from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, RewardFunction, Task
 from rlplay.user_code import OwnError, UserFunction
@@ -71,11 +71,11 @@ def load_own(
     """A task with the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
 
     Of 10 or more rows, the last tenth is held out. Columns are as in `rows.py`; the reward gets all but the prompt by
-    name. `config`, `split` and `progress` are as in `named.py`.
+    name. `config`, `split` and `progress` are as in `hub_dataset.py`.
     """
     path = Path(dataset)
     named = path.is_dir() or (not path.exists() and looks_like_dataset(str(dataset)))
-    rows = named_rows(str(dataset), config, split or "train", progress) if named else _rows(path)
+    rows = hub_rows(str(dataset), config, split or "train", progress) if named else _rows(path)
     examples = [_example(path, number, row) for number, row in enumerate(rows, start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")

@@ -24,8 +24,8 @@ from rlplay.cli import main as cli
 from rlplay.export.atomic_output import ExportError
 from rlplay.export.trl.answers import answer_fields
 from rlplay.export.trl.limits import unsupported_setting
-from rlplay.export.trl.page import export_trl
 from rlplay.export.trl.policy import policy_fields
+from rlplay.export.trl.script import export_trl
 from rlplay.export.trl.section import RunFacts, section_lines
 from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario, Stage

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from rlplay.algorithms.equations import beside_surrogate
+from rlplay.algorithms.equations import other_loss_terms
 from rlplay.algorithms.settings import Settings
 from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain, signed
@@ -107,7 +107,7 @@ def small_signed(value: float) -> str:
 
 def other_gradients(s: Settings) -> str:
     """The terms with a gradient where the surrogate has none: "only the KL term acts"; empty if there are none."""
-    names = beside_surrogate(s)
+    names = other_loss_terms(s)
     return f"only {' and '.join(names)} {'acts' if len(names) == 1 else 'act'}" if names else ""
 
 

@@ -126,6 +126,6 @@ def _own_dataset(scenario: Scenario) -> str:
 
 
 def _absolute(path: str) -> str:
-    """Where a file is, from wherever the script is started; what is no file, such as a model's name, as it is."""
+    """The absolute path of a file, so that the script runs anywhere; other names, such as a model's, unchanged."""
     found = Path(path).expanduser()
     return str(found.absolute()) if found.exists() else path

@@ -13,7 +13,7 @@ DATA_FILES = (".jsonl", ".json", ".csv", ".parquet")
 """The suffixes of the dataset files that rlplay reads itself."""
 
 
-def named_rows(name: str, config: str | None, split: str, progress: Callable[[str], object]) -> list[Any]:
+def hub_rows(name: str, config: str | None, split: str, progress: Callable[[str], object]) -> list[Any]:
     """The rows of a split of the dataset `name`, or of the one in the folder `name`.
 
     `config` is one of the dataset's configurations, if it has several. `split` is a split or a slice of one, as

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rlplay import hub
-from rlplay.tasks.named import named_rows
+from rlplay.tasks.hub_dataset import hub_rows
 from rlplay.tasks.own import load_own
 from rlplay.tasks.task import Example
 
@@ -58,14 +58,14 @@ def test_the_rows_of_a_split_or_of_a_slice_of_it_are_a_task(folder):
 )
 def test_what_there_is_to_choose_from_is_told(folder, config, split, words):
     with pytest.raises(ValueError, match=words) as caught:
-        named_rows(str(folder), config, split, str)
+        hub_rows(str(folder), config, split, str)
     assert "\n" not in str(caught.value)
 
 
 def test_a_damaged_file_is_told_with_what_is_wrong(folder):
     (folder / "main" / "train.jsonl").write_text('{"prompt": "a"}\n{"promp')
     with pytest.raises(ValueError, match=r"cannot be loaded: .*JSON parse error") as caught:
-        named_rows(str(folder), "main", "train", str)
+        hub_rows(str(folder), "main", "train", str)
     assert "\n" not in str(caught.value)
 
 
@@ -78,15 +78,15 @@ def test_rows_without_a_prompt_are_told_with_what_they_have(folder):
 def test_without_a_network_what_was_downloaded_before_does(folder):
     said = []
     with pytest.raises(ValueError, match="it was not downloaded before, and the hub cannot be reached: no route"):
-        named_rows("sums", "main", "train", said.append)
+        hub_rows("sums", "main", "train", said.append)
     assert said == [f"asking {hub.address()} for sums", "loading dataset sums"]
     datasets.load_dataset(str(folder), "main")
-    assert named_rows("sums", "main", "train", str) == ROWS
+    assert hub_rows("sums", "main", "train", str) == ROWS
     with pytest.raises(ValueError, match=r"config 'hard'.*, and the hub cannot be reached"):
-        named_rows("sums", "hard", "train", str)
+        hub_rows("sums", "hard", "train", str)
 
 
 def test_the_library_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ValueError, match=r"needs the library datasets .*: pip install datasets"):
-        named_rows("sums", None, "train", str)
+        hub_rows("sums", None, "train", str)
