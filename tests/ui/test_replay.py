@@ -221,7 +221,7 @@ async def test_what_cannot_be_read_while_a_key_moves_is_told(run):
         for key in ("z", "left_square_bracket"):
             await pilot.press(key)
             await settled(pilot)
-        assert "cannot be read" in app.banner.border_title
+        assert "Cannot read the run" in app.banner.border_title
         assert "no such table" in str(app.banner.render())
         assert any("no such table" in n.message for n in app._notifications)
         with sqlite3.connect(run) as db:
