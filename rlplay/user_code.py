@@ -27,6 +27,7 @@ class UserFunction:
         self.path, self.name = path, name
         self._seen: tuple[int, int] | None = None
         self._current: Callable[..., Any] | None = None
+        self._failure: OwnError | None = None
 
     def current(self) -> Callable[..., Any]:
         """The function, loaded again if its file has changed."""
@@ -37,9 +38,14 @@ class UserFunction:
                 raise OwnError(f"{self.path}: {error.strerror}") from None
             return self._current
         stamp = (found.st_mtime_ns, found.st_size)
-        if self._current is None or stamp != self._seen:
-            self._current = _function(self.path, self.name)
-            self._seen = stamp
+        if stamp != self._seen:
+            self._seen, self._failure = stamp, None
+            try:
+                self._current = _function(self.path, self.name)
+            except OwnError as error:
+                self._failure = error
+        if self._failure is not None or self._current is None:
+            raise self._failure or OwnError(f"{self.path}: no function {self.name!r}")
         return self._current
 
     def failed(self, error: BaseException) -> OwnError:

@@ -14,7 +14,7 @@ from rlplay.algorithms.choice import Choice, argument_names, call_choice
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
-from rlplay.algorithms.symbols import Symbols, name
+from rlplay.algorithms.symbols import Symbols, Term, name
 from rlplay.algorithms.symbols import equation as equation_of
 from rlplay.user_code import OwnError
 
@@ -92,9 +92,10 @@ def used(s: Settings) -> tuple[str, ...]:
 def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
     """The computation of a choice as an equation, or its description if the computation cannot be traced."""
     try:
-        return equation_of(call_choice(chosen.compute, Symbols, quantities, s))
+        found = call_choice(chosen.compute, Symbols, quantities, s)
     except OwnError as error:
         return chosen.about or str(error)
+    return equation_of(found) if isinstance(found, Term) else chosen.about
 
 
 def in_loss(s: Settings) -> bool:

@@ -61,6 +61,16 @@ def names_file(setting: str, value: Any) -> bool:
     return value.endswith(SUFFIXES) if setting == "algorithm" else is_own(value)
 
 
+def allow_all(settings: Any) -> None:
+    """Allow every function that the settings name; only for what the user starts or sets, never for a recording.
+
+    Raises OwnError, one line with the file, the line and what to do.
+    """
+    for setting in OWN:
+        if is_own(getattr(settings, setting)):
+            allow(setting, getattr(settings, setting), settings)
+
+
 def allow(setting: str, name: str, settings: Any) -> None:
     """Allow the function `name` for a setting from now on, after a trial on a few numbers.
 
@@ -72,12 +82,15 @@ def allow(setting: str, name: str, settings: Any) -> None:
     source = Path(file).read_bytes()
     if any(library == "torch" for library in _imported(source, file)):
         raise OwnError(f"{file} imports torch; write the function with xp, so that the screen can evaluate it too")
-    _named.setdefault(name, UserFunction(Path(file), function))
+    _named.setdefault(name, UserFunction(Path(file), function)).current()
     row = own_choice(setting, name)
     _check_names(file, row.compute, SURROGATE_ARGUMENTS if setting == "surrogate" else ADVANTAGE_ARGUMENTS, settings)
-    tried = call_choice(row.compute, NumpyArrays, _trial(), settings)
-    if not _fits(np.shape(tried)):
-        raise OwnError(f"{file}: {function} gives an array of shape {list(np.shape(tried))} for tokens of [2, 3]")
+    with np.errstate(all="ignore"):
+        tried = call_choice(row.compute, NumpyArrays, _trial(), settings)
+    if not isinstance(tried, np.ndarray) or not np.issubdtype(tried.dtype, np.floating):
+        raise OwnError(f"{file}: {function} must return an array, a number for each token; it gave {_kind(tried)}")
+    if not _fits(tried.shape):
+        raise OwnError(f"{file}: {function} gives an array of shape {list(tried.shape)} for tokens of [2, 3]")
 
 
 def allow_running(settings: Mapping[str, Any]) -> None:
@@ -87,6 +100,10 @@ def allow_running(settings: Mapping[str, Any]) -> None:
         if isinstance(value, str) and is_own(value) and value not in _named:
             file, _, function = value.rpartition(":")
             _named[value] = UserFunction(Path(file), function)
+
+
+def _kind(value: Any) -> str:
+    return "nothing: return is missing" if value is None else type(value).__name__
 
 
 def _fits(shape: tuple[int, ...]) -> bool:
@@ -99,13 +116,23 @@ def own_choice(setting: str, name: str) -> Any:
     function = _named.get(name)
     if function is None:
         return _row(setting, name, None, f"the function {name}, which a recording does not run")
-    current = function.current()
+    try:
+        current = function.current()
+    except OwnError as error:  # told by whoever computes with it, and shown in the equation's place
+        return _row(setting, name, _failing(error), str(error))
     key = name, current
     if key not in _rows:
         _rows[key] = _row(
             setting, name, _guarded(function, current), (inspect.getdoc(current) or "").partition("\n")[0]
         )
     return _rows[key]
+
+
+def _failing(error: OwnError) -> Callable[..., Any]:
+    def failing(_xp: Any) -> Any:
+        raise error
+
+    return failing
 
 
 def _row(setting: str, name: str, compute: Callable[..., Any] | None, about: str) -> Any:

@@ -14,7 +14,7 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.own import OWN, absolute_files, allow, names_file, own_choice
+from rlplay.algorithms.own import OWN, absolute_files, names_file, own_choice
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
@@ -146,8 +146,6 @@ def check(name: str, value: Any) -> Any:
         raise ValueError(_wrong_word(name, value)) from None
     if names_file(name, checked):
         checked = absolute_files({name: checked}, Path.cwd())[name]
-        if name in OWN:
-            allow(name, checked, Settings())
     elif choices(name) and checked not in choices(name):
         raise ValueError(_wrong_word(name, value))
     knob = KNOBS[name]

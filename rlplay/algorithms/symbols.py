@@ -24,7 +24,7 @@ Number = Callable[[str, float, bool], str]
 _SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
 """The precedence of a written expression; one with a lower precedence than its surroundings gets brackets."""
 _QUOTIENT = re.compile(r"log\((\w+)/(\w+)\)")
-_POWERS = {2: "²", 3: "³"}
+_POWERS: dict[float, str] = {2: "²", 3: "³"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +66,33 @@ class Term:
         return _made("/", lambda x, y: x / y, other, self)
 
     def __pow__(self, power: float) -> Term:
-        return _made("^", lambda x: x**power, self, text=_POWERS.get(int(power), f"^{power:g}"))
+        return _made("^", lambda x: x**power, self, text=_POWERS.get(power, f"^{power:g}".replace("-", "−")))
 
     def __neg__(self) -> Term:
         return _product(-1.0, self)
+
+    def __rpow__(self, base: float) -> Term:
+        return Symbols.exp(self * float(np.log(base)))  # type: ignore[no-any-return]
+
+    def __abs__(self) -> Term:
+        return Symbols.abs(self)  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> Term:  # type: ignore[override]
+        return _made("compare", lambda x, y: x == y, self, other, text="=")
+
+    def __ne__(self, other: object) -> Term:  # type: ignore[override]
+        return _made("compare", lambda x, y: x != y, self, other, text="≠")
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Term:
+        return _made("compare", lambda x, y: x & y, self, other, text="and")
+
+    def __or__(self, other: Any) -> Term:
+        return _made("compare", lambda x, y: x | y, self, other, text="or")
+
+    def __invert__(self) -> Term:
+        return _made("not", lambda x: ~x, self)
 
     def __getitem__(self, index: Any) -> Term:
         if index != (slice(None), None):
@@ -100,7 +123,7 @@ def name(text: str, value: Any = None) -> Term:
 def _term(x: Any) -> Term:
     if isinstance(x, Term):
         return x
-    if not isinstance(x, (int, float, np.number)):
+    if isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
         raise TypeError(f"{type(x).__name__} is neither a number nor one of the function's arguments")
     return Term("number", (), "", float(x))
 
@@ -286,7 +309,11 @@ class _Writer:
                 return [*self.write(parts[0], _PRODUCT), (term.operation, "plain"), *right], _PRODUCT
             case "^":
                 return [*self.write(parts[0], _ATOM), (term.text, "plain")], _POWER
-        return _function(term, ["".join(text for text, _ in self.write(part)) for part in parts])
+        loose = {"where": (0, _SUM, _SUM), "compare": (_SUM, _SUM), "not": (_SUM,)}.get(
+            term.operation, (0,) * len(parts)
+        )
+        written = (self.write(part, tightness) for part, tightness in zip(parts, loose, strict=True))
+        return _function(term, ["".join(text for text, _ in each) for each in written])
 
     def _factor(self, term: Term, precedence: int) -> list[Part]:
         """The text, in brackets if it begins with a sign."""
@@ -317,6 +344,7 @@ def _function(term: Term, texts: list[str]) -> tuple[list[Part], int]:
         case "expm1":
             return [(f"{_exponential(texts[0])} − 1", "plain")], _SUM
     names = {
+        "not": "not {}",
         "logsigmoid": "log σ({})",
         "log_odds": "log odds of exp({})",
         "relu": "max(0, {})",
@@ -337,8 +365,8 @@ def _exponential(text: str) -> str:
     """exp(…); for a logarithm, its argument."""
     if text.startswith("log ") and text.count(" ") == 1:
         return text.removeprefix("log ")
-    inner = text.removeprefix("log(").removesuffix(")")
-    return inner if text == f"log({inner})" and "(" not in inner else f"exp({text})"
+    quotient = re.fullmatch(r"log\((\w+(?:/\w+)?)\)", text)
+    return quotient[1] if quotient else f"exp({text})"
 
 
 def _constant(value: float) -> str:

@@ -181,9 +181,11 @@ def _written_out(name: str) -> Iterator[str]:
     from rlplay.algorithms.apply import resolve
     from rlplay.algorithms.equations import difference, equation, terms
     from rlplay.algorithms.named import preset as named
+    from rlplay.algorithms.own import allow_all
     from rlplay.algorithms.trl_verl import trainer, verl
 
     settings, preset = resolve({"algorithm": name}), named(name)
+    allow_all(settings)
     yield f"{preset.title}   {preset.paper}"
     yield preset.changes
     if preset.differs:

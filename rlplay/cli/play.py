@@ -81,13 +81,17 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
 
 def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
     from rlplay import paths
+    from rlplay.algorithms.own import allow_all
     from rlplay.scenario.schema import Job
+    from rlplay.scenario.stage_settings import stage_settings
 
     chosen = _scenario(scenario, changes)
     if out is not None and not whole(str(out)):
         raise click.UsageError(f"{str(out)!r} is not UTF-8, the encoding of run files; choose another name")
     if out is not None and out.exists():
         raise click.UsageError(f"{out} exists already; name a new file, or omit --out")
+    for settings in stage_settings(chosen):
+        allow_all(settings)
     return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
 
 

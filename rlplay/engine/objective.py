@@ -98,6 +98,9 @@ def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Sett
     }  # fmt: skip
     weight = call_choice(row(settings, "importance_sampling_level").compute, xp, known, settings)
     known["ratio"] = torch.where(inside, weight.expand_as(log_ratio), 0.0).exp()
+    if is_own(settings.surrogate):  # what padding holds must not become the gradient of a function that nobody knows
+        for name in ("logprobs", "old_logprobs", "ref_logprobs"):
+            known[name] = torch.where(inside, known[name], 0.0)
     return Known(xp, known)
 
 

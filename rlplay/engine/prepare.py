@@ -11,6 +11,7 @@ import msgspec
 import torch
 
 from rlplay import __version__
+from rlplay.algorithms.own import allow_all
 from rlplay.engine.agreement import settle
 from rlplay.engine.fit import check_fit
 from rlplay.engine.model import choose_device, load_model, set_threads
@@ -28,6 +29,8 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     scenario = job.scenario
     stages = stages_of(scenario)
     settings = stages[0].settings
+    for stage in stages:
+        allow_all(stage.settings)
     threads = set_threads(job.threads)
     device = choose_device(job.device)
     task = task_for(scenario, lambda what: progress(what, 0.4))

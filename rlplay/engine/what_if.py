@@ -16,6 +16,7 @@ from torch import Tensor
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.own import allow_all
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.credit import assigned, credited
@@ -43,6 +44,7 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
         raise ValueError("this update has no credit yet; a preview needs phase ③")
     passes = batch.passes or Passes.begun(batch, state.settings, state.kl_coef)
     wanted = apply_all(settings, changes)
+    allow_all(wanted)
     held = {name: getattr(passes.settings, name) for name, knob in KNOBS.items() if knob.group in _FIXED}
     new = msgspec.structs.replace(wanted, **held)
     asked = dataclasses.replace(state, settings=new, adapted=(passes.beta, passes.settings.beta))

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import names_file
-from rlplay.algorithms.settings import written
+from rlplay.algorithms.settings import unknown, written
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled
 from rlplay.scenario.schema import Scenario
@@ -57,6 +58,8 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
         """The scenario to play, with the changes `given` on top. Raises ShareError or ScenarioError, one line."""
         if self.scenario not in bundled():
             raise ShareError(f"the share code is for the scenario {self.scenario!r}, which this rlplay does not have")
+        if strange := [name for name in self.settings if name not in KNOBS]:
+            raise ShareError(f"the share code does not fit this version of rlplay: {unknown(strange[0])}")
         if any(names_file(name, value) for name, value in (*self.settings.items(), ("algorithm", self.algorithm))):
             raise ShareError("the share code names a file, and a code may name none; ask for the file and its command")
         try:

@@ -7,27 +7,38 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from rlplay.algorithms import own
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.settings import Settings, check, row
+from rlplay.algorithms.own import allow, allow_all
+from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
 from rlplay.scenario.loader import load
-from rlplay.scenario.reproduction import Recipe
+from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import Shared, ShareError, shared_in
 from rlplay.trace.records import AnyRecord, Stepped, spans
+from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import settled
+from rlplay.ui.formula.parts import Numbers
+from rlplay.ui.formula.parts import settled as settings_of
+from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session.facts import Facts
+from rlplay.ui.session.sources import ReplaySource
 from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL
+from tests.recorded import SETTINGS as SETTINGS_RECORDED
+from tests.recorded import synthetic_started, synthetic_update
+from tests.ui.stage import settled
 
+SETTINGS_OF_A_RUN = msgspec.to_builtins(SETTINGS_RECORDED)
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
 SOFT = """
     def soft_clip(xp, ratio, advantages, epsilon):
@@ -152,6 +163,9 @@ def test_a_mistake_pauses_the_run_with_its_line_and_is_mended_while_it_waits(
         ("def f(xp, ratio)\n", r"my\.py:1: SyntaxError"),
         ("def f(xp, ratio): return 1 / 0", r"my\.py:1: ZeroDivisionError"),
         ("x = 1", "no function 'f'; it has none"),
+        ("def f(xp, ratio): ratio + 1", "f must return an array, a number for each token; it gave nothing: return"),
+        ("def f(xp, ratio): return 0.0", "f must return an array, a number for each token; it gave float"),
+        ("def f(xp, ratio): return [1.0]", "f must return an array, a number for each token; it gave list"),
         (None, "there is no file"),
     ],
 )
@@ -160,7 +174,7 @@ def test_what_cannot_be_a_surrogate_is_refused_in_a_line(
 ) -> None:
     name = str(tmp_path / "my.py:") if source is None else file(source)
     with pytest.raises(OwnError, match=says) as refused:
-        check("surrogate", f"{name}f")
+        allow("surrogate", f"{name}f", Settings())
     assert "\n" not in str(refused.value)
 
 
@@ -170,12 +184,12 @@ def test_a_condition_on_arrays_is_refused_with_the_way_to_write_it(file: Callabl
             return -ratio if ratio > 1 else advantages
     """)
     with pytest.raises(OwnError, match=r"my\.py:3: ValueError"):
-        check("surrogate", f"{name}f")
+        allow("surrogate", f"{name}f", Settings())
 
 
 def test_a_recording_that_names_a_file_does_not_run_it(tmp_path: Path, file: Callable[[str], str]) -> None:
     name = file("raise SystemExit('run')") + "f"
-    s = settled({"surrogate": name})
+    s = settings_of({"surrogate": name})
     assert row(s, "surrogate").compute is None
     assert name in terms(s)["S"]
     assert own.is_own(s.surrogate)
@@ -187,6 +201,7 @@ def test_one_row_of_yaml_makes_an_algorithm(tmp_path: Path, file: Callable[[str]
         "title: Soft\nafter: dapo\nsettings: {surrogate: my.py:soft_clip, epsilon: 0.1}\n"
     )
     s = resolve({"algorithm": str(tmp_path / "soft.yaml")})
+    allow_all(s)
     assert (s.epsilon, s.dynamic_sampling) == (0.1, True)
     assert terms(s)["S"] == "−0.1·tanh((w − 1)/0.1)·A"
     (tmp_path / "soft.yaml").write_text("title: Soft\nafter: dapoo\nsettings: {}\n")
@@ -197,7 +212,7 @@ def test_one_row_of_yaml_makes_an_algorithm(tmp_path: Path, file: Callable[[str]
 def test_a_share_code_carries_no_file_and_obeys_none(file: Callable[[str], str]) -> None:
     name = file(SOFT) + "soft_clip"
     wanted = resolve({**load("learn-to-think").settings, "surrogate": name, "epsilon": 0.3})
-    code, left_out = Recipe(load("learn-to-think")).code(wanted)
+    code, left_out = Reproduction(load("learn-to-think")).code(wanted)
     assert left_out == "Not in the code: your surrogate."
     assert shared_in(code).settings == {"epsilon": 0.3}
     poisoned = Shared("learn-to-think", settings={"surrogate": file("raise SystemExit('run')") + "f"})
@@ -217,3 +232,82 @@ def test_a_preview_of_an_own_surrogate_is_what_it_would_train(start: Start, file
     trained_step = next(record for record in records if type(record).__name__ == "Stepped")
     assert np.abs(trained_step.dloss_dlogp).max() > 0
     np.testing.assert_allclose(imagined.after[0].dloss_dlogp, 2 * imagined.before[0].dloss_dlogp, atol=1e-7)
+
+
+EVIL = "import pathlib\npathlib.Path({mark!r}).touch()\n\n\ndef f(xp, ratio):\n    return ratio\n"
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> tuple[str, Path]:
+    """A function whose file leaves a mark when it is run, and the mark."""
+    mark = tmp_path / "it-ran"
+    (tmp_path / "evil.py").write_text(EVIL.format(mark=str(mark)))
+    return f"{tmp_path / 'evil.py'}:f", mark
+
+
+async def test_looking_at_a_recording_runs_nothing_that_it_names(tmp_path: Path, trap: tuple[str, Path]) -> None:
+    name, mark = trap
+    scenario = tmp_path / "theirs.yaml"
+    scenario.write_text(f"title: T\nquestion: Q?\ntask: arithmetic\nsettings: {{surrogate: '{name}'}}\n")
+    (tmp_path / "theirs.algorithm.yaml").write_text(f"title: T\nsettings: {{surrogate: '{name}'}}\n")
+    settings = {**SETTINGS_OF_A_RUN, "surrogate": name, "algorithm": str(tmp_path / "theirs.algorithm.yaml")}
+    text = f"name: theirs\ntitle: T\nquestion: Q?\ntask: arithmetic\norigin: {scenario}\n"
+    text += f"settings: {{surrogate: '{name}'}}\n"
+    writer = RunWriter.create(
+        tmp_path / "a.rlplay",
+        msgspec.structs.replace(synthetic_started(), settings=settings, scenario_text=text),
+    )
+    for record in synthetic_update(1):
+        writer.append(record)
+    writer.close()
+    app = RlplayApp(ReplaySource(tmp_path / "a.rlplay"))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("down", "right")
+        await settled(pilot)
+        await app.perform("knobs", "surrogate")
+        await settled(pilot)
+        assert isinstance(app.screen, KnobsScreen)
+        await pilot.press("down", "escape", "g")
+        await settled(pilot)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("key", ["surrogate", " surrogate", "surrogate ", "scale-rewards", "algorithm ", "surrogate=x"])
+def test_no_spelling_of_a_setting_in_a_share_code_runs_a_file(key: str, tmp_path: Path, trap: tuple[str, Path]) -> None:
+    name, mark = trap
+    (tmp_path / "evil.yaml").write_text(f"title: T\nsettings: {{surrogate: '{name}'}}\n")
+    value = str(tmp_path / "evil.yaml") if "algorithm" in key else name
+    with pytest.raises(ShareError):
+        Shared("learn-to-think", settings={key: value}).scenario_with()
+    assert not mark.exists()
+
+
+def test_a_function_that_breaks_is_shown_as_its_mistake(file: Callable[[str], str]) -> None:
+    name = file(SOFT) + "soft_clip"
+    s = resolve({"surrogate": name})
+    allow_all(s)
+    file("def soft_clip(xp, ratio\n")
+    assert "my.py:1: SyntaxError" in terms(s)["S"]
+    assert surrogate.value(s, Numbers(logprob=-0.4, advantage=1.0, ratio=1.1)) is None
+    assert any("SyntaxError" in "".join(text for text, _ in line)
+               for line in objective(s, Numbers(logprob=-0.4, advantage=1.0, ratio=1.1)))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "equation"),
+    [
+        ("xp.where((advantages > 0) & (ratio > 1), ratio, 1.0)", "w if (A > 0) and (w > 1) else 1"),
+        ("xp.where(advantages > 0, xp.where(ratio > 1, 1.0, 2.0), ratio)", "(1 if w > 1 else 2) if A > 0 else w"),
+        ("xp.where(advantages == 0, 0.0, -ratio)", "0 if A = 0 else −w"),
+        ("advantages * xp.exp(xp.log(ratio + 1))", "A·exp(log(w + 1))"),
+        ("ratio**2.5 * advantages", "w^2.5·A"),
+        ("ratio**-1 * advantages", "w^−1·A"),
+        ("abs(ratio - 1) * advantages", "abs(w − 1)·A"),
+    ],
+)
+def test_an_equation_is_what_its_function_computes(source: str, equation: str, file: Callable[[str], str]) -> None:
+    name = file(f"def f(xp, ratio, advantages):\n    return {source}\n") + "f"
+    s = resolve({"surrogate": name})
+    allow_all(s)
+    assert terms(s)["S"] == equation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rlplay.algorithms.equations import terms
+from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
@@ -16,7 +17,9 @@ def credit(s: Settings, numbers: Numbers) -> list[Line]:
     equations = terms(s)
     filled = {"r": numbers.reward, "G": numbers.returned, "b": numbers.baseline}
     lines = [_equation(left, equations[left], filled[left]) for left in filled if equations[left] != "0"]
-    lines.append([(f"A = {equations['A'].partition(',')[0]}", "plain")])
+    # What the built-in ones call σ and μ is below, in the line with the numbers.
+    shown = equations["A"] if is_own(s.scale_rewards) else equations["A"].partition(",")[0]
+    lines.append([(f"A = {shown}", "plain")])
     if numbers.advantage is None:
         return [*lines, note("appears after ③ credit")]
     return [*lines, _advantage(s, numbers, numbers.advantage)]
@@ -33,6 +36,8 @@ def _advantage(s: Settings, numbers: Numbers, advantage: float) -> Line:
     """ "= (1.00 − 0.38)/0.52 = +1.19": the divisor is the quotient of the recorded numbers."""
     value: Line = [(stripped(advantage), "won")]
     if numbers.returned is None:
+        return [("= ", "plain"), *value]
+    if is_own(s.scale_rewards):
         return [("= ", "plain"), *value]
     baseline = numbers.baseline or 0.0
     gap, written = numbers.returned - baseline, f"{plain(numbers.returned)} − {bracketed(baseline)}"

@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 
 from rlplay.algorithms.equations import other_loss_terms
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.own import names_file
+from rlplay.algorithms.settings import Settings, choices
 from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.plot.picture import NOISE, number
@@ -75,7 +76,12 @@ class PairScores:
 
 def settled(settings: Mapping[str, Any]) -> Settings:
     """Recorded settings as `Settings`, without those that this version does not know."""
-    return msgspec.convert({name: settings[name] for name in Settings.__struct_fields__ if name in settings}, Settings)
+    known = {name: settings[name] for name in Settings.__struct_fields__ if name in settings}
+    return msgspec.convert({name: value for name, value in known.items() if _known_word(name, value)}, Settings)
+
+
+def _known_word(name: str, value: Any) -> bool:
+    return not choices(name) or value in choices(name) or names_file(name, value)
 
 
 def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.equations import symbols
 from rlplay.algorithms.settings import Settings, row
@@ -18,8 +19,18 @@ from rlplay.user_code import OwnError
 
 def value(s: Settings, numbers: Numbers) -> float | None:
     """S, the surrogate of one token, from the same function as in training; None before it is known."""
-    term = _computed(s, numbers)
-    return None if term is None else term.at(numbers.place)
+    values, chosen = numbers.values(), row(s, "surrogate")
+    if values is None or chosen.compute is None:
+        return None
+    low, high = s.clip_range
+    known = {**values, "log_ratio": values["logprobs"] - values["old_logprobs"], "epsilon": low, "epsilon_high": high}
+    try:
+        with np.errstate(all="ignore"):
+            found = call_choice(chosen.compute, NumpyArrays, known, s)
+    except (OwnError, AttributeError):
+        return None
+    every = np.broadcast_to(found, np.shape(values["logprobs"]))
+    return float(every[numbers.place if len(every) > 1 else 0])
 
 
 def filled(s: Settings, numbers: Numbers) -> list[Line]:

@@ -98,7 +98,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         The cursor starts on the setting named `at`, else on the first.
         """
         super().__init__()
-        self.draft = Draft(settings)
+        self.draft = Draft(settings, live)
         self.reproduction = Reproduction(scenario)
         self.live, self.at = live, at
         self.sought = ""

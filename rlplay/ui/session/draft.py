@@ -9,13 +9,16 @@ import msgspec
 from rlplay.algorithms.apply import apply, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS, Knob
+from rlplay.algorithms.own import allow_all
 from rlplay.algorithms.settings import Settings, choices
 
 
 class Draft:
     """An editable copy of the run's settings."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: dict[str, Any], live: bool = True) -> None:
+        """Of the current `settings`; the user's functions run only in a `live` run."""
+        self._live = live
         self._original = msgspec.convert(settings, Settings)
         self._settings = self._original
 
@@ -56,7 +59,10 @@ class Draft:
 
     def put(self, name: str, value: Any) -> None:
         """Set a value, typed or chosen. Raises ValueError, one line, if the setting does not accept it."""
-        self._settings = apply(self._settings, name, value)
+        settings = apply(self._settings, name, value)
+        if self._live:
+            allow_all(settings)
+        self._settings = settings
 
     def reset(self, name: str) -> None:
         """Reset the setting to its current value; for the algorithm, all its axes as well."""

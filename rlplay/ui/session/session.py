@@ -204,7 +204,8 @@ class Session:
                 if not event.running or self.status is None or not self.status.running:
                     self._set_off = event.update
                 self.status, self.loading, self.asked = event, None, ""
-                allow_running(event.settings)
+                if self.source.live:  # a recording's functions must not run because somebody looks at it
+                    allow_running(event.settings)
                 if event.running:
                     self.stopped = ""
                 self.changed.add("status")
