@@ -27,14 +27,13 @@ from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.screenshot.png import PngRenderer
 from rlplay.verbs import PANELS, VERBS
-from screenshots.stand_in import LESSON, LOG, StandIn
+from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN, painted_late, settled, until
 
 SIZES = (80, 24), (120, 35), (160, 45)
 LOOKS = {"dark": "rlplay-dark", "light": "rlplay-light", "no colour": ""}
 """The theme of each look; empty for NO_COLOR."""
-UPDATES = 8
 
 PASSED_OVER = ("quit", "resume", "shot")
 """Verbs of the screen that would end it, or write files."""
@@ -194,7 +193,7 @@ async def _home(stage: Stage) -> None:
         (app.session.looking is not None, "live", None),
         (app.lens_choice is not None, "lens", "auto"),
         (app.signs, "signs", None),
-        (app.focused is not app.tokens, "panel", "tokens"),
+        (app.view != "answers" or app.focused is not app.tokens, "panel", "tokens"),
     ):
         if changed:
             await app.perform(verb, argument)

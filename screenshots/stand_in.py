@@ -34,8 +34,9 @@ LESSON = [
 ]  # fmt: skip
 LOG = [LogLine("info", "device: cpu"), LogLine("warning", "a warning of a library"), LogLine("error", "an error")]
 
+UPDATES = 8
+"""How many have been finished when a screen asks; labels are of the next one."""
 _CANDIDATES = 10
-_UPDATES = list(range(1, 9))
 
 
 class StandIn(Fed):
@@ -56,14 +57,17 @@ def _answer(command: AnyCommand) -> AnyEvent | None:  # noqa: PLR0911 - one for 
             tails = [_tail(seed, truncated=seed == 4) for seed in range(1 if greedy else count)]
             return Continued(prefix, writer, greedy, tails=tails, pieces=dict(enumerate(VOCABULARY)))
         case Estimate(prefix, writer, count):
-            return Estimated(prefix, writer, 8, "", count, 0, 0.62, 0.56, 0.68, "Wilson", done=True)
+            return Estimated(prefix, writer, UPDATES, "", count, 0, 0.62, 0.56, 0.68, "Wilson", done=True)
         case Recall(prefix, ids):
-            rows = [[0.1 * update / (place + 1) ** 2 for place in range(len(ids))] for update in _UPDATES]
-            return Recalled(prefix, ids, updates=_UPDATES, probabilities=rows, done=True)
+            updates = list(range(1, UPDATES + 1))
+            rows = [[0.1 * update / (place + 1) ** 2 for place in range(len(ids))] for update in updates]
+            return Recalled(prefix, ids, updates=updates, probabilities=rows, done=True)
         case Judge(pair):
-            return Judged(pair, 8, scores={"log-probability": (-9.31, -6.02), "implicit reward": (0.125, -0.25)})
+            return Judged(
+                pair, UPDATES + 1, scores={"log-probability": (-9.31, -6.02), "implicit reward": (0.125, -0.25)}
+            )
         case WhatIf(changes):
-            return Imagined(changes, 8, refused="a preview needs the engine")
+            return Imagined(changes, UPDATES, refused="a preview needs the engine")
     return None
 
 
@@ -77,7 +81,7 @@ def _peeked(prefix: Prefix) -> Peeked:
         "kl": float((policy * np.log((policy + 1e-9) / reference)).sum()),
     }
     return Peeked(
-        prefix, update=8, prompt_texts=[TEMPLATE[0], *prefix.prompt.split(" "), *TEMPLATE[1:]],
+        prefix, update=UPDATES, prompt_texts=[TEMPLATE[0], *prefix.prompt.split(" "), *TEMPLATE[1:]],
         texts=[VOCABULARY[token] for token in prefix.answer], pieces=dict(enumerate(VOCABULARY)),
         probabilities=rng.uniform(0.3, 1, length).tolist(), ref_probabilities=rng.uniform(0.2, 0.9, length).tolist(),
         top_ids=ids.tolist(), top=policy.tolist(), ref_top=reference.tolist(), **numbers,

@@ -18,7 +18,15 @@ from rlplay.engine.model import load_model
 from rlplay.trace.records import AnyRecord, Credited, Finished, Notice, Sampled, Stepped
 from tests.engine import architectures
 
-CAUSAL = [name for name in architectures.SIZES if name != "bert"]
+ALIKE = {
+    "qwen2": "llama", "qwen3": "llama", "phi3": "llama", "olmo2": "llama", "granite": "llama", "cohere": "llama",
+    "gpt-j": "gpt2", "gpt-neox": "gpt2", "mistral": "gemma2", "gemma3": "gemma2", "opt-350m": "opt",
+    "granite-hybrid": "bamba",
+}  # fmt: skip
+"""Architectures that read positions and keep caches as another one does, which is tried each time."""
+CAUSAL = [
+    pytest.param(name, marks=[pytest.mark.slow] * (name in ALIKE)) for name in architectures.SIZES if name != "bert"
+]
 ANSWERS: dict[str, Any] = {"num_prompts": 4, "num_generations": 8, "num_minibatches": 2, "max_completion_length": 12}
 TOLERANCE = 1e-4
 

@@ -1,6 +1,7 @@
 """Share codes: every setting comes back, every damage is refused, nothing of one's own disk goes along."""
 
 import contextlib
+from functools import cache
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from rlplay.algorithms.apply import apply, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
+from rlplay.scenario import recipe, share
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.names import bundled
 from rlplay.scenario.reproduction import Reproduction
@@ -18,6 +20,17 @@ from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
 from rlplay.scenario.stage_settings import stage_settings
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _read_once():
+    """Each scenario's file is read once for all examples."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (share, recipe):
+            patch.setattr(module, "load", cache(load))
+        yield
+
+
 WITHOUT_STAGES = [name for name in bundled() if not load(name).stages]
 
 

@@ -43,6 +43,7 @@ async def test_every_screen_is_in_the_gallery_and_no_frame_cuts_its_words(size, 
     assert min(len(next(iter(texts))) for texts in seen.values()) > 200, "none is empty"
     assert len(seen["CompareScreen"]) == len(VIEWS), "occasions show what they are called after"
     assert len(seen["LabelScreen"]) == len(seen["ProbeScreen"]) == 2
+    assert any("implicit reward" in text for text in seen["LabelScreen"]), "every question has an answer"
 
 
 @pytest.mark.parametrize("size", SIZES)
