@@ -46,6 +46,8 @@ class Terminal:
         if self.pid == 0:
             # Before the program begins, or it may ask for the size too early and never hear of the change.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            for name in ("COLUMNS", "LINES"):  # they would go before the terminal's own size
+                os.environ.pop(name, None)
             colours = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
             os.execvpe(argv[0], argv, os.environ | colours | (env or {}))
 
