@@ -104,7 +104,7 @@ async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
     async with tab(served) as page:
         await page.wait_for("Rollouts")
         await page.press("?")
-        await page.wait_for("Every answer the policy sampled")
+        await page.wait_for("Every answer of the update")
         app, engine = served.app(), await served.engine()
         typed = Path(f"/proc/{app}/cmdline").read_text().split("\0")
         assert all(word in typed for word in HANDED_ON)

@@ -12,7 +12,7 @@ from rlplay.algorithms.apply import apply, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
-from rlplay.scenario import recipe, share
+from rlplay.scenario import reproduction, share
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.names import bundled
 from rlplay.scenario.reproduction import Reproduction
@@ -26,7 +26,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 def _read_once():
     """Each scenario's file is read once for all examples."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (share, recipe):
+        for module in (share, reproduction):
             patch.setattr(module, "load", cache(load))
         yield
 

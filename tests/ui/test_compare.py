@@ -674,7 +674,7 @@ async def test_each_side_has_the_statistic_as_its_own_kind_of_update_calls_it(tm
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
         app.lens_choice = "advantages"
-        screen.pair.both[1].timeline.begun = {**SETTINGS, "loss_type": "sigmoid"}
+        screen.runs.both[1].timeline.begun = {**SETTINGS, "loss_type": "sigmoid"}
         screen._drawn = None
         screen.follow()
         titles = [tokens._border_title.plain for tokens in screen.tokens]
