@@ -67,7 +67,7 @@ VERBS: dict[str, Verb] = {
              "Look at the previous update; training is not interrupted."),
         Verb("newer", "newer update", ("right_square_bracket",), "look", "screen", "Look at the next update."),
         Verb("live", "back to live", ("v",), "look", "screen", "Look at what the engine is doing now."),
-        Verb("most", "largest", ("x",), "look", "screen",
+        Verb("largest", "largest", ("x",), "look", "screen",
              "Move the cursor to the token with the largest value of the colour, such as the most credit.",
              words="biggest maximum most"),
         Verb("copy", "copy", ("y",), "look", "screen",

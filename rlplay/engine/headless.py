@@ -17,7 +17,7 @@ from rlplay.engine.run_status import RunStatus
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
-from rlplay.scenario.script import Ask, Change, Go, Prefer, Rewind, Say, Step
+from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Say, Step, Train
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
@@ -79,15 +79,15 @@ class Player:
     def play(self, steps: Sequence[Step], engine: Engine) -> None:
         """Play `steps` to the end, or until the limit or an interrupt; the rest is marked as not reached."""
         script, over = Interpreter(steps), False
-        while (turn := script.turn) is not None:
+        while (action := script.action) is not None:
             over = over or self.stopped.is_set()
-            if isinstance(turn, Reveal):
-                for claim in turn.claims:
+            if isinstance(action, Reveal):
+                for claim in action.claims:
                     self.expect(claim, reached=not over)
-                if turn.asked is not None and not over:
-                    self.report.reveal(turn.asked)
+                if action.asked is not None and not over:
+                    self.report.reveal(action.asked)
             elif not over:
-                over = not self.act(turn, engine)
+                over = not self.act(action, engine)
             script.done()
         self.report.flush()
 
@@ -98,7 +98,7 @@ class Player:
                 self.report.say(step.text)
             case Ask():
                 self.report.ask(step)
-            case Go():
+            case Train():
                 return self.go(step, engine)
             case Change():
                 engine.set(step.settings)
@@ -123,7 +123,7 @@ class Player:
         else:
             engine.rewind(target)
 
-    def go(self, step: Go, engine: Engine) -> bool:
+    def go(self, step: Train, engine: Engine) -> bool:
         """Advance by one step's count, within the limit. Raises ValueError where pairs wait for labels."""
         _check_labelled(engine)
         if step.until == "update":
@@ -183,9 +183,9 @@ def run(
 
 def _what_is_left(job: Job, updates: int | None, engine: Engine) -> list[Step]:
     if job.resume and updates is not None:
-        return [Go("update", updates)]
+        return [Train("update", updates)]
     left = job.scenario.max_updates - engine.status().update
-    return [Go("update", left)] if left > 0 else []
+    return [Train("update", left)] if left > 0 else []
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def _gradients(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, sta
 
 
 def _margins(batch: Batch, chosen: Tensor) -> Tensor:
-    """By how much each pair should be told apart: the column `margin` of the user's file, as TRL reads it, else 0."""
+    """The gap that each pair's scores should have: the column `margin` of the user's file, as TRL reads it, else 0."""
     columns = [batch.prompts.examples[g].columns for g in batch.group[chosen].tolist()]
     return torch.tensor([float(c.get("margin") or 0) for c in columns], device=chosen.device)
 

@@ -29,10 +29,10 @@ from rlplay.link.messages import (
     Failed,
     Loading,
     LogLine,
-    Look,
     Pause,
     Prefer,
     Recorded,
+    RecordView,
     Rewind,
     Set,
     Status,
@@ -81,7 +81,7 @@ class Session:
                     case Rewind():
                         self._rest = None
                         self._change(command)
-                    case Set() | Prefer() | Look():
+                    case Set() | Prefer() | RecordView():
                         self._change(command)
                         self._go_on()
                     case Begin():
@@ -133,7 +133,7 @@ class Session:
                 command = self._link.commands.get_nowait() or Stop()
             except queue.Empty:
                 return False
-            if isinstance(command, Set | Look):
+            if isinstance(command, Set | RecordView):
                 self._change(command)
             elif isinstance(command, AnyQuestion):
                 self._answer(command)
@@ -144,7 +144,7 @@ class Session:
                 self._steps.clear()
         return True
 
-    def _change(self, command: Set | Rewind | Prefer | Look) -> None:
+    def _change(self, command: Set | Rewind | Prefer | RecordView) -> None:
         try:
             match command:
                 case Set():
@@ -153,7 +153,7 @@ class Session:
                     self._driver.rewind(command.update)
                 case Prefer():
                     self._driver.prefer(command.pair, command.choice)
-                case Look():
+                case RecordView():
                     self._driver.look(command.lens, command.completion, command.token)
         except RunFileError:
             raise

@@ -31,8 +31,8 @@ BOUNDS = (
          "w = π_new/π_old", ("importance ratio", "probability ratio", "importance weight"),
          ("lens", "importance_ratio")),
     Term("Clipping",
-         "Once w has left the band 1 ± ε in the direction that A pushes, the token no longer pulls: the surrogate's "
-         "gradient is 0 there. That takes away the reason to go further. It limits neither the ratio nor the KL, "
+         "Once w has left the band 1 ± ε in the direction that A pushes, the surrogate's gradient "
+         "for this token is 0. That takes away the reason to go further. It limits neither the ratio nor the KL, "
          "because other tokens still move the same weights. With one optimizer step per batch it never happens.",
          "min(w·A, clip(w, 1 − ε, 1 + ε)·A)", ("clip", "epsilon", "ε", "clipped"), ("lens", "clip_state")),
     Term("Clip fraction",
@@ -74,7 +74,7 @@ BOUNDS = (
          "it by a hard limit on the KL to the old policy; a penalty on the KL to the reference is something else.",
          "maximise E[w·A] while KL(old‖new) ≤ δ", ("natural gradient", "δ"), ("knobs", "max_kl")),
     Term("PPO",
-         "Takes several optimizer steps on each batch and stops the pull of tokens whose ratio has moved far enough. "
+         "Takes several optimizer steps on each batch and cuts the gradient of tokens whose ratio moved far enough. "
          "Clipping makes large moves unrewarding; it does not make them impossible.",
          aliases=("proximal policy optimization", "PPO-clip"), see=("knobs", "algorithm"), algorithm="ppo"),
     Term("GRPO",

@@ -11,7 +11,7 @@ LEARNING = (
          "∇J = E[A·∇ log π(a | s)]", ("gradient", "score function"), ("lens", "credit"), "two-plus-two"),
     Term("REINFORCE",
          "The plainest policy gradient: return times the gradient of the log-probability. An answer that earned 0 "
-         "pulls on nothing. To push bad answers down takes a baseline, or rewards below 0.",
+         "has no gradient. To push bad answers down takes a baseline, or rewards below 0.",
          aliases=("Monte Carlo policy gradient",), see=("knobs", "algorithm"), play="two-plus-two",
          algorithm="reinforce"),
     Term("Baseline",

@@ -56,7 +56,7 @@ class Prefer(Command, frozen=True):
     choice: Choice
 
 
-class Look(Command, frozen=True):
+class RecordView(Command, frozen=True):
     """What the user has before them, noted in the run: a colour, "auto" for the phase's own, and a token."""
 
     lens: str
@@ -116,7 +116,7 @@ class Failed(Event, frozen=True):
     detail: str = ""
 
 
-AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | Look | EndProbe | Stop | AnyQuestion
+AnyCommand = Begin | Advance | Pause | Set | Rewind | Prefer | RecordView | EndProbe | Stop | AnyQuestion
 AnyEvent = Loading | Recorded | Status | LogLine | Failed | AnyAnswer
 
 COMMANDS: Codec[AnyCommand] = Codec(AnyCommand)

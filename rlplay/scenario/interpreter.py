@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import cast
 
 from rlplay.scenario.expect import Expect
-from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
+from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Say, ScreenVerb, Step, Train
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Reveal:
     asked: Ask | None
 
 
-Turn = Say | Ask | Go | Change | Prefer | Rewind | Look | Reveal
+Action = Say | Ask | Train | Change | Prefer | Rewind | ScreenVerb | Reveal
 
 
 class Interpreter:
@@ -40,7 +40,7 @@ class Interpreter:
         return self.at >= len(self.steps)
 
     @property
-    def turn(self) -> Turn | None:
+    def action(self) -> Action | None:
         """What is to be done now; None at the end."""
         step = None if self.finished else self.steps[self.at]
         if isinstance(step, Expect):
@@ -51,12 +51,12 @@ class Interpreter:
         return step
 
     def done(self) -> None:
-        """The turn is over."""
-        turn = self.turn
-        if isinstance(turn, Reveal):
-            self.at, self.asked = self.at + len(turn.claims), None
-        elif turn is not None:
-            self.at, self.asked = self.at + 1, turn if isinstance(turn, Ask) else self.asked
+        """The action is done."""
+        action = self.action
+        if isinstance(action, Reveal):
+            self.at, self.asked = self.at + len(action.claims), None
+        elif action is not None:
+            self.at, self.asked = self.at + 1, action if isinstance(action, Ask) else self.asked
 
 
 def goes_back_to(step: Rewind, finished: int, under_way: bool) -> int:

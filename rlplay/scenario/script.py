@@ -60,7 +60,7 @@ class Ask(msgspec.Struct, frozen=True):
     because: str
 
 
-class Go(msgspec.Struct, frozen=True):
+class Train(msgspec.Struct, frozen=True):
     """Advance by `count` tokens, phases, optimizer steps or updates."""
 
     until: Pace
@@ -85,14 +85,14 @@ class Rewind(msgspec.Struct, frozen=True):
     update: int | None
 
 
-class Look(msgspec.Struct, frozen=True):
+class ScreenVerb(msgspec.Struct, frozen=True):
     """A verb of the screen; a run without a screen skips it."""
 
     verb: str
     argument: Any
 
 
-Step = Say | Ask | Go | Change | Prefer | Rewind | Look | Expect
+Step = Say | Ask | Train | Change | Prefer | Rewind | ScreenVerb | Expect
 
 
 def parse(script: list[dict[str, Any]]) -> list[Step]:
@@ -116,7 +116,7 @@ def parse_step(entry: dict[str, Any]) -> Step:
     if verb == "tour":
         raise ValueError("a script cannot contain tour, which plays a script")
     if verb in _PACES:
-        return Go(_PACES[verb], _count(verb, 1 if argument is None else argument, least=1))
+        return Train(_PACES[verb], _count(verb, 1 if argument is None else argument, least=1))
     return _READERS.get(verb, _look)(verb, argument)
 
 
@@ -171,9 +171,9 @@ def _prefer(verb: str, argument: Any) -> Prefer:
     return Prefer(choices)
 
 
-def _look(verb: str, argument: Any) -> Look:
+def _look(verb: str, argument: Any) -> ScreenVerb:
     if argument is None and verb not in ("curve", "focus"):
-        return Look(verb, None)
+        return ScreenVerb(verb, None)
     match verb:
         case "lens":
             _known("lens", argument, ["auto", *LENSES])
@@ -194,7 +194,7 @@ def _look(verb: str, argument: Any) -> Look:
             _check_probe(argument)
         case _:
             _refuse(verb, argument)
-    return Look(verb, argument)
+    return ScreenVerb(verb, argument)
 
 
 def _known(what: str, name: Any, known: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import yaml
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.settings import Settings
 from rlplay.scenario.schema import Stage
-from rlplay.scenario.script import Change, Go, Rewind, Step
+from rlplay.scenario.script import Change, Rewind, Step, Train
 from rlplay.spelling import did_you_mean
 
 
@@ -39,7 +39,7 @@ class ScriptSettings:
             self.done, self.in_update = max(0, back if step.update is None else step.update), False
             self.at = {update: settings for update, settings in self.at.items() if update <= self.done}
             self.settings = self.at[max(self.at)]
-        elif isinstance(step, Go):
+        elif isinstance(step, Train):
             self.in_update = step.until != "update"
             if not self.in_update:
                 self._go(step.count)

@@ -136,7 +136,7 @@ class History:
         return [mark for _, mark in self._marks]
 
     @property
-    def borders(self) -> list[int]:
+    def stage_borders(self) -> list[int]:
         """The first updates of all stages but the first, ascending.
 
         A new stage trains something else on other data, so most metrics change their meaning there. The scenario fixes

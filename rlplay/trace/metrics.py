@@ -103,11 +103,11 @@ _ROWS = (
            "The dual clip: the loss stops pushing bad tokens that have become much likelier. Not part of the clipped "
            "share."),
     Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 and ratio > ε_high, whose weight is capped", "",
-           "These tokens still pull with the weight ε_high: CISPO bounds the weight and loses no gradient."),
+           "These tokens keep a gradient with the weight ε_high: CISPO bounds the weight and drops no gradient."),
     Metric("ratio_outside", "Outside the band",
            "share of tokens with ratio outside [1 − ε, 1 + ε_high]; in GMPO, ℓ − ℓ_old outside [−ε, ε_high]", "",
-           "At least the clipped share: tokens outside on the harmless side still pull. Only a surrogate that clips "
-           "has such a band."),
+           "At least the clipped share: tokens outside on the harmless side keep their gradient. Only a surrogate that "
+           "clips has such a band."),
     Metric("ratio_max", "Largest ratio", "largest importance ratio in the update", "",
            "Clipping bounds the surrogate's gradient, not the ratio."),
     Metric("dynamic_sampling/dropped_groups", "Groups dropped", "groups without signal that were left out", "groups",

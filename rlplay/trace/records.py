@@ -220,7 +220,7 @@ AnyRecord = (
     | Notice
 )
 
-Turn = Changed | Staged
+SettingsChange = Changed | Staged
 """An event that changes settings."""
 
 

@@ -21,9 +21,9 @@ from rlplay.trace.records import (
     Labelled,
     Rewound,
     Sampled,
+    SettingsChange,
     Started,
     Stepped,
-    Turn,
 )
 from rlplay.trace.runfile_format import (
     BRANCHED,
@@ -247,10 +247,10 @@ class RunReader:
         rows = self._rows(query, name)
         return rows[0][0] if rows else None
 
-    def changes(self) -> list[Turn]:
+    def changes(self) -> list[SettingsChange]:
         """The live branch's changes of settings in order, including those by a new stage."""
         found = self._records("kind IN ('changed', 'staged') AND branch = 0 ORDER BY id")
-        return [record for _, record in found if isinstance(record, Turn)]
+        return [record for _, record in found if isinstance(record, SettingsChange)]
 
     def labels(self) -> list[Labelled]:
         """The live branch's choices between answers, in order."""
@@ -316,7 +316,7 @@ _NUMBERS = "SELECT DISTINCT number FROM records WHERE kind = '{kind}' AND branch
 
 def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:
     step = record.step if isinstance(record, Stepped) else None
-    phase = record.phase if isinstance(record, Turn) else None
+    phase = record.phase if isinstance(record, SettingsChange) else None
     row = (record.update, kind(record), step, phase, pack(record))
     db.execute("INSERT INTO records (number, kind, step, phase, data) VALUES (?, ?, ?, ?, ?)", row)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rlplay.trace.records import Changed, Turn
+from rlplay.trace.records import Changed, SettingsChange
 from rlplay.trace.update import PHASES, Phase
 
 Point = tuple[int, Phase]
@@ -35,7 +35,7 @@ class Timeline:
     With the seed it is all that a run needs to be done again.
     """
 
-    def __init__(self, begun: Mapping[str, Any], changes: Iterable[Turn] = ()) -> None:
+    def __init__(self, begun: Mapping[str, Any], changes: Iterable[SettingsChange] = ()) -> None:
         self.begun = dict(begun)
         self.changes = list(changes)
 
@@ -47,7 +47,7 @@ class Timeline:
         """The settings with every change, those that wait for their phase included."""
         return self._with(self.changes)
 
-    def after(self, update: int) -> list[Turn]:
+    def after(self, update: int) -> list[SettingsChange]:
         """The changes that are undone when the run goes back to the end of `update`."""
         return [change for change in self.changes if _later(change, (update + 1, "sample"))]
 
@@ -55,7 +55,7 @@ class Timeline:
         """The run is back at the end of `update`."""
         self.changes = [change for change in self.changes if not _later(change, (update + 1, "sample"))]
 
-    def _with(self, changes: Iterable[Turn]) -> dict[str, Any]:
+    def _with(self, changes: Iterable[SettingsChange]) -> dict[str, Any]:
         settings = dict(self.begun)
         for change in changes:
             settings |= {**change.also, change.name: change.value} if isinstance(change, Changed) else change.settings
@@ -76,5 +76,5 @@ def effective_from(change: Changed) -> int:
     return change.update if used else change.update + 1
 
 
-def _later(change: Turn, point: Point) -> bool:
+def _later(change: SettingsChange, point: Point) -> bool:
     return (change.update, PHASES.index(change.phase)) > (point[0], PHASES.index(point[1]))

@@ -341,7 +341,7 @@ ACTIONS: dict[str, Action] = {
     "older": _look(-1),
     "newer": _look(1),
     "live": _live,
-    "most": _largest,
+    "largest": _largest,
     "copy": _copy,
     "shot": _shot,
     "curve": _curve,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlplay.link.messages import AnyCommand, Look
+from rlplay.link.messages import AnyCommand, RecordView
 from rlplay.ui.playground import Playground
 
 
@@ -19,7 +19,7 @@ async def send(app: Playground, command: AnyCommand, asked: str = "") -> None:
     session.asked, session.going_back_to = asked, None
     session.changed.add("status")
     # Record the view only when a command follows: what the user saw then explains what they did.
-    look = Look(app.lens_choice or "auto", *app.tokens.cursor)
+    look = RecordView(app.lens_choice or "auto", *app.tokens.cursor)
     if look != session.looked:
         session.looked = look
         await session.source.send(look)

@@ -15,7 +15,7 @@ from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
 from rlplay.scenario.expect import Expect, Outcome
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
-from rlplay.scenario.script import Ask, Change, Go, Look, Prefer, Rewind, Say, Step
+from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Say, ScreenVerb, Step, Train
 from rlplay.trace.records import Choice
 from rlplay.trace.update import PHASES, Phase
 from rlplay.user_preferences import LessonProgress
@@ -146,16 +146,16 @@ class Player:
             if self._wandered and not await self._find_back():
                 return
             self._offered = False
-            while (turn := self._script.turn) is not None:
-                if isinstance(turn, Reveal):
-                    self._reveal(turn)
+            while (action := self._script.action) is not None:
+                if isinstance(action, Reveal):
+                    self._reveal(action)
                     return
                 before = self._update
-                if not await self._carry_out(turn):
+                if not await self._carry_out(action):
                     return
-                self._note(turn, before)
+                self._note(action, before)
                 self._script.done()
-                if isinstance(turn, Say):
+                if isinstance(action, Say):
                     return
         finally:
             self._playing = False
@@ -181,10 +181,10 @@ class Player:
 
     def _note(self, step: Step, before: int) -> None:
         """Record the steps since the end of the last update; `before` is the update number before `step`."""
-        if isinstance(step, Rewind) or (isinstance(step, Go) and self._update != before):
+        if isinstance(step, Rewind) or (isinstance(step, Train) and self._update != before):
             begun = PHASES.index(cast(Phase, self._place[1]))
-            self._way = [Go("phase", begun)] if begun else []
-        elif isinstance(step, Go | Change | Prefer):
+            self._way = [Train("phase", begun)] if begun else []
+        elif isinstance(step, Train | Change | Prefer):
             self._way.append(step)
 
     async def _find_back(self) -> bool:
@@ -222,7 +222,7 @@ class Player:
                 self._say(step.text, [], more=self._script.at + 1 < len(self._script.steps))
             case Ask():
                 return await self._ask(step)
-            case Go():
+            case Train():
                 return await self._go(step)
             case Change():
                 await self._set(step.settings)
@@ -230,9 +230,9 @@ class Player:
                 for choice in step.choices:
                     await self._prefer(choice)
             case Rewind():
-                under_way = any(isinstance(each, Go) for each in self._way)
+                under_way = any(isinstance(each, Train) for each in self._way)
                 await self._rewind(max(0, goes_back_to(step, self._update, under_way)))
-            case Look():
+            case ScreenVerb():
                 self._colour = step.argument if step.verb == "lens" else self._colour
                 self._stage.look(step.verb, step.argument)
         return True
@@ -256,7 +256,7 @@ class Player:
         self._choice = choice
         return True
 
-    async def _go(self, step: Go) -> bool:
+    async def _go(self, step: Train) -> bool:
         """Advance the engine; False if it stopped before the script's target."""
         count = step.count
         if step.until == "update":
@@ -311,12 +311,12 @@ class Player:
         except TimeoutError:
             self._heard = [entry for entry in self._heard if entry[1] is not future]
 
-    def _reveal(self, turn: Reveal) -> None:
-        outcomes, verdict = [self._stage.check(claim) for claim in turn.claims], ""
-        if turn.asked is not None:
-            verdict = _verdict(turn.asked, self._choice)
+    def _reveal(self, action: Reveal) -> None:
+        outcomes, verdict = [self._stage.check(claim) for claim in action.claims], ""
+        if action.asked is not None:
+            verdict = _verdict(action.asked, self._choice)
             if self._choice is not None:
-                self._predictions.append(self._choice == turn.asked.answer)
+                self._predictions.append(self._choice == action.asked.answer)
         self._script.done()
         self._say(verdict, outcomes, more=not self.finished)
 

@@ -22,9 +22,9 @@ from rlplay.link.messages import (
     Failed,
     Loading,
     LogLine,
-    Look,
     Pause,
     Recorded,
+    RecordView,
     Rewind,
     Set,
     Status,
@@ -131,9 +131,9 @@ async def test_a_setting_changes_while_running(screen: Screen) -> None:
 
 
 async def test_a_look_is_noted_and_stops_nothing(screen: Screen) -> None:
-    await screen.engine.send(Look("entropy", 0, 0))
+    await screen.engine.send(RecordView("entropy", 0, 0))
     await screen.engine.send(Advance("forever"))
-    await screen.engine.send(Look("credit", 2, 1))
+    await screen.engine.send(RecordView("credit", 2, 1))
     status = await screen.until(lambda event: running(event) and len(screen.records(Looked)) == 2)
     assert status.running
     assert [(seen.lens, seen.completion, seen.token) for seen in screen.records(Looked)] == [

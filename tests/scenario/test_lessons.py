@@ -6,7 +6,7 @@ import pytest
 
 from rlplay.scenario.expect import Expect, MetricValue
 from rlplay.scenario.loader import bundled, load
-from rlplay.scenario.script import Ask, Go, Look, Say, parse
+from rlplay.scenario.script import Ask, Say, ScreenVerb, Train, parse
 
 ALWAYS = {"reward", "kl", "accuracy", "margin", "rewards/chosen"}
 """Metrics of the panels that a screen of 120 columns shows in the lessons' stages."""
@@ -16,7 +16,7 @@ ALWAYS = {"reward", "kl", "accuracy", "margin", "rewards/chosen"}
 def test_what_a_lesson_claims_is_plotted(name: str) -> None:
     shown = ""
     for step in parse(load(name).script):
-        if isinstance(step, Look) and step.verb == "curve":
+        if isinstance(step, ScreenVerb) and step.verb == "curve":
             shown = step.argument
         if isinstance(step, Expect) and isinstance(step.quantity, MetricValue):
             metric = step.quantity.metric.removeprefix("eval_")
@@ -28,5 +28,5 @@ def test_what_a_question_predicts_is_checked_before_the_lesson_speaks_again(name
     steps = parse(load(name).script)
     for at, step in enumerate(steps):
         if isinstance(step, Ask):
-            after = [type(later) for later in steps[at + 1 :] if isinstance(later, Say | Ask | Expect | Go)]
-            assert after[: after.index(Expect) + 1] == [*[Go] * after.index(Expect), Expect]
+            after = [type(later) for later in steps[at + 1 :] if isinstance(later, Say | Ask | Expect | Train)]
+            assert after[: after.index(Expect) + 1] == [*[Train] * after.index(Expect), Expect]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.scenario.script import Ask, Change, Go, Look, Rewind, Say, parse, parse_step
+from rlplay.scenario.script import Ask, Change, Rewind, Say, ScreenVerb, Train, parse, parse_step
 from rlplay.verbs import VERBS
 
 QUESTION = {"question": "Up or down?", "choices": ["up", "down"], "answer": "down", "because": "Gravity."}
@@ -20,20 +20,20 @@ QUESTION = {"question": "Up or down?", "choices": ["up", "down"], "answer": "dow
     [
         ({"say": "Look\n  here."}, Say("Look here.")),
         ({"ask": QUESTION}, Ask("Up or down?", ["up", "down"], 1, "Gravity.")),
-        ({"run": 25}, Go("update", 25)),
-        ({"update": None}, Go("update", 1)),
-        ({"token": 3}, Go("token", 3)),
-        ({"phase": 2}, Go("phase", 2)),
-        ({"step": 1}, Go("step", 1)),
+        ({"run": 25}, Train("update", 25)),
+        ({"update": None}, Train("update", 1)),
+        ({"token": 3}, Train("token", 3)),
+        ({"phase": 2}, Train("phase", 2)),
+        ({"step": 1}, Train("step", 1)),
         ({"set": {"beta": "0.1", "num_prompts": 4}}, Change({"beta": 0.1, "num_prompts": 4})),
         ({"undo": None}, Rewind(None)),
         ({"rewind": 0}, Rewind(0)),
-        ({"lens": "credit"}, Look("lens", "credit")),
-        ({"lens": "auto"}, Look("lens", "auto")),
-        ({"focus": {"completion": 0, "token": 2}}, Look("focus", {"completion": 0, "token": 2})),
-        ({"older": None}, Look("older", None)),
-        ({"probe": None}, Look("probe", None)),
-        ({"probe": {"prompt": "Hi", "then": "value"}}, Look("probe", {"prompt": "Hi", "then": "value"})),
+        ({"lens": "credit"}, ScreenVerb("lens", "credit")),
+        ({"lens": "auto"}, ScreenVerb("lens", "auto")),
+        ({"focus": {"completion": 0, "token": 2}}, ScreenVerb("focus", {"completion": 0, "token": 2})),
+        ({"older": None}, ScreenVerb("older", None)),
+        ({"probe": None}, ScreenVerb("probe", None)),
+        ({"probe": {"prompt": "Hi", "then": "value"}}, ScreenVerb("probe", {"prompt": "Hi", "then": "value"})),
     ],
 )
 def test_steps(entry: dict[str, Any], step: object) -> None:

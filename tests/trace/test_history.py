@@ -121,9 +121,9 @@ def test_borders_between_stages_stay_where_the_scenario_put_them():
         if number in (1, 4):
             history.add(Staged(update=number, index=number // 4, stages=2, name="next", settings={}))
         history.add(synthetic_update(number)[-1])
-    assert history.borders == [4], "the first stage borders on none"
+    assert history.stage_borders == [4], "the first stage borders on none"
     history.add(Rewound(update=1, abandoned=5))
-    assert history.borders == [4], "what was rewound away is still cut there"
+    assert history.stage_borders == [4], "what was rewound away is still cut there"
     assert not [mark for mark in history.marks if mark.kind == "changed"]
 
 

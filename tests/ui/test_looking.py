@@ -2,7 +2,7 @@
 
 import pytest
 
-from rlplay.link.messages import Advance, Look
+from rlplay.link.messages import Advance, RecordView
 from tests.ui.stage import playground, settled
 
 SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
@@ -71,5 +71,5 @@ async def test_what_was_looked_at_is_noted_with_what_is_done_next_and_only_where
         await settled(pilot)
         await app.perform("step", 1)
         await app.perform("step", 1)
-        look = Look("credit", 2, 1)
+        look = RecordView("credit", 2, 1)
         assert source.commands[1:] == [look, Advance("step", 1), Advance("step", 1)], "what was only passed is not"

@@ -7,7 +7,7 @@ import pytest
 from textual.binding import Binding
 from textual.widgets import Static
 
-from rlplay.scenario.script import Look, Say, parse_step
+from rlplay.scenario.script import Say, ScreenVerb, parse_step
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.command_palette import commands
@@ -64,9 +64,11 @@ def test_a_script_can_say_it(verb):
             parse_step({verb: None})
         return
     step = parse_step({verb: GIVEN.get(verb)})
-    assert not isinstance(step, Look) or step == Look(verb, GIVEN.get(verb))
+    assert not isinstance(step, ScreenVerb) or step == ScreenVerb(verb, GIVEN.get(verb))
     assert not isinstance(step, Say) or step.text == GIVEN[verb]
-    assert (VERBS[verb].where == "screen") == isinstance(step, Look), "a run without a screen passes over just those"
+    assert (VERBS[verb].where == "screen") == isinstance(step, ScreenVerb), (
+        "a run without a screen passes over just those"
+    )
 
 
 async def test_each_can_be_performed_by_name_while_a_run_plays():

@@ -267,7 +267,7 @@ def _estimator(trace: Trace, source: Source) -> str:
 
 def cuts(history: History, metric: str) -> list[int]:
     """The updates at which a metric's curve starts again, because a new stage changes what it measures."""
-    return [] if means_the_same(metric) else history.borders
+    return [] if means_the_same(metric) else history.stage_borders
 
 
 def _noise(trace: Trace, source: Source) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from rlplay.algorithms.own import allow_running
-from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Look, Recorded, Status
+from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.trace.history import History
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
 from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started
@@ -101,7 +101,7 @@ class Session:
         self.judged: Judged | None = None  # the last answer about a pair
         self.changed: set[Part] = {"update", "history", "status"}
         self.looking: int | None = None
-        self.looked = Look("auto", 0, 0)  # the view last recorded in the run
+        self.looked = RecordView("auto", 0, 0)  # the view last recorded in the run
         self.asked: str = ""
         self.stopped = ""  # the error that stopped the engine, until it continues
         self.going_back_to: int | None = None  # the target of going back, until it is reached

@@ -9,7 +9,7 @@ from functools import cached_property
 from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import describe
 
-SCORES = {"reward": "reward", "rewards/accuracies": "told apart", "mean_token_accuracy": "accuracy", "loss": "loss"}
+SCORES = {"reward": "reward", "rewards/accuracies": "accuracy", "mean_token_accuracy": "accuracy", "loss": "loss"}
 """Metrics for the score of an update, with short headings: the first that the run records is used."""
 DISTANCES = {"kl": "KL to ref", "kl_old": "KL to old"}
 """Metrics for the distance of the policy, with short headings: the first that the run records is used."""
