@@ -47,7 +47,7 @@ def show(scenario: str) -> None:
         _echo(click.wrap_text(found.summary, width=100) + "\n")
     if not found.stages:
         _echo(f"algorithm  {_algorithm(found.settings)}")
-    _echo(f"task       {found.task or found.dataset}   model {found.model}   seed {found.seed}")
+    _echo(f"task       {found.task or found.dataset or 'a world'}   model {found.model}   seed {found.seed}")
     _settings(found.settings)
     for stage in found.stages:
         algorithm = _algorithm(found.settings | stage.settings)

@@ -132,7 +132,7 @@ def _alone(lm: LanguageModel, tokens: Tokens) -> Tensor:
 
 def _with_gradient(lm: LanguageModel, tokens: Tokens) -> tuple[Tensor, Tensor]:
     """Log-probabilities [R, L], 0 on padding, and the gradient of their sum by the first matrix of the policy."""
-    weight = next(p for p in lm.policy.parameters() if p.dim() == 2)
+    weight = next(p for p in lm.policy.parameters() if p.dim() == 2 and p.requires_grad)
     logprobs = token_logprobs(lm, lm.policy, tokens, 1.0, worth_chunking=1) * _inside(tokens)
     (gradient,) = torch.autograd.grad(logprobs.sum(), weight)
     return logprobs.detach(), gradient

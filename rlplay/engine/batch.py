@@ -11,7 +11,7 @@ from torch import Tensor
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.model import LanguageModel
 from rlplay.tasks.task import Example, heading
-from rlplay.trace.records import Array, Sampled, Scored
+from rlplay.trace.records import Array, Sampled, Scored, Survey
 
 
 @dataclass
@@ -103,6 +103,8 @@ class Batch:
     temperature: float
     completions: list[str] = field(default_factory=list)  # decoded, as the reward functions see them
     replies: dict[int, list[str]] = field(default_factory=dict)  # what an environment said, by completion
+    states: dict[int, list[str]] = field(default_factory=dict)  # its true states, by completion
+    survey: Survey | None = None  # of the policy that sampled, where the task is small enough
     # Rewards are float64 on the CPU whatever the device; see `score.py`.
     rewards: Tensor | None = None  # [N], NaN where no function answered
     outcomes: Tensor | None = None  # [N], what of them is for whole answers; NaN where no function scored the whole
@@ -187,6 +189,8 @@ def sampled_record(lm: LanguageModel, batch: Batch, done: bool, position: int) -
         top_logprobs=batch.flat(batch.top_logprobs),
         truncated=batch.truncated.cpu().numpy().astype(np.uint8),
         pieces={i: lm.piece(i) for i in set(kept)},
+        states={row: list(path) for row, path in batch.states.items() if any(path)},
+        survey=batch.survey,
     )
 
 

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from itertools import groupby
 
+import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
-from rlplay.tasks.task import Environment, Example, Message
+from rlplay.tasks.own import accepted
+from rlplay.tasks.task import Environment, Example, Message, Reply
+from rlplay.trace.records import Array
 
 
 class Episodes:
     """The episodes of a batch that is being sampled: whose turn it is, and what the environment has left to say."""
 
-    def __init__(self, lm: LanguageModel, environment: Environment, batch: Batch) -> None:
+    def __init__(self, lm: LanguageModel, environment: Environment, batch: Batch, chances: Array) -> None:
+        """`chances` [N, L] in [0, 1) are the environment's randomness, one number per turn that may come."""
         self._lm = lm
         self._environment = environment
         self._batch = batch
+        self._chances = chances
         self._left: dict[int, list[int]] = {}  # tokens that the environment has not said yet, by completion
+        self._last: set[int] = set()  # completions that are over once these are said
+        self._turns: dict[int, list[str]] = {}
+        self._begun: dict[int, int] = {}  # place of the first token of the turn under way
 
     def said(self, rows: Tensor, tokens: Tensor, position: int) -> Tensor:
         """`tokens` [R] of the completions `rows` at `position`, with the environment's where it is speaking."""
@@ -28,10 +36,12 @@ class Episodes:
             if self._left.get(row):
                 tokens[i] = self._left[row].pop(0)
                 self._batch.environment[row, position] = True
+                self._begun[row] = position + 1
         return tokens
 
     def over(self, rows: Tensor, ended: Tensor) -> Tensor:
-        """Which of the completions `rows` are over: the model's turn has `ended` [R] and nothing answers it.
+        """Which of the completions `rows` are over: the model's turn has `ended` [R] and nothing answers it, or the
+        environment has said its last word.
 
         Raises Halt if the environment fails or the chat template cannot go on after an answer.
         """
@@ -40,22 +50,31 @@ class Episodes:
             row = int(rows[i])
             self._left[row] = self._answer(row)
             over[i] = not self._left[row]
+        if self._last:
+            spoken = [row in self._last and not self._left[row] for row in rows.tolist()]
+            over |= torch.tensor(spoken, device=over.device)
         return over
 
     def _answer(self, row: int) -> list[int]:
         """The tokens that follow the turn which a completion ends with; none ends the episode."""
         batch, length = self._batch, int(self._batch.lengths[row])
         example = batch.prompts.examples[int(batch.group[row])]
-        ids, sampled = batch.ids[row, :length].tolist(), (~batch.environment[row, :length]).tolist()
-        turns = turns_of(self._lm, ids, sampled)
+        ids = batch.ids[row, self._begun.get(row, 0) : length].tolist()
+        turns = self._turns.setdefault(row, [])
+        turns.append(self._lm.decode(ids))
+        given = {"example": example, "turns": list(turns), "chances": self._chances[row]}
         try:
-            reply = self._environment(example, turns)
+            reply = self._environment(**accepted(self._environment, given))
         except Exception as error:
             raise Halt(f"the environment failed: {type(error).__name__}: {error}; mend it, then go on") from error
         if reply is None:
             return []
-        batch.replies.setdefault(row, []).append(reply)
-        return self._tokens(example, turns[-1], reply, self._lm.piece(ids[-1]))
+        reply = Reply(reply) if isinstance(reply, str) else reply
+        batch.replies.setdefault(row, []).append(reply.text)
+        batch.states.setdefault(row, []).append(reply.state)
+        if reply.over:
+            self._last.add(row)
+        return self._tokens(example, turns[-1], reply.text, self._lm.piece(ids[-1]))
 
     def _tokens(self, example: Example, turn: str, reply: str, end: str) -> list[int]:
         """The answer as the chat template writes it after a turn closed by `end`, up to the model's next word."""

@@ -29,9 +29,10 @@ def selected(batch: Batch, groups: Tensor) -> Batch:
     group = torch.searchsorted(groups.to(batch.group.device), batch.group[rows])
     keep = rows.tolist()
     completions = [batch.completions[i] for i in keep]
+    states = {new: batch.states[old] for new, old in enumerate(keep) if old in batch.states}
     scored = None if batch.scored is None else _scored_rows(batch.scored, keep)
     return replace(batch, prompts=prompts, group=group, completions=completions, scored=scored, **fields,
-                   replies={}, parts=scored.parts if scored else {})  # fmt: skip
+                   replies={}, states=states, parts=scored.parts if scored else {})  # fmt: skip
 
 
 def joined(batches: list[Batch]) -> Batch:
@@ -44,9 +45,12 @@ def joined(batches: list[Batch]) -> Batch:
     starts = np.cumsum([0] + [len(b.prompts.ids) for b in batches])
     group = torch.cat([b.group + int(start) for b, start in zip(batches, starts, strict=False)])
     scored = _joined_scores([b.scored for b in batches if b.scored is not None])
+    before = np.cumsum([0] + [len(b.group) for b in batches]).tolist()
+    states = {row + n: path for b, n in zip(batches, before, strict=False) for row, path in b.states.items()}
     return replace(
         first, prompts=_joined_prompts([b.prompts for b in batches]), group=group, scored=scored, parts=scored.parts,
-        completions=[text for b in batches for text in b.completions], replies={}, **fields,
+        completions=[text for b in batches for text in b.completions], replies={}, states=states,
+        **fields,
     )  # fmt: skip
 
 

@@ -14,11 +14,13 @@ from rlplay import __version__
 from rlplay.algorithms.own import allow_all
 from rlplay.engine.agreement import settle
 from rlplay.engine.fit import check_fit
-from rlplay.engine.model import choose_device, load_model, set_threads
+from rlplay.engine.model import choose_device, load_model, set_threads, wrap
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
+from rlplay.engine.world_policy import world_policy
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
+from rlplay.scenario.world import world_of
 from rlplay.trace.records import Started
 
 Progress = Callable[[str, float], None]
@@ -34,7 +36,10 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     threads = set_threads(job.threads)
     device = choose_device(job.device)
     task = task_for(scenario, lambda what: progress(what, 0.4))
-    lm = load_model(scenario.model, device, lambda what: progress(what, 0.5))
+    if (world := world_of(scenario)) is not None:
+        lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
+    else:
+        lm = load_model(scenario.model, device, lambda what: progress(what, 0.5))
     progress("checking that model and prompts fit", 0.7)
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking the model's numbers", 0.8)

@@ -13,6 +13,7 @@ from rlplay.engine.merge import joined, selected
 from rlplay.engine.sample import Sampling, draw_prompts, sample, unseen
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
+from rlplay.engine.survey import survey
 
 _ROUNDS = 4
 """Times that missing groups are sampled again before an update makes do with those it has."""
@@ -30,6 +31,7 @@ def rollouts(state: State, plan: Plan) -> Generator[Sampling, None, Batch]:
     batch = yield from _answers(state, plan, settings.num_prompts, 0, 0)
     if settings.dynamic_sampling:
         batch = yield from _with_signal(batch, state, plan)
+    batch.survey = survey(state)
     if settings.baseline == "greedy":
         batch.greedy_rewards = yield from _greedy(batch, state, plan)
     return batch

@@ -27,6 +27,8 @@ _DROP_SHARE = 8
 ROLLOUTS, VINES, TAILS, ESTIMATES = 1, 3, 11, 12
 """Streams of random numbers of an update: for the completions it learns from, for what they are compared with, and for
 what somebody asks about in between."""
+_ENVIRONMENT = 100
+"""Added to a stream: the environment's share of it."""
 
 Moment = TypeVar("Moment")
 
@@ -84,7 +86,8 @@ def sample(
     batch = _empty(prompts, group, length, keep, temperature, update, lm.device)
     ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
     growing = decoder(lm, prompts, group)
-    episodes = None if environment is None else Episodes(lm, environment, batch)
+    chances = uniforms(seed, update, len(group), length, again, stream + _ENVIRONMENT).numpy()
+    episodes = None if environment is None else Episodes(lm, environment, batch, chances)
     active = torch.arange(len(group), device=lm.device)  # rows whose caches are kept
     for position in range(length):
         logprobs = (growing.logits.float() / temperature).log_softmax(-1)

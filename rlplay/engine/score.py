@@ -41,6 +41,7 @@ class Completions:
     ids: list[list[int]]
     texts: list[str]
     turns: list[list[Message]] | None = None  # of episodes with an environment
+    states: list[list[str]] | None = None  # the environment's, after each turn
 
     @property
     def handed(self) -> Sequence[Completion]:
@@ -67,7 +68,8 @@ def score(batch: Batch, state: State) -> Scored:
     examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
     played = state.task.environment is not None
     turns = [messages(state.lm, batch, row) for row in range(len(ids))] if played else None
-    given = Completions(examples, ids, batch.completions, turns)
+    states = [batch.states.get(row, []) for row in range(len(ids))] if played else None
+    given = Completions(examples, ids, batch.completions, turns, states)
     answers, weights = graded(given, state)
     parts = totals(answers)
     gold = totals({name: _call(name, f, given) for name, f in state.task.gold.items()})
@@ -166,7 +168,7 @@ def _call(name: str, function: RewardFunction, given: Completions) -> list[Answe
         "prompts": [example.prompt for example in examples],
         "completions": given.handed,
         "completion_ids": given.ids,
-    }
+    } | ({} if given.states is None else {"states": given.states})
     try:
         answers = function(**accepted(function, arguments))
     except Exception as error:

@@ -10,6 +10,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.credit import reference_kl
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.state import State
+from rlplay.engine.survey import survey
 from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.trace.records import Array, Finished, Scored
 
@@ -40,6 +41,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
         metrics=metrics,
         timings={},
         seconds=0.0,
+        survey=survey(state),
     )
 
 

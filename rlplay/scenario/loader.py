@@ -20,10 +20,12 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
+from rlplay.scenario.world import POLICIES, model_problem, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
 from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.trace.text import whole
+from rlplay.worlds.world import WorldError, read_world
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
@@ -87,7 +89,7 @@ def read(path: Path) -> Scenario:
         raise ScenarioError(f"{path}:{place}: {problem}")
     script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
     try:
-        scenario = msgspec.convert({"name": path.stem, **content, "script": script}, Scenario)
+        scenario = msgspec.convert({"name": path.stem, **with_world_defaults(content), "script": script}, Scenario)
     except msgspec.ValidationError as error:
         raise ScenarioError(f"{path}: {error}") from None
     if not scenario.stages:
@@ -137,6 +139,8 @@ def with_changes(
     if dataset is not None:
         words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
         changes |= {**words, "summary": "", "dataset": dataset, "task": None, "prompts": None, "script": []}
+        if scenario.world is not None:
+            raise ScenarioError(f"{scenario.name} is about a world: it takes no --dataset")
         changes |= {"dataset_config": None, "dataset_train_split": None}
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
     changes |= {name: value for name, value in parts.items() if value is not None}
@@ -204,8 +208,8 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
     for name in ("title", "question"):
         if name not in content:
             yield 1, f"a scenario needs a {name}"
-    if ("task" in content) == ("dataset" in content):
-        yield 1, "a scenario needs either a task or a dataset"
+    if sum(name in content for name in ("task", "world", "dataset")) != 1:
+        yield 1, "a scenario needs either a task, a world or a dataset"
 
 
 class _Loader(yaml.SafeLoader):
@@ -304,10 +308,19 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
         yield line, f"{name} takes a whole number, {_LEAST[name]} or more; got {value!r}"
 
 
+def _world_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    try:
+        read_world(content[name])
+    except WorldError as error:
+        named = _line_naming(node, str(error), line) if isinstance(node, yaml.MappingNode) else line
+        yield named, str(error)
+
+
 _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tuple[int, str]]]] = {
     "settings": _settings_problems,
     "stages": _stages_problems,
     "script": _script_problems,
+    "world": _world_problems,
 }
 
 
@@ -321,7 +334,7 @@ def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
         if not file.endswith(".py") or not function.isidentifier():
             raise ScenarioError(f"a reward takes the form FILE.py:FUNCTION, e.g. score.py:short; got {entry!r}")
         rewards.append(f"{beside(file)}{colon}{function}")
-    model = scenario.model if scenario.model == "pocket" else beside(scenario.model)
+    model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "model": model}
     if scenario.dataset is not None:
         changes["dataset"] = beside(scenario.dataset)
@@ -330,6 +343,8 @@ def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
 
 def _present(scenario: Scenario) -> Scenario:
     _dataset_present(scenario)
+    if problem := model_problem(scenario):
+        raise ScenarioError(problem)
     if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
         raise ScenarioError(f"model {scenario.model}: no such folder")
     for entry in scenario.reward:

@@ -19,7 +19,7 @@ class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One scenario. `task` names a bundled task, or `dataset` and `reward` point at the user's own.
+    """One scenario. `task` names a bundled task, `world` draws one, or `dataset` and `reward` point at the user's own.
 
     `script` is a list of mappings with one key each, a verb of `verbs.py`, as in `- update: 3`.
     """
@@ -28,8 +28,9 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     question: str
     summary: str = ""
-    model: str = "pocket"
+    model: str = "pocket"  # of a world: "table" or "mlp"
     task: str | None = None
+    world: dict[str, Any] | None = None  # as `worlds/world.py` reads it
     dataset: str | None = None  # a file, a folder, or a name on Hugging Face; the latter two take
     dataset_config: str | None = None
     dataset_train_split: str | None = None  # None: train

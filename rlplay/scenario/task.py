@@ -9,19 +9,24 @@ import msgspec
 from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_settings
+from rlplay.scenario.world import world_of
 from rlplay.tasks import load_task
 from rlplay.tasks.own import check_reward_weights, check_sources, load_own, narrowed, own_rewards
 from rlplay.tasks.task import Task
+from rlplay.worlds.task import world_task
 
 
 def task_for(scenario: Scenario, progress: Callable[[str], object] = str) -> Task:
-    """The bundled task or the dataset of `scenario`, with the scenario's own rewards and prompts if it has any.
+    """The task, world or dataset of `scenario`, with the scenario's own rewards and prompts if it has any.
 
     The user's rewards replace the task's; the task's gold scores stay. `progress` is called with a description of
     each step that may take long. Raises ValueError, one line.
     """
     own = own_rewards(scenario.reward)
-    if scenario.dataset is not None:
+    if (world := world_of(scenario)) is not None:
+        task = world_task(world)
+        task = msgspec.structs.replace(task, rewards=own or task.rewards)
+    elif scenario.dataset is not None:
         task = load_own(scenario.dataset, own, progress, scenario.dataset_config, scenario.dataset_train_split)
     else:
         bundled = load_task(scenario.task or "")

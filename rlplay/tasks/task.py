@@ -40,9 +40,25 @@ def heading(example: Example) -> str:
     return next((m["content"] for m in reversed(example.prompt) if m.get("role") == "user"), "")
 
 
-Environment = Callable[[Example, list[str]], str | None]
-"""Replies to the model during an episode: maps the example and the model's turns so far to the next user message, or to
-None at the end of the episode. It must be a pure function, so that an episode can be replayed."""
+class Reply(msgspec.Struct, frozen=True):
+    """What an environment replies: `text` for the model to read, and whether the episode is `over` with it.
+
+    `state` is the environment's true state, which the model may not see. Reward functions that take `states` get, for
+    each completion, the list of them after every turn.
+    """
+
+    text: str
+    over: bool = False
+    state: str = ""
+
+
+Environment = Callable[..., Reply | str | None]
+"""Replies to the model during an episode: `f(example, turns)` with the model's turns so far gives a Reply, a text for
+the next user message, or None, which ends the episode without another word.
+
+It must be a pure function, so that an episode can be replayed. An environment with randomness also takes `chances`:
+one number in [0, 1) for each turn that an episode may have, a function of seed, update and completion.
+"""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -51,6 +67,9 @@ class Task(msgspec.Struct, frozen=True):
     Training may use `rewards`, each with the weight that a scenario gives it. `gold` scorers are tracked and never
     trained on: they show whether a rising reward means what it should. With an `environment`, a completion is an
     episode: several turns of the model with the environment's replies between them.
+
+    A task that is small enough names all its `situations`, each with the prompt that ends in it, and the `actions`,
+    one token each, that are possible there: the policy is then recorded in every one of them.
     """
 
     name: str
@@ -60,6 +79,8 @@ class Task(msgspec.Struct, frozen=True):
     rewards: dict[str, RewardFunction]
     gold: dict[str, RewardFunction]
     environment: Environment | None = None
+    situations: dict[str, Example] = {}
+    actions: list[str] = []
 
 
 def total(answer: float | Steps) -> float:

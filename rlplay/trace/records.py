@@ -41,6 +41,15 @@ class Started(Record, frozen=True, kw_only=True):
     versions: dict[str, str]
 
 
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """A policy in every situation of a small task, at the sampling temperature."""
+
+    states: list[str]  # [S]
+    actions: list[str]  # [A]
+    logprobs: Array  # float32 [S, A]
+    values: Array | None  # float32 [S] of the value head, where the algorithm trains one
+
+
 class Sampled(Record, frozen=True, kw_only=True):
     """Phase 1: the completions so far. While `done` is false, each record replaces the one before.
 
@@ -66,6 +75,8 @@ class Sampled(Record, frozen=True, kw_only=True):
     top_logprobs: Array  # float32 [T, K]
     truncated: Array  # uint8 [N]; 1 = ran into max_completion_length (or is still being sampled)
     pieces: dict[int, str]  # text of every id in top_ids and token_ids, decoded alone
+    states: dict[int, list[str]] = {}  # by completion: an environment's true state after each turn
+    survey: Survey | None = None  # of the policy that sampled
 
 
 class Scored(Record, frozen=True, kw_only=True):
@@ -141,6 +152,7 @@ class Finished(Record, frozen=True, kw_only=True):
     metrics: dict[str, float]
     timings: dict[str, float]  # seconds by phase
     seconds: float
+    survey: Survey | None = None  # of the new policy
 
 
 class Evaluated(Record, frozen=True, kw_only=True):

@@ -79,6 +79,7 @@ class Playground(GatedApp):
 
     def inspect(self) -> None:
         """Show the details of the token under the cursor."""
+        self.curves.follow(self.tokens.cursor)
         session, preview = self.session, self.preview
         if preview.shown is None:
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))

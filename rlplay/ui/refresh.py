@@ -96,6 +96,7 @@ class Refresher:
             app.inspect()
             app.narrator.narrate(_narration(session), app.spot())
         app.curves.mark_update(session.older_update)
+        app.curves.world = session.world
         settings = session.settings_of(session.shown)
         if changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
             app.curves.prepare(session.history, session.shown, settings)
@@ -138,4 +139,4 @@ def _live(session: Session) -> Narration | None:
 def _curves_are_due(session: Session, changes: set[Part]) -> bool:
     shown = session.shown
     moved = shown is not None and bool(shown.steps or shown.searched)
-    return "history" in changes or session.looking is not None or moved
+    return "history" in changes or session.looking is not None or moved or session.world is not None

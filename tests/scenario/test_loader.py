@@ -65,7 +65,7 @@ def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
             8,
             "script step 4: baseline=value needs returns=gae or to_go",
         ),
-        ("title: T\nquestion: Q?\n", 1, "either a task or a dataset"),
+        ("title: T\nquestion: Q?\n", 1, "either a task, a world or a dataset"),
         (GOOD + 'summary: "a\\ud800"\n', 4, "half a character (a lone surrogate), which is not text"),
         (GOOD + 'settings: {reward_weights: {"\\udfff": 1}}\n', 4, "half a character (a lone surrogate)"),
     ],

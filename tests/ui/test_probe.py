@@ -9,9 +9,10 @@ from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe, Failed
 from rlplay.trace.questions import AnyProbed, Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix, Tail
+from rlplay.ui.plot.bars import horizontal
 from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
 from rlplay.ui.session.probing import SAMPLES, TAILS, Probing
-from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described, horizontal
+from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of
 

@@ -74,7 +74,7 @@ async def test_the_glossary_explains_clipping_and_leads_to_it(size):
         await settled(pilot)
         assert isinstance(app.screen, GlossaryScreen)
         assert app.screen.term is TERMS["Clipping"]
-        assert "the token no longer pulls" in str(app.screen.query_one(Static).render())
+        assert "gradient for this token is 0" in str(app.screen.query_one(Static).render())
         await pilot.press("enter")
         await settled(pilot)
         assert app.lens.name == "clip_state"

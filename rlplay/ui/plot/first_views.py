@@ -9,13 +9,23 @@ from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.trpo_search import Search
 from rlplay.ui.plot.views import IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View
+from rlplay.ui.plot.world_map import MAPS
+from rlplay.worlds.world import World
 
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 
 
-def overview(settings: Mapping[str, Any]) -> tuple[View, ...]:
-    """The views for these settings."""
+def overview(settings: Mapping[str, Any], world: World | None = None) -> tuple[View, ...]:
+    """The views for these settings; a world has its map in the second panel, and further maps after the fourth."""
+    views = _of_algorithm(settings)
+    if world is None:
+        return views
+    first, others = views[0], views[1:]
+    return first, MAPS[0], others[-1], others[0], *others[1:-1], *MAPS[1:]
+
+
+def _of_algorithm(settings: Mapping[str, Any]) -> tuple[View, ...]:
     kind = kind_of(settings)
     if kind in REWARDED:
         return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW

@@ -18,6 +18,7 @@ from rlplay.ui.format.legend import EVENT_MARKS
 from rlplay.ui.plot.curves import Curve, Margins, curves
 from rlplay.ui.plot.picture import NOISE, Picture, Size, number
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
+from rlplay.worlds.world import World
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
 NOTHING_YET = "No data yet: press `u` for the first update."
@@ -39,10 +40,13 @@ class Source:
     """The data of a panel: the run so far, the update on the screen and the settings."""
 
     history: History
-    live: Update | None = None
+    live: Update | None = None  # the last one that has taken an optimizer step
     settings: dict[str, Any] = field(default_factory=dict)
     room: Margins = (0, 0)  # minimum for labels
     replayed: bool = False  # a recording, so no engine adds to it
+    shown: Update | None = None  # the update on the screen
+    world: World | None = None
+    cursor: tuple[int, int] = (0, 0)  # completion and token
 
     @property
     def span(self) -> tuple[int, int]:
@@ -173,6 +177,8 @@ class Lines:
             at = dict(zip(updates, values, strict=True)).get(cursor)
             return Content.assemble((glyph, style), label, ("–" if at is None else number(at, noise=noise), VALUE))
         unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
+        if source.world is not None and unit == " tokens":
+            unit = " moves"  # squares are tokens, too, and no metric counts them
         kind = f" · {_estimator(trace, source)}" if _estimator(trace, source) else ""
         latest = number(values[-1], noise=noise) if len(values) else "–"
         newest = source.history.series(self.traces[0].metric)[0]

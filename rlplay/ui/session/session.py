@@ -12,6 +12,8 @@ import msgspec
 
 from rlplay.algorithms.own import allow_running
 from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, RecordView, Status
+from rlplay.scenario.reproduction import scenario_of
+from rlplay.scenario.world import world_of
 from rlplay.trace.history import History
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
 from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started
@@ -21,6 +23,7 @@ from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.words.narration import Place
 from rlplay.ui.words.setting_changes import reverting_changes
+from rlplay.worlds.world import World, WorldError
 
 KEPT = 12
 """Updates kept in memory; older ones are read from the run file."""
@@ -112,8 +115,20 @@ class Session:
         self.timeline = Timeline({})  # of the settings
         self._updates: OrderedDict[int, Update] = OrderedDict()
         self._newest: Update | None = None
+        self._world: tuple[Started | None, World | None] | None = None
         self._looked_at: Update | None = None
         self._problems: dict[int, str] = {}  # of updates that cannot be read
+
+    @property
+    def world(self) -> World | None:
+        """The world of the run; None if it has none, or one that this rlplay cannot read."""
+        if self._world is None or self._world[0] is not self.started:
+            try:
+                world = None if self.started is None else world_of(scenario_of(self.started))
+            except (WorldError, msgspec.MsgspecError):
+                world = None
+            self._world = self.started, world
+        return self._world[1]
 
     @property
     def shown(self) -> Update | None:

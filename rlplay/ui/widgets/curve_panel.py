@@ -28,6 +28,7 @@ from rlplay.ui.plot.views import (
     View,
     single,
 )
+from rlplay.ui.plot.world_map import WorldMap, unshaded
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.glossary_entries import explained
@@ -166,7 +167,7 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
             if self.marked_update is not None:
                 drawn = replace(drawn, content=marked(content, drawn.frame, self.marked_update, LOOKED_AT))
             content = drawn.with_cursor(at, " · ".join(self._notes()))
-        instead = self._instead()
+        instead = self._instead(content)
         spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
         return Content(content.plain, spans) if instead else content
 
@@ -175,13 +176,14 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
         marks = [] if self.source is None else self.source.history.marks
         return [visible(mark.text) for mark in marks if mark.update == self.cursor]
 
-    def _instead(self) -> dict[str, str]:
+    def _instead(self, content: Content) -> dict[str, str]:
         """Styles for few colours: with 16, a tint would hide the curve; with 256, it would change its hue."""
         app = self.app
         if app.no_color:
             return {FIRST: "dim"} if isinstance(self.view, Ratios) else {}
         if app.native_ansi_color or COLOURS[app.console.color_system] <= 16:
-            return {BAND: "", CURSOR: "reverse"}
+            styles = {str(span.style) for span in content.spans} if isinstance(self.view, WorldMap) else set()
+            return {style: unshaded(style) for style in styles} | {BAND: "", CURSOR: "reverse"}
         if app.console.color_system == "256":
             return {BAND: "on #1c1c1c" if app.current_theme.dark else "on #eeeeee"}
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from textual import events, on
@@ -13,7 +14,9 @@ from rlplay.trace.update import Update
 from rlplay.ui.plot.first_views import OVERVIEW, overview
 from rlplay.ui.plot.views import Lines as Curves
 from rlplay.ui.plot.views import Source, View, single
+from rlplay.ui.plot.world_map import WorldMap
 from rlplay.ui.widgets.curve_panel import CurvePanel
+from rlplay.worlds.world import World
 
 _TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
@@ -32,6 +35,8 @@ class CurvePanels(Widget):
         self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
+        self._cursor = 0, 0
+        self.world: World | None = None
         self._put_up: dict[CurvePanel, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -47,9 +52,16 @@ class CurvePanels(Widget):
         self.prepare(history, live, settings)
         self.draw_all()
 
+    def follow(self, cursor: tuple[int, int]) -> None:
+        """Show the path of the answer under the cursor on the maps."""
+        self._cursor = cursor
+        for panel in self.panels:
+            if isinstance(panel.view, WorldMap) and panel.source is not None:
+                panel.show(replace(panel.source, cursor=cursor))
+
     def fit(self, settings: dict[str, Any]) -> bool:
         """Whether the panels offer the views for these settings."""
-        return self.panels[0].overview == overview(settings)
+        return self.panels[0].overview == overview(settings, self.world)
 
     def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Prepare the run so far for `draw_next`, which draws one panel at a time."""
@@ -57,10 +69,10 @@ class CurvePanels(Widget):
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
             self._stepped, self._settings = live, settings
-        self._take(overview(settings))
+        self._take(overview(settings, self.world))
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
-        source = Source(history, self._stepped, settings, replayed=self._replayed)
+        source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, self.world, self._cursor)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
@@ -88,7 +100,7 @@ class CurvePanels(Widget):
 
     def _take(self, views: tuple[View, ...]) -> None:
         """Take the views of another algorithm; a view that the user chose stays."""
-        for panel, view, place in zip(self.panels, views, range(len(views)), strict=True):
+        for panel, view, place in zip(self.panels, views, range(len(views)), strict=False):
             before, panel.overview = panel.overview, views
             if panel.view == before[place] != view:
                 panel.put(view)

@@ -105,8 +105,11 @@ Below are all statistics of this token, the same ones that the colours can show.
                 token = start + min(cursor[1], end - start - 1)
                 s = settled(settings)
                 numbers = self._facts.numbers(token, s.loss_type)
-                self._lines = [
-                    *self._head(update, sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)),
+                self._lines = self._head(
+                    update, sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)
+                )
+            if start < end and sampled.mask[token]:  # nothing was chosen at the others, and nothing is trained there
+                self._lines += [
                     [],
                     *([] if what_if is None else self._compared(what_if, token)),
                     *self._candidates(self._facts, sampled, token),
@@ -130,7 +133,8 @@ Below are all statistics of this token, the same ones that the colours can show.
             ]
         ]
         if not sampled.mask[token]:
-            lines.append([Segment("written by the environment, not trained", self.palette.muted)])
+            lines.append([Segment("written by the environment", self.palette.muted)])
+            lines.append([Segment("read by the policy, not trained", self.palette.muted)])
         lines += [[Segment(why, self.palette.warning)] for why in clipped]
         if update.scored is not None:
             lines += self._earned(update.scored, completion, kind)

@@ -17,13 +17,13 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import is_special, quoted, token_text
 from rlplay.ui.layout.wrap import Cell, wrap
+from rlplay.ui.plot.bars import horizontal
 from rlplay.ui.plot.probability_lines import probability_lines, share_text
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import STEPS
 from rlplay.ui.widgets.lines import Lines
 
 WRITERS: tuple[Writer, ...] = ("policy", "reference")
-EIGHTHS = " ▏▎▍▌▋▊▉█"
 TRACK = 40
 """Cells of the line on which a value between 0 and 1 is drawn."""
 
@@ -284,13 +284,6 @@ class ProbeTails(ProbePanel):
 
 def _shown(probing: Probing, ids: list[int], texts: list[str]) -> list[str]:
     return [token_text(text, probing.pieces.get(i, "")) for i, text in zip(ids, texts, strict=True)]
-
-
-def horizontal(value: float, cells: int) -> str:
-    """A bar in eighths of a cell, `cells` long for 1; values from .005 show at least one eighth."""
-    eighths = max(round(max(0.0, min(value, 1.0)) * cells * 8), 1 if value >= 0.005 else 0)
-    full, part = divmod(eighths, 8)
-    return ("█" * full + (EIGHTHS[part] if part else "")).ljust(cells)
 
 
 def described(probing: Probing) -> Content:

@@ -163,7 +163,8 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         assert sampled is not None
         here = completion == self.cursor[0]
         base = self.palette.strong if here else self.palette.text
-        length = int(sampled.offsets[completion + 1] - sampled.offsets[completion])
+        own = sampled.mask[sampled.offsets[completion] : sampled.offsets[completion + 1]]
+        length, unit = (len(own), " tok") if sampled.survey is None else (int(own.sum()), " mov")
         yield Segment("▸ " if here else "  ", self.palette.key)
         mean = np.nan if self._means is None else float(self._means[completion])
         style = self.palette.muted
@@ -183,7 +184,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
             yield Segment(_same(self._repeated[completion], width - used), self.palette.muted)
         else:
             cut = sampled.truncated[completion] and sampled.done
-            yield Segment(f"{length:>{5 if used + 10 <= width else 4}} tok", self.palette.muted)
+            yield Segment(f"{length:>{5 if used + 10 <= width else 4}}{unit}", self.palette.muted)
             yield Segment("…" if cut else " ", self.palette.warning)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():

@@ -1,0 +1,36 @@
+"""The policy in every situation of a small task, so that a map of it has no gaps where nobody went."""
+
+from __future__ import annotations
+
+import torch
+
+from rlplay.engine.batch import Prompts
+from rlplay.engine.passes import positions_of
+from rlplay.engine.state import State
+from rlplay.trace.records import Survey
+
+
+@torch.no_grad()
+def survey(state: State) -> Survey | None:
+    """Log-probabilities of every action in every situation, and the value head's values; None for other tasks."""
+    lm, task = state.lm, state.task
+    if not task.situations:
+        return None
+    prompts = Prompts.of(lm, list(task.situations.values()))
+    out = lm.policy(
+        input_ids=prompts.ids,
+        attention_mask=prompts.mask,
+        position_ids=positions_of(prompts.mask),
+        use_cache=False,
+        output_hidden_states=True,
+    )
+    logprobs = (out.logits[:, -1].float() / state.settings.temperature).log_softmax(-1)
+    actions = lm.tokenizer.convert_tokens_to_ids(task.actions)
+    critic = state.settings.baseline == "value"
+    values = state.value_head(out.hidden_states[-1][:, -1].float()).squeeze(-1).cpu().numpy() if critic else None
+    return Survey(
+        states=list(task.situations),
+        actions=task.actions,
+        logprobs=logprobs[:, actions].cpu().numpy(),
+        values=values,
+    )

@@ -1,0 +1,37 @@
+"""The world of a scenario: what it sets unless the scenario says otherwise, and which models can play it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rlplay.scenario.schema import Scenario
+from rlplay.worlds.world import World, read_world
+
+POLICIES = "table", "mlp"
+"""What `model` may be for a world: a table of moves for every square, or a small network."""
+
+
+def world_of(scenario: Scenario) -> World | None:
+    """The world that a scenario is about. Raises WorldError, one line."""
+    return None if scenario.world is None else read_world(scenario.world)
+
+
+def with_world_defaults(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a scenario's file; if it has a world, with a table as policy, room for the longest episode, and
+    every reward at the move that earned it, where it names nothing else."""
+    if content.get("world") is None:
+        return content
+    world = read_world(content["world"])
+    settings: dict[str, Any] = {"max_completion_length": world.tokens}
+    if not world.arms:
+        settings["reward_stream"] = "process"
+    return {"model": POLICIES[0], **content, "settings": settings | (content.get("settings") or {})}
+
+
+def model_problem(scenario: Scenario) -> str | None:
+    """Why the scenario's model cannot play it: a world needs a policy that chooses moves, and only a world does."""
+    if scenario.world is not None and scenario.model not in POLICIES:
+        return f"{scenario.name} is about a world, so its model is {' or '.join(POLICIES)}; got {scenario.model!r}"
+    if scenario.world is None and scenario.model in POLICIES:
+        return f"model {scenario.model} chooses moves in a world, and {scenario.name} has none"
+    return None

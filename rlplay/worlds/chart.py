@@ -1,0 +1,113 @@
+"""A world as one update saw it: the policy on every square, what was visited, and what followed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rlplay.trace.records import Survey
+from rlplay.trace.update import Update
+from rlplay.worlds.world import World
+
+
+@dataclass(frozen=True)
+class Square:
+    """One square, or one situation of a bandit; None is what the records do not say.
+
+    `before` and `after` are the probabilities of the actions under the policy that sampled and under the new one.
+    `mean_return` is the mean of the discounted returns of the moves that were made here.
+    """
+
+    before: dict[str, float] | None = None
+    after: dict[str, float] | None = None
+    visits: int = 0
+    value: float | None = None
+    mean_return: float | None = None
+
+    @property
+    def policy(self) -> dict[str, float] | None:
+        """The newest known probabilities."""
+        return self.before if self.after is None else self.after
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Every square of a world by name, and the paths of the update's episodes by completion."""
+
+    squares: dict[str, Square]
+    paths: dict[int, list[str]] = field(default_factory=dict)
+
+
+def chart(world: World, update: Update | None) -> Chart:
+    """What the records of an update say about the squares of `world`."""
+    if update is None or (sampled := update.sampled) is None:
+        return Chart({state: Square() for state in world.states})
+    newest = None if update.finished is None else update.finished.survey
+    before, after = _policies(sampled.survey), _policies(newest)
+    values = _values(newest if newest is not None else sampled.survey)
+    paths = {row: _path(world, update, row) for row in range(update.completions)}
+    returns, visits = _returns(update, paths), _visits(update, paths)
+    squares = {
+        state: Square(
+            before.get(state),
+            after.get(state),
+            visits.get(state, 0),
+            values.get(state),
+            float(np.mean(returns[state])) if state in returns else None,
+        )
+        for state in world.states
+    }
+    return Chart(squares, paths)
+
+
+def _policies(survey: Survey | None) -> dict[str, dict[str, float]]:
+    if survey is None:
+        return {}
+    rows = np.exp(survey.logprobs.astype(np.float64))
+    return {
+        state: dict(zip(survey.actions, map(float, row), strict=True))
+        for state, row in zip(survey.states, rows, strict=True)
+    }
+
+
+def _values(survey: Survey | None) -> dict[str, float]:
+    if survey is None or survey.values is None:
+        return {}
+    return dict(zip(survey.states, map(float, survey.values), strict=True))
+
+
+def _path(world: World, update: Update, row: int) -> list[str]:
+    """The states of an episode: where it began, then where each move led."""
+    sampled = update.sampled
+    assert sampled is not None
+    prompt = int(sampled.group[row])
+    start = sampled.columns[prompt].get("start") or sampled.prompts[prompt]
+    return [start] if world.arms else [start, *sampled.states.get(row, [])]
+
+
+def _moves(update: Update, row: int) -> list[int]:
+    """The places of an episode's moves among the update's tokens."""
+    sampled = update.sampled
+    assert sampled is not None
+    start, end = int(sampled.offsets[row]), int(sampled.offsets[row + 1])
+    return [place for place in range(start, end) if sampled.mask[place]]
+
+
+def _visits(update: Update, paths: dict[int, list[str]]) -> dict[str, int]:
+    visits: dict[str, int] = defaultdict(int)
+    for row, path in paths.items():
+        for state, _ in zip(path, _moves(update, row), strict=False):
+            visits[state] += 1
+    return visits
+
+
+def _returns(update: Update, paths: dict[int, list[str]]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = defaultdict(list)
+    if update.credited is None or update.credited.returns is None:
+        return found
+    for row, path in paths.items():
+        for state, place in zip(path, _moves(update, row), strict=False):
+            found[state].append(float(update.credited.returns[place]))
+    return found

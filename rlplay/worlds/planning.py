@@ -1,0 +1,87 @@
+"""What is optimal in a world, by dynamic programming: exact up to float64, without sampling.
+
+Source: Sutton and Barto, Reinforcement Learning: An Introduction (2nd edition, 2018), sections 4.1 (policy
+evaluation) and 4.4 (value iteration). The limit on the moves of an episode is left out: with γ < 1 or a cost per move
+the best policy ends long before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlplay.worlds.world import World
+
+_TOLERANCE = 1e-12
+_SWEEPS = 10_000
+
+Values = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The optimal values V*(s) and Q*(s, a) of every state that does not end an episode, and the sweeps they took."""
+
+    values: Values
+    action_values: dict[str, Values]
+    sweeps: int
+
+    def best(self, state: str) -> str:
+        """The best action, the first of equally good ones."""
+        worth = self.action_values[state]
+        return max(worth, key=worth.__getitem__)
+
+
+def plan(world: World, gamma: float) -> Plan:
+    """Value iteration: V(s) ← max_a Σ p·(r + γ·V(s')), until no value changes by more than 1e-12.
+
+    Raises ValueError if the values do not settle, as with γ = 1 and a reward that can be earned for ever.
+    """
+    values, sweeps = _settled(world, gamma, lambda _state, options: max(options.values()))
+    return Plan(values, {state: _options(world, state, values, gamma) for state in values}, sweeps)
+
+
+def evaluate(world: World, policy: Mapping[str, Mapping[str, float]], gamma: float) -> Values:
+    """V(s) of a policy, given as the probability of each action in each state: the solution of V = r + γ·P·V.
+
+    Raises ValueError if there is none, as for a policy that never ends an episode with γ = 1.
+    """
+    states = [state for state in world.states if not world.ends(state)]
+    at = {state: i for i, state in enumerate(states)}
+    system, rewards = np.eye(len(states)), np.zeros(len(states))
+    for state, i in at.items():
+        for action, share in policy[state].items():
+            for probability, there, reward, over in world.outcomes(state, action):
+                rewards[i] += share * probability * reward
+                if not over:
+                    system[i, at[there]] -= gamma * share * probability
+    try:
+        found = np.linalg.solve(system, rewards)
+    except np.linalg.LinAlgError:
+        raise ValueError(f"with gamma={gamma:g} this policy's values are not finite: it need never end") from None
+    return dict(zip(states, map(float, found), strict=True))
+
+
+def _settled(world: World, gamma: float, backup: Callable[[str, Values], float]) -> tuple[Values, int]:
+    values = {state: 0.0 for state in world.states if not world.ends(state)}
+    for sweep in range(1, _SWEEPS + 1):
+        moved = 0.0
+        for state, old in values.items():
+            values[state] = backup(state, _options(world, state, values, gamma))
+            moved = max(moved, abs(values[state] - old))
+        if moved <= _TOLERANCE:
+            return values, sweep
+    raise ValueError(f"the values of this world do not settle with gamma={gamma:g}: choose a smaller gamma")
+
+
+def _options(world: World, state: str, values: Values, gamma: float) -> Values:
+    """What each action is worth, if what follows is worth `values`."""
+    return {
+        action: sum(
+            o.probability * (o.reward + (0.0 if o.over else gamma * values[o.state]))
+            for o in world.outcomes(state, action)
+        )
+        for action in world.actions
+    }
