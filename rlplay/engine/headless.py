@@ -17,7 +17,7 @@ from rlplay.engine.run_status import RunStatus
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
-from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Say, Step, Train
+from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, Step, Train, Watch, You
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
@@ -51,6 +51,7 @@ class Player:
         self.current = Update(0)
         self.last: Update | None = None
         self.outcomes: list[Outcome] = []
+        self.watched: list[Expect] = []  # what is said as soon as it holds
 
     def take(self, record: AnyRecord) -> None:
         """The engine's sink: remember what expectations need, report what a reader wants."""
@@ -75,6 +76,9 @@ class Player:
         self.current.add(record)
         if isinstance(record, Finished):
             self.last = self.current
+            for claim in [each for each in self.watched if check(each, self.history, self.last).passed]:
+                self.watched.remove(claim)
+                self.report.say(claim.text)
 
     def play(self, steps: Sequence[Step], engine: Engine) -> None:
         """Play `steps` to the end, or until the limit or an interrupt; the rest is marked as not reached."""
@@ -95,9 +99,14 @@ class Player:
         """Carry out one step; False if the limit or an interrupt cut it short."""
         match step:
             case Say():
+                self.watched.clear()
                 self.report.say(step.text)
             case Ask():
                 self.report.ask(step)
+            case You() | Exercise():
+                return self.in_place_of_learner(step, engine)
+            case Watch():
+                self.watched.append(step.claim)
             case Train():
                 return self.go(step, engine)
             case Change():
@@ -112,6 +121,17 @@ class Player:
                 self.back(step, engine)
             case _:
                 pass
+        return True
+
+    def in_place_of_learner(self, step: You | Exercise, engine: Engine) -> bool:
+        """Do what the learner is asked for, and check that it solves an exercise."""
+        self.report.say(step.text)
+        if isinstance(step, You):
+            return self.act(step.step, engine)
+        if not all(self.act(each, engine) for each in step.solution):
+            return False
+        for claim in step.claims:
+            self.expect(claim, reached=True)
         return True
 
     def back(self, step: Rewind, engine: Engine) -> None:

@@ -19,19 +19,41 @@ The probability of one token as an answer to the first prompt, before or after t
 - expect: {text: Nothing is lost, probability: "4", of: all, minus: before, equals: 0}
 ```
 
-`of` is `token` (the mass of every token with that text), `others` or `all`; `position` counts completion tokens
-from 0. Only recorded candidates are summed: for the whole vocabulary, set `candidates` to its size. A bound is `above`,
-`below` or `equals` (within 0.0001); several must all hold. After a rewind, `first` and `last` mean the live branch.
+One token's statistic in the last update, any lens by name; or its mean, least or largest value over the moves and
+tokens that the policy sampled (`of: mean`, `min` or `max`):
+
+```yaml
+- expect: {text: The first return, lens: returns, completion: 0, token: 0, equals: 5.23}
+- expect: {text: Every token is pulled alike, lens: credit, of: min, above: 0.9}
+```
+
+A world's square after the last update: the probability of a move there, or the critic's value:
+
+```yaml
+- expect: {text: The way out of a1, square: a1, move: →, above: 0.9}
+- expect: {text: The start's value, square: a1, of: value, above: 0.85}
+```
+
+A metric may also be compared with the branch that was given up last: `minus: undone`, at the same update.
+
+`of` of a probability is `token` (the mass of every token with that text), `others` or `all`; `position` counts
+completion tokens from 0. Only recorded candidates are summed: for the whole vocabulary, set `candidates` to its size.
+A bound is `above`, `below` or `equals` (within 0.0001); several must all hold. After a rewind, `first` and `last` mean
+the live branch.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
+import numpy as np
 
+from rlplay.spelling import did_you_mean
+from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe, titled
 from rlplay.trace.update import Update
 
@@ -43,6 +65,9 @@ class Series(Protocol):
 
     def series(self, name: str) -> tuple[list[int], list[float]]:
         """Updates and values of a metric on the live branch, in order; empty if it has none."""
+
+    def abandoned(self, name: str) -> Sequence[tuple[list[int], list[float]]]:
+        """The same of the branches that rewinds discarded, oldest first."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -68,6 +93,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 Point = int | Literal["first", "last"]
+Undone = Literal["undone"]
 
 
 class MetricValue(msgspec.Struct, frozen=True):
@@ -75,8 +101,8 @@ class MetricValue(msgspec.Struct, frozen=True):
 
     metric: str
     at: Point = "last"
-    minus: Point | None = None
-    ratio_to: Point | None = None
+    minus: Point | Undone | None = None
+    ratio_to: Point | Undone | None = None
 
 
 class TokenProbability(msgspec.Struct, frozen=True):
@@ -89,11 +115,31 @@ class TokenProbability(msgspec.Struct, frozen=True):
     minus: Literal["before"] | None = None
 
 
+class LensValue(msgspec.Struct, frozen=True):
+    """A statistic of the last update: of one token, or over all that the policy sampled."""
+
+    lens: str
+    completion: int = 0
+    token: int = 0
+    of: Literal["token", "mean", "min", "max"] = "token"
+
+
+class SquareValue(msgspec.Struct, frozen=True):
+    """The policy or the critic on a square of a world, after the last update."""
+
+    square: str
+    move: str = ""
+    of: Literal["probability", "value"] = "probability"
+
+
+Quantity = MetricValue | TokenProbability | LensValue | SquareValue
+
+
 class Expect(msgspec.Struct, frozen=True):
     """One claim: `text` says it in words."""
 
     text: str
-    quantity: MetricValue | TokenProbability
+    quantity: Quantity
     bounds: Bounds
 
 
@@ -114,14 +160,22 @@ class Outcome(msgspec.Struct, frozen=True):
         return f"{self.text}: {self.found}"
 
 
+_KINDS: dict[str, type[Quantity]] = {
+    "metric": MetricValue,
+    "probability": TokenProbability,
+    "lens": LensValue,
+    "square": SquareValue,
+}
+
+
 def parse_expect(argument: Any) -> Expect:
     """An expectation from its mapping. Raises ValueError, one line."""
     if not isinstance(argument, dict) or not isinstance(argument.get("text"), str):
-        raise ValueError("expect takes a mapping with text, a metric or a probability, and above, below or equals")
-    if ("metric" in argument) == ("probability" in argument):
-        raise ValueError("expect takes either a metric or a probability")
-    rest = {name: value for name, value in argument.items() if name != "text"}
-    kind: type[MetricValue | TokenProbability] = MetricValue if "metric" in rest else TokenProbability
+        raise ValueError(f"expect takes a mapping with text, one of {', '.join(_KINDS)}, and above, below or equals")
+    named = [kind for name, kind in _KINDS.items() if name in argument]
+    if len(named) != 1:
+        raise ValueError(f"expect takes exactly one of {', '.join(_KINDS)}")
+    rest, kind = {name: value for name, value in argument.items() if name != "text"}, named[0]
     bounds = {name: rest.pop(name) for name in Bounds.__struct_fields__ if name in rest}
     if unknown := [name for name in rest if name not in kind.__struct_fields__]:
         raise ValueError(f"expect does not know {unknown[0]!r} here; it knows {', '.join(kind.__struct_fields__)}")
@@ -130,18 +184,26 @@ def parse_expect(argument: Any) -> Expect:
     if rest.get("minus") is not None and rest.get("ratio_to") is not None:
         raise ValueError("expect takes minus or ratio_to, not both")
     try:
-        return Expect(" ".join(argument["text"].split()), msgspec.convert(rest, kind), msgspec.convert(bounds, Bounds))
+        claim = Expect(" ".join(argument["text"].split()), msgspec.convert(rest, kind), msgspec.convert(bounds, Bounds))
     except msgspec.ValidationError as error:
         raise ValueError(f"expect: {error}") from None
+    if isinstance(claim.quantity, LensValue) and claim.quantity.lens not in LENSES:
+        raise ValueError(f"unknown lens {claim.quantity.lens!r}{did_you_mean(claim.quantity.lens, list(LENSES))}")
+    return claim
 
 
 def check(expect: Expect, history: Series, update: Update | None) -> Outcome:
     """Whether the records support the claim; a claim that cannot be measured fails."""
     try:
-        if isinstance(expect.quantity, MetricValue):
-            measured = _metric(expect.quantity, history)
-        else:
-            measured = _token(expect.quantity, update)
+        match expect.quantity:
+            case MetricValue():
+                measured = _metric(expect.quantity, history)
+            case TokenProbability():
+                measured = _token(expect.quantity, update)
+            case LensValue():
+                measured = _lens(expect.quantity, update)
+            case SquareValue():
+                measured = _square(expect.quantity, update)
     except LookupError as error:
         return Outcome(expect.text, False, None, f"{error.args[0]}, so there is nothing to compare")
     passed = expect.bounds.hold(measured.value)
@@ -203,13 +265,16 @@ def _signed(value: float) -> str:
 
 
 def _metric(quantity: MetricValue, history: Series) -> _Measured:
-    _, value = _point(quantity.metric, quantity.at, history)
+    update, value = _point(quantity.metric, quantity.at, history)
     row = describe(quantity.metric)
     unit = row.unit if row is not None else ""
     against = quantity.ratio_to if quantity.minus is None else quantity.minus
     if against is None:
         return _Measured(value, value, unit=unit)
-    other, base = _point(quantity.metric, against, history)
+    if against == "undone":
+        other, base = update, _undone(quantity.metric, update, history)
+    else:
+        other, base = _point(quantity.metric, against, history)
     if quantity.ratio_to is None:
         return _Measured(value - base, value, base, unit=unit)
     if base == 0:
@@ -228,6 +293,51 @@ def _point(name: str, at: Point, history: Series) -> tuple[int, float]:
     else:
         index = 0 if at == "first" else -1
     return int(updates[index]), float(values[index])
+
+
+def _undone(name: str, update: int, history: Series) -> float:
+    """The value at `update` of the branch that was given up last."""
+    for updates, values in reversed(history.abandoned(name)):
+        if update in list(updates):
+            return float(values[list(updates).index(update)])
+    raise LookupError(f"no run that was undone has {titled(name)} at update {update}")
+
+
+def _lens(quantity: LensValue, update: Update | None) -> _Measured:
+    lens = LENSES[quantity.lens]
+    values = None if update is None or update.sampled is None else lens.values(update)
+    if values is None or update is None or update.sampled is None:
+        raise LookupError(f"no update with {lens.title} has been recorded")
+    if quantity.of == "token":
+        if quantity.completion >= update.completions:
+            raise LookupError(f"the update has no answer {quantity.completion}")
+        start, end = (int(x) for x in update.sampled.offsets[quantity.completion : quantity.completion + 2])
+        if start + quantity.token >= end:
+            raise LookupError(f"answer {quantity.completion} has no token {quantity.token}")
+        value = float(values[start + quantity.token])
+    else:
+        own = values[(update.sampled.mask == 1) & ~np.isnan(values)]
+        if not len(own):
+            raise LookupError(f"no token has {lens.title}")
+        value = float(own.mean() if quantity.of == "mean" else own.min() if quantity.of == "min" else own.max())
+    if math.isnan(value):
+        raise LookupError(f"this token has no {lens.title}")
+    return _Measured(value, value, unit=lens.unit)
+
+
+def _square(quantity: SquareValue, update: Update | None) -> _Measured:
+    survey = None if update is None or update.finished is None else update.finished.survey
+    if survey is None or quantity.square not in survey.states:
+        raise LookupError(f"no policy on square {quantity.square} has been recorded")
+    row = survey.states.index(quantity.square)
+    if quantity.of == "value":
+        if survey.values is None:
+            raise LookupError("this algorithm trains no critic")
+        return _Measured(float(survey.values[row]), float(survey.values[row]))
+    if quantity.move not in survey.actions:
+        raise LookupError(f"there is no move {quantity.move}; the moves are {', '.join(survey.actions)}")
+    value = math.exp(float(survey.logprobs[row, survey.actions.index(quantity.move)]))
+    return _Measured(value, value)
 
 
 def _token(quantity: TokenProbability, update: Update | None) -> _Measured:

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import cast
 
 from rlplay.scenario.expect import Expect
-from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Say, ScreenVerb, Step, Train
+from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, ScreenVerb, Step, Train, Watch, You
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Reveal:
     asked: Ask | None
 
 
-Action = Say | Ask | Train | Change | Prefer | Rewind | ScreenVerb | Reveal
+Action = Say | Ask | You | Exercise | Watch | Train | Change | Prefer | Rewind | ScreenVerb | Reveal
 
 
 class Interpreter:
@@ -46,7 +46,7 @@ class Interpreter:
         if isinstance(step, Expect):
             claims = takewhile(lambda each: isinstance(each, Expect), self.steps[self.at :])
             return Reveal(list(cast("Iterator[Expect]", claims)), self.asked)
-        if self.asked is not None and (step is None or isinstance(step, Say | Ask)):
+        if self.asked is not None and (step is None or isinstance(step, Say | Ask | You | Exercise)):
             return Reveal([], self.asked)
         return step
 

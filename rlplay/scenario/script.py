@@ -8,6 +8,13 @@ script:
       choices: [shorter, the same, longer]
       answer: longer                            # one of the choices; revealed after the claims that follow
       because: Working the steps out takes tokens, and it earns more.
+  - you: {say: "Press `u` for one update.", update: 1}   # waits until the learner has done it, with any verb
+  - exercise:                                   # waits until the claims hold
+      say: Find a γ that makes the first return 2.75.
+      expect: [{text: The first return, lens: returns, equals: 2.75}]
+      hint: 1 + 2γ + 3γ² = 2.75
+      solution: [{set: {gamma: 0.5}}, {update: 1}]       # played without a screen, hands-free, and on request
+  - watch: {metric: reward, above: 0.5, say: Half of it.}   # words for a long run, spoken when the claim holds
   - token: 3                                    # also phase, step, update, run; 1 without a number
   - set: {beta: 0.1, temperature: 0.8}
   - prefer: [a, b, skip]                        # labels for the next pairs, with labeller=user, after `phase: 1`
@@ -24,6 +31,7 @@ the screen. `parse` turns a script into frozen steps, so that its player can mat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast, get_args
 
@@ -79,6 +87,28 @@ class Prefer(msgspec.Struct, frozen=True):
     choices: list[Choice]
 
 
+class You(msgspec.Struct, frozen=True):
+    """Tell the learner to do something, and wait until it is done; `step` does the same."""
+
+    text: str
+    step: Train | Change | Prefer | Rewind | ScreenVerb
+
+
+class Exercise(msgspec.Struct, frozen=True):
+    """A task for the learner, solved when all claims hold; `solution` makes them hold."""
+
+    text: str
+    claims: list[Expect]
+    hint: str
+    solution: list[Step]
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """Say the claim's text as soon as the claim holds, while the run goes on to the next text."""
+
+    claim: Expect
+
+
 class Rewind(msgspec.Struct, frozen=True):
     """Go back to the state after `update`; None means by one update."""
 
@@ -92,7 +122,7 @@ class ScreenVerb(msgspec.Struct, frozen=True):
     argument: Any
 
 
-Step = Say | Ask | Train | Change | Prefer | Rewind | ScreenVerb | Expect
+Step = Say | Ask | You | Exercise | Watch | Train | Change | Prefer | Rewind | ScreenVerb | Expect
 
 
 def parse(script: list[dict[str, Any]]) -> list[Step]:
@@ -130,6 +160,47 @@ def _text(verb: str, argument: Any) -> str:
     if not isinstance(argument, str) or not argument.strip():
         raise ValueError(f"{verb} takes text; got {argument!r}")
     return " ".join(argument.split())
+
+
+def _words(verb: str, argument: Any) -> Say:
+    text = _text(verb, argument)
+    if _ASKS_TO_TRY.search(text):
+        raise ValueError("say asks the learner to try something: make it a step you or exercise, which waits for it")
+    return Say(text)
+
+
+_ASKS_TO_TRY = re.compile(r"(?:^|[.:;] )(?:Now )?[Tt]ry\b")
+
+
+def _you(verb: str, argument: Any) -> You:
+    if not isinstance(argument, dict) or len(argument) != 2 or "say" not in argument:
+        raise ValueError(f"{verb} takes a mapping with say and one verb, as in {{say: Press `u`., update: 1}}")
+    step = parse_step({name: value for name, value in argument.items() if name != "say"})
+    if not isinstance(step, Train | Change | Prefer | Rewind | ScreenVerb):
+        raise ValueError(f"{verb} takes a verb that the learner can perform, such as update, set or lens")
+    return You(_text("say", argument["say"]), step)
+
+
+def _exercise(verb: str, argument: Any) -> Exercise:
+    keys = ("say", "expect", "hint", "solution")
+    if not isinstance(argument, dict) or set(argument) != set(keys):
+        raise ValueError(f"{verb} takes a mapping with {', '.join(keys)}")
+    claims, solution = argument["expect"], argument["solution"]
+    for name, given in (("expect", claims), ("solution", solution)):
+        if not isinstance(given, list) or not given:
+            raise ValueError(f"{name} of {verb} is a list with at least one entry")
+    steps = [parse_step({entry: None} if isinstance(entry, str) else entry) for entry in solution]
+    if odd := [step for step in steps if isinstance(step, Say | Ask | You | Exercise | Watch | Expect)]:
+        raise ValueError(f"solution of {verb} takes steps that move the run, and not {type(odd[0]).__name__.lower()}")
+    texts = _text("say", argument["say"]), _text("hint", argument["hint"])
+    return Exercise(texts[0], [parse_expect(claim) for claim in claims], texts[1], steps)
+
+
+def _watch(verb: str, argument: Any) -> Watch:
+    if not isinstance(argument, dict) or "say" not in argument or "metric" not in argument:
+        raise ValueError(f"{verb} takes a mapping with metric, a bound and say")
+    claim = {name: value for name, value in argument.items() if name != "say"}
+    return Watch(parse_expect({"text": _text("say", argument["say"]), **claim}))
 
 
 def _undo(verb: str, argument: Any) -> Rewind:
@@ -231,7 +302,10 @@ def _check_probe(argument: Any) -> None:
 
 
 _READERS: dict[str, Callable[[str, Any], Step]] = {
-    "say": lambda verb, argument: Say(_text(verb, argument)),
+    "say": _words,
+    "you": _you,
+    "exercise": _exercise,
+    "watch": _watch,
     "ask": _ask,
     "set": _change,
     "prefer": _prefer,

@@ -10,7 +10,7 @@ import yaml
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.settings import Settings
 from rlplay.scenario.schema import Stage
-from rlplay.scenario.script import Change, Rewind, Step, Train
+from rlplay.scenario.script import Change, Exercise, Rewind, Step, Train, You
 from rlplay.spelling import did_you_mean
 
 
@@ -30,6 +30,11 @@ class ScriptSettings:
 
     def follow(self, step: Step) -> None:
         """Take one step. Raises ValueError, one line, if its settings do not fit together."""
+        if isinstance(step, Exercise):
+            for each in step.solution:
+                self.follow(each)
+            return
+        step = step.step if isinstance(step, You) else step
         if isinstance(step, Change):
             self.settings = apply_all(self.settings, step.settings)
             if not self.in_update:

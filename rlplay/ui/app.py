@@ -221,6 +221,7 @@ class RlplayApp(Playground):
         """Carry out a verb, as a key or a script would, and start painting its effect."""
         self.narrator.forget()
         await ACTIONS[name](self, argument)
+        self.lesson.learner.performed(name)
         self.refresher.panels()
 
     async def action_verb(self, name: str) -> None:
@@ -321,6 +322,8 @@ class RlplayApp(Playground):
             pass
         elif self.narrator.asking:
             self.narrator.insist()
+        elif self.lesson.learner.at_work:
+            self.lesson.learner.gives_up()
         elif self.lesson.playing:
             self.notify(self.lesson.waits_for)
         elif self.lesson.finished:

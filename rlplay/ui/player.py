@@ -8,16 +8,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from rlplay.link.messages import Advance, AnyCommand, Set, Status
 from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
 from rlplay.scenario.expect import Expect, Outcome
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
-from rlplay.scenario.script import Ask, Change, Prefer, Rewind, Say, ScreenVerb, Step, Train
+from rlplay.scenario.script import (
+    Ask,
+    Change,
+    Exercise,
+    Prefer,
+    Rewind,
+    Say,
+    ScreenVerb,
+    Step,
+    Train,
+    Watch,
+    You,
+)
 from rlplay.trace.records import Choice
 from rlplay.trace.update import PHASES, Phase
+from rlplay.ui.learner import Learner
+from rlplay.ui.lesson_stage import Stage
 from rlplay.user_preferences import LessonProgress
 
 REFUSED_AFTER = 20.0
@@ -29,31 +43,6 @@ LAST = "Lesson complete · `l` other lessons"
 
 Place = tuple[int, str]
 """The number of finished updates, and the current or next phase."""
-
-
-class Stage(Protocol):
-    """What a player needs of the screen."""
-
-    async def send(self, command: AnyCommand) -> None:
-        """Pass a command to the engine."""
-
-    def look(self, verb: str, argument: Any) -> None:
-        """Carry out a verb of the screen."""
-
-    def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
-        """Show a scenario's text and the outcomes of its claims."""
-
-    def ask(self, question: str, choices: Sequence[str]) -> None:
-        """Ask a question; the choice comes back through `Player.answered`."""
-
-    def under_way(self, update: int, target: int) -> None:
-        """Show the progress of the engine towards the update at which the script continues."""
-
-    def check(self, expect: Expect) -> Outcome:
-        """Check a claim against the records so far."""
-
-    def over(self) -> None:
-        """The script has released the screen."""
 
 
 class Player:
@@ -72,6 +61,8 @@ class Player:
         self._status: Status | None = None
         self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
         self._answer: asyncio.Future[int | None] | None = None
+        self.learner = Learner(stage)
+        self._watched: list[Expect] = []  # what is said as soon as it holds
         self._playing = False
         self._left: Place = (0, "sample")  # where the engine was at the script's last text
         self._way: list[Step] = []  # the script's steps since the end of the last update
@@ -118,6 +109,8 @@ class Player:
             if not future.done() and test(status):
                 future.set_result(True)
         self._heard = [(test, future) for test, future in self._heard if not future.done()]
+        self._speak_up()
+        self.learner.heard(status)
 
     def answered(self, choice: int) -> None:
         """Take the user's prediction."""
@@ -127,6 +120,8 @@ class Player:
     def take_over(self) -> None:
         """The user took over: end hands-free play and withdraw an unanswered question."""
         self.hands_free = False
+        if self.learner.at_work:
+            return
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
         if not self._playing:
@@ -153,9 +148,9 @@ class Player:
                 before = self._update
                 if not await self._carry_out(action):
                     return
-                self._note(action, before)
+                self._note(action.step if isinstance(action, You) else action, before)
                 self._script.done()
-                if isinstance(action, Say):
+                if isinstance(action, Say | Exercise):
                     return
         finally:
             self._playing = False
@@ -222,6 +217,12 @@ class Player:
                 self._say(step.text, [], more=self._script.at + 1 < len(self._script.steps))
             case Ask():
                 return await self._ask(step)
+            case You():
+                return await self._you(step)
+            case Exercise():
+                await self._exercise(step)
+            case Watch():
+                self._watched.append(step.claim)
             case Train():
                 return await self._go(step)
             case Change():
@@ -255,6 +256,39 @@ class Player:
             return False
         self._choice = choice
         return True
+
+    async def _you(self, step: You) -> bool:
+        """Wait until the learner has done what `step` does, or do it; False if the engine stopped before its target."""
+        self._show(step.text, "`t` do it for me")
+        if await self.learner.does(step.step, self._patience(step.text)):
+            return True
+        return await self._carry_out(step.step)
+
+    async def _exercise(self, step: Exercise) -> None:
+        """Wait until the learner has made every claim hold; on request, give the hint and then the solution."""
+        self._show(step.text, "Your turn · `t` hint")
+        solved = await self.learner.solves(step.claims, self._patience(step.text))
+        if not solved and not self.hands_free:
+            self._show(f"{step.text} Hint: {step.hint}", "Your turn · `t` solution")
+            solved = await self.learner.solves(step.claims, None)
+        if not solved:
+            for each in step.solution:
+                await self._carry_out(each)
+        self._way = []
+        outcomes = [self._stage.check(claim) for claim in step.claims]
+        more = self._script.at + 1 < len(self._script.steps)
+        self._say("✓ Solved." if solved else f"The solution: {step.hint}", outcomes, more)
+
+    def _patience(self, text: str) -> float | None:
+        """Seconds to wait for the learner: for ever, or hands-free the time to read `text`."""
+        return self._pace(text) if self.hands_free else None
+
+    def _speak_up(self) -> None:
+        """Say what was waiting for its claim to hold."""
+        for claim in [each for each in self._watched if self._stage.check(each).passed]:
+            self._watched.remove(claim)
+            self._show(claim.text, "")
+            self._tell_how_far()
 
     async def _go(self, step: Train) -> bool:
         """Advance the engine; False if it stopped before the script's target."""
@@ -320,7 +354,13 @@ class Player:
         self._script.done()
         self._say(verdict, outcomes, more=not self.finished)
 
+    def _show(self, text: str, hint: str) -> None:
+        """Show a text that is not the script's last word before the next key press."""
+        self._words = text, [], hint
+        self._stage.say(*self._words)
+
     def _say(self, text: str, outcomes: list[Outcome], more: bool) -> None:
+        self._watched.clear()
         self._said = " ".join([text, *(outcome.finding for outcome in outcomes)])
         on = TAKE_OVER if self.hands_free else NEXT
         self._words = text, outcomes, on if more else LAST

@@ -43,6 +43,10 @@ class AppStage:
         """Check a claim against the records so far."""
         return check(expect, self._app.session.history, self._app.session.newest)
 
+    def shows(self, verb: str, argument: Any) -> bool:
+        """Whether the screen is as the verb with this argument leaves it, as far as that can be seen."""
+        return verb != "lens" or argument is None or self._app.lens.name == argument
+
     def over(self) -> None:
         """The script has released the screen."""
         self._app.narrator.release()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlplay.scenario.expect import Bounds, check, not_reached, parse_expect
-from rlplay.trace.records import Finished, Sampled
+from rlplay.trace.records import Finished, Sampled, Survey
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_update
 
@@ -25,6 +25,9 @@ class Numbers:
 
     def series(self, name: str) -> tuple[list[int], list[float]]:
         return (list(self.points), list(self.points.values())) if name == "reward" else ([], [])
+
+    def abandoned(self, name: str) -> list[tuple[list[int], list[float]]]:
+        return [([5, 10], [0.3, 0.25])] if name == "reward" else []
 
 
 HISTORY = Numbers({0: 0.25, 5: 0.5, 10: 0.75})
@@ -117,8 +120,8 @@ def test_not_reached_is_neither() -> None:
     ("claim", "words"),
     [
         (3, "takes a mapping"),
-        ({"text": "T"}, "either a metric or a probability"),
-        ({"text": "T", "metric": "a", "probability": "b", "above": 1}, "either a metric or a probability"),
+        ({"text": "T"}, "exactly one of metric, probability, lens, square"),
+        ({"text": "T", "metric": "a", "probability": "b", "above": 1}, "exactly one of metric, probability"),
         ({"text": "T", "metric": "a"}, "above, below or equals"),
         ({"text": "T", "metric": "a", "abvoe": 1}, "does not know 'abvoe'"),
         ({"text": "T", "metric": "a", "minus": 1, "ratio_to": 2, "above": 1}, "not both"),
@@ -199,3 +202,50 @@ def test_any_recorded_update_can_be_asked() -> None:
     found = outcome(update, probability=piece, at="before", above=-1)
     assert found.passed
     assert isinstance(found.value, float)
+
+
+def test_a_metric_is_compared_with_the_run_that_was_undone() -> None:
+    found = outcome(metric="reward", minus="undone", above=0.4)
+    assert found.passed
+    assert found.value == pytest.approx(0.5), "0.75 at update 10, where the undone run had 0.25"
+    missing = outcome(metric="reward", at=0, minus="undone", above=0.4)
+    assert not missing.passed
+    assert "no run that was undone has Reward at update 0" in missing.finding
+
+
+def _recorded(number: int) -> Update:
+    update = Update(number)
+    for record in synthetic_update(number):
+        update.add(record)
+    return update
+
+
+def test_a_token_has_the_value_of_its_lens() -> None:
+    update = _recorded(3)
+    assert update.credited is not None
+    advantages = update.credited.advantages
+    offsets = update.sampled.offsets if update.sampled is not None else []
+    place = int(offsets[1]) + 2
+    assert outcome(update, lens="advantages", completion=1, token=2, above=-9).value == pytest.approx(advantages[place])
+    own = advantages[update.sampled.mask == 1] if update.sampled is not None else []
+    assert outcome(update, lens="advantages", of="max", above=-9).value == pytest.approx(np.max(own))
+    assert outcome(update, lens="advantages", of="mean", above=-9).value == pytest.approx(np.mean(own))
+    for wrong in ({"completion": 999}, {"token": 999}):
+        assert "no" in outcome(update, lens="advantages", above=-9, **wrong).finding
+    assert not outcome(None, lens="advantages", above=-9).passed
+
+
+def test_a_square_has_the_policy_and_the_value_of_the_newest_survey() -> None:
+    survey = Survey(
+        states=["a1", "b1"],
+        actions=["↑", "→"],
+        logprobs=np.log(np.array([[0.25, 0.75], [0.5, 0.5]], dtype=np.float32)),
+        values=np.array([0.5, 1.0], dtype=np.float32),
+    )
+    update = _recorded(1)
+    assert update.finished is not None
+    update.finished = msgspec.structs.replace(update.finished, survey=survey)
+    assert outcome(update, square="a1", move="→", above=0.7).value == pytest.approx(0.75)
+    assert outcome(update, square="b1", of="value", above=0.7).value == pytest.approx(1.0)
+    assert "there is no move ↓" in outcome(update, square="a1", move="↓", above=0).finding
+    assert "c1" in outcome(update, square="c1", move="→", above=0).finding

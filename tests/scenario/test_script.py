@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from rlplay.scenario.script import Ask, Change, Rewind, Say, ScreenVerb, Train, parse, parse_step
 from rlplay.verbs import VERBS
 
+CLAIM = {"text": "It learns", "metric": "reward", "above": 0}
 QUESTION = {"question": "Up or down?", "choices": ["up", "down"], "answer": "down", "because": "Gravity."}
 
 
@@ -89,3 +91,31 @@ VALUES = st.recursive(
 def test_any_mapping_is_a_step_or_an_explained_error(entry: dict[str, Any]) -> None:
     with contextlib.suppress(ValueError):
         assert parse_step(entry) is not None
+
+
+@pytest.mark.parametrize("text", ["Try it with a larger beta.", "Done. Now try another colour."])
+def test_what_the_learner_should_try_is_a_step_that_waits_for_it(text: str) -> None:
+    with pytest.raises(ValueError, match="make it a step you or exercise"):
+        parse_step({"say": text})
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ({"you": "update"}, "say and one verb"),
+        ({"you": {"say": "Do.", "update": 1, "lens": "credit"}}, "say and one verb"),
+        ({"you": {"say": "Do.", "ask": {}}}, "ask takes a mapping"),
+        ({"you": {"say": "Do.", "say it": 1}}, "unknown verb"),
+        ({"exercise": {"say": "Do."}}, "say, expect, hint, solution"),
+        ({"exercise": {"say": "Do.", "expect": [], "hint": "h", "solution": [{"undo": None}]}}, "at least one entry"),
+        (
+            {"exercise": {"say": "Do.", "expect": [CLAIM], "hint": "h", "solution": [{"say": "x"}]}},
+            "steps that move the run",
+        ),
+        ({"watch": {"metric": "reward", "above": 1}}, "metric, a bound and say"),
+        ({"watch": {"say": "x", "probability": "4", "above": 1}}, "metric, a bound and say"),
+    ],
+)
+def test_mistakes_in_what_the_learner_does_are_named(step: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        parse_step(step)

@@ -35,6 +35,7 @@ class FakeStage:
         self.sent, self.looks, self.said, self.asked, self.told = [], [], [], [], []
         self.freed = 0
         self.stuck = False
+        self.colour = None
         self.status = Status(running=False, update=0, phase="sample", settings=BEGUN, rewindable=[0])
         self.player: Player | None = None
 
@@ -76,6 +77,9 @@ class FakeStage:
 
     def check(self, expect) -> Outcome:
         return Outcome(expect.text, expect.text == "Longer", 9.5, "")
+
+    def shows(self, _verb, argument) -> bool:
+        return self.colour is None or argument == self.colour
 
     def over(self) -> None:
         self.freed += 1

@@ -39,6 +39,14 @@ GIVEN = {
     "glossary": "advantage",
     "say": "Look.",
     "ask": {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."},
+    "you": {"say": "Press `u`.", "update": 1},
+    "exercise": {
+        "say": "Learn.",
+        "expect": [{"text": "It learns", "metric": "reward", "above": 0}],
+        "hint": "Train.",
+        "solution": [{"run": 2}],
+    },
+    "watch": {"say": "Half of it.", "metric": "reward", "above": 0.5},
     "expect": {"text": "It learns", "metric": "reward", "above": 0},
 }
 """An argument for each verb that takes one."""

@@ -1,0 +1,115 @@
+"""What the learner does in a lesson: a script that says `you` or sets an exercise waits here until it is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from rlplay.link.messages import Status
+from rlplay.scenario.expect import Expect, Outcome
+from rlplay.scenario.interpreter import goes_back_to
+from rlplay.scenario.script import Change, Prefer, Rewind, ScreenVerb, Step, Train
+
+
+class Screen(Protocol):
+    """What can be seen of the screen."""
+
+    def check(self, expect: Expect) -> Outcome:
+        """Check a claim against the records so far."""
+
+    def shows(self, verb: str, argument: Any) -> bool:
+        """Whether the screen is as the verb with this argument leaves it, as far as that can be seen."""
+
+
+class Learner:
+    """Follows the engine's statuses and the verbs that are performed, and knows when something is done."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._status: Status | None = None
+        self._performed: set[str] = set()  # since the lesson began to wait
+        self._waiting: tuple[Callable[[], bool], asyncio.Future[bool]] | None = None
+
+    @property
+    def at_work(self) -> bool:
+        """Whether the lesson waits until the learner has done something."""
+        return self._waiting is not None
+
+    def heard(self, status: Status) -> None:
+        """Take the engine's status."""
+        self._status = status
+        self._look()
+
+    def performed(self, verb: str) -> None:
+        """A key, the palette or the script itself has performed a verb."""
+        self._performed.add(verb)
+        self._look()
+
+    def gives_up(self) -> None:
+        """The learner asks for help."""
+        if self._waiting is not None and not self._waiting[1].done():
+            self._waiting[1].set_result(False)
+
+    async def does(self, step: Step, patience: float | None) -> bool:
+        """Wait until what `step` does is done; False when the learner gives up, or after `patience` seconds."""
+        return await self._wait(self._done(step), patience)
+
+    async def solves(self, claims: Sequence[Expect], patience: float | None) -> bool:
+        """Wait until every claim holds and the engine rests; False as above."""
+        return await self._wait(
+            lambda: self._resting and all(self._screen.check(claim).passed for claim in claims), patience
+        )
+
+    async def _wait(self, test: Callable[[], bool], patience: float | None) -> bool:
+        self._performed.clear()
+        self._waiting = test, asyncio.get_running_loop().create_future()
+        try:
+            return await asyncio.wait_for(self._waiting[1], patience)
+        except TimeoutError:
+            return False
+        finally:
+            self._waiting = None
+
+    def _look(self) -> None:
+        if self._waiting is not None and not self._waiting[1].done() and self._waiting[0]():
+            self._waiting[1].set_result(True)
+
+    @property
+    def _resting(self) -> bool:
+        return self._status is not None and not self._status.running and not self._status.waits
+
+    @property
+    def _place(self) -> tuple[int, str]:
+        return (0, "sample") if self._status is None else (self._status.update, self._status.phase)
+
+    def _done(self, step: Step) -> Callable[[], bool]:
+        """A test for whether what `step` does has been done since now."""
+        (begun, phase), asked = self._place, 0 if self._status is None else len(self._status.asks)
+
+        def performed(*verbs: str) -> bool:
+            return not self._performed.isdisjoint(verbs)
+
+        def done() -> bool:
+            status = self._status
+            match step:
+                case Train(until="update", count=count):
+                    found = self._resting and self._place[0] >= begun + count
+                case Train(until="token"):
+                    found = self._resting and performed("token", "phase", "step", "update", "run")
+                case Train():
+                    found = self._resting and self._place != (begun, phase)
+                case Change(settings):
+                    found = status is not None and settings.items() <= status.settings.items()
+                case Rewind():
+                    target = max(0, goes_back_to(step, begun, phase != "sample"))
+                    found = self._resting and performed("undo", "rewind") and self._place[0] == target
+                case Prefer(choices):
+                    found = status is not None and len(status.asks) <= max(0, asked - len(choices))
+                case ScreenVerb(verb, argument):
+                    found = performed(verb, f"{verb}_back") and self._screen.shows(verb, argument)
+                case _:
+                    raise TypeError(f"a learner cannot be asked for {type(step).__name__}")
+            return found
+
+        return done
