@@ -26,11 +26,16 @@ def _echo(text: str) -> None:
 
 @click.command("list")
 def list_scenarios() -> None:
-    """List the bundled scenarios."""
-    from rlplay.scenario.loader import bundled, load
+    """List the lessons of the course, chapter by chapter."""
+    from rlplay.scenario.course import chapters
+    from rlplay.scenario.loader import load
 
-    for line in table([(name, load(name).question) for name in bundled()]):
-        _echo(line)
+    rows = [[(name, load(name).question) for name in chapter.lessons] for chapter in chapters()]
+    lines = iter(table([row for part in rows for row in part]))
+    for chapter, part in zip(chapters(), rows, strict=True):
+        _echo(f"{chapter.title}")
+        for _ in part:
+            _echo(f"  {next(lines)}")
 
 
 @click.command(epilog="Example: rlplay show dpo")

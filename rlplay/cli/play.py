@@ -197,6 +197,7 @@ def run(
     update they follow; those from before training are update 0. With --resume, the run continues to its last update,
     or by --updates, without its script.
     """
+    from rlplay.scenario.lesson import whole_script
     from rlplay.scenario.script import parse
 
     if resume is not None:
@@ -204,7 +205,7 @@ def run(
         job = _resume_job(resume, device)
     else:
         job = _new_job(scenario, device, out, changes)
-    steps = parse(job.scenario.script)
+    steps = parse(whole_script(job.scenario))
     from rlplay.engine.driver import Driver
     from rlplay.engine.headless import run as play_headless
     from rlplay.engine.report import JsonLines, Lines

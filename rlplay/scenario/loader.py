@@ -15,6 +15,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
+from rlplay.scenario.lesson import card_problems, quiz_problems, shows_problems
 from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
@@ -139,6 +140,7 @@ def with_changes(
     if dataset is not None:
         words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
         changes |= {**words, "summary": "", "dataset": dataset, "task": None, "prompts": None, "script": []}
+        changes |= {"quiz": [], "card": {}, "shows": []}
         if scenario.world is not None:
             raise ScenarioError(f"{scenario.name} is about a world: it takes no --dataset")
         changes |= {"dataset_config": None, "dataset_train_split": None}
@@ -321,6 +323,9 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "stages": _stages_problems,
     "script": _script_problems,
     "world": _world_problems,
+    "quiz": quiz_problems,
+    "card": card_problems,
+    "shows": shows_problems,
 }
 
 

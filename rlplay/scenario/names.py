@@ -14,9 +14,13 @@ def folder() -> Path:
     return _PACKAGED if _PACKAGED.is_dir() else _CHECKOUT
 
 
+COURSE = "course"
+"""The file in the folder of scenarios that is none: it puts them in order."""
+
+
 def bundled() -> list[str]:
     """Names of the scenarios that come with rlplay, sorted."""
-    return sorted(path.stem for path in folder().glob("*.yaml"))
+    return sorted(path.stem for path in folder().glob("*.yaml") if path.stem != COURSE)
 
 
 def looks_like_path(name: str) -> bool:

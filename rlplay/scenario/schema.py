@@ -44,6 +44,9 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     eval_prompts: int = 64
     eval_generations: int = 1  # answers to each held-out prompt; more if prompts are few
     script: list[dict[str, Any]] = []
+    quiz: list[dict[str, Any]] = []  # questions after the script, as its `ask` takes them
+    card: dict[str, Any] = {}  # what to take away at the end: takeaway, formula, sources
+    shows: list[int] = []  # the concepts of the course that it teaches, by number
     origin: str = ""  # its name on the command line, filled in by `load`: a bundled name or an absolute path
 
 

@@ -39,7 +39,7 @@ REFUSED_AFTER = 20.0
 
 TAKE_OVER = "any key: take over"
 NEXT = "`t` next"
-LAST = "Lesson complete · `l` other lessons"
+LAST = "Lesson complete · `l` next lesson"
 
 Place = tuple[int, str]
 """The number of finished updates, and the current or next phase."""

@@ -5,6 +5,7 @@ import pytest
 
 from rlplay import user_preferences
 from rlplay.link.messages import Rewind
+from rlplay.scenario.course import chapters, following, order
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
 from rlplay.ui import start
@@ -46,19 +47,29 @@ async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
     async with app.run_test(size=(120, 35)) as pilot:
         screen = await opened(pilot, app)
         lessons = screen.query_one("OptionList")
-        lines = {option.id: str(option.prompt) for option in lessons.options}
+        lines = {option.id: str(option.prompt) for option in lessons.options if option.id is not None}
+        titles = [str(option.prompt).strip() for option in lessons.options if option.id is None]
+        assert titles == [chapter.title for chapter in chapters()]
         assert set(lines) == set(bundled())
         assert lines["flattery"].startswith("✓")
         assert lines["dpo"].startswith("◐")
         assert lines["rlhf"].startswith("○")
-        assert list(lines) == ["two-plus-two", "learn-to-think", "flattery", "dpo", "rlhf"], "in teaching order"
+        assert list(lines) == order(), "in teaching order"
         assert lessons.highlighted_option.id == "learn-to-think"
         assert "This lesson is on the screen." in told(screen)
-        lessons.highlighted = list(lines).index("flattery")
+        lessons.highlighted = lessons.get_option_index("flattery")
         await settled(pilot)
         assert "played to the end, 1 of 1 predicted right" in told(screen)
         await pilot.press("escape")
         assert app.screen is app.main
+
+
+async def test_the_next_lesson_is_at_hand_once_one_was_played_to_its_end():
+    user_preferences.keep_lesson("learn-to-think", LessonProgress(9, 9))
+    app, _ = playground(SCRIPT, **BUNDLED)
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = await opened(pilot, app)
+        assert screen.query_one("OptionList").highlighted_option.id == following("learn-to-think")
 
 
 async def test_another_lesson_takes_the_place_of_the_run():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from textual import on, work
@@ -13,14 +14,13 @@ from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from rlplay.scenario.loader import bundled, load
+from rlplay.scenario.course import chapters, following, order
+from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Scenario
 from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.user_preferences import LessonProgress
-
-ORDER = ("two-plus-two", "learn-to-think", "flattery", "dpo", "rlhf")
-"""The order in which the lessons build on one another; other lessons follow."""
 
 
 class LessonsScreen(ModalScreen[str | None]):
@@ -70,8 +70,7 @@ class LessonsScreen(ModalScreen[str | None]):
     @work(thread=True)
     def _read(self) -> None:
         """Load all lessons in a thread: checking them takes longer than a key may."""
-        found = [scenario for scenario in map(load, bundled()) if scenario.script]
-        found.sort(key=lambda scenario: ORDER.index(scenario.name) if scenario.name in ORDER else len(ORDER))
+        found = [scenario for scenario in map(load, order()) if scenario.script]
         self.app.call_from_thread(self._list, found)
 
     def _list(self, scenarios: list[Scenario]) -> None:
@@ -80,9 +79,25 @@ class LessonsScreen(ModalScreen[str | None]):
         count = f" · {whole} of {len(scenarios)} played to the end"
         self.query_one(Vertical).border_title = Content.assemble("Lessons", (count, "$text-muted"))
         lessons = self.query_one(OptionList)
-        lessons.set_options([Option(self._line(scenario), id=scenario.name) for scenario in scenarios])
-        names = list(self._scenarios)
-        lessons.highlighted = names.index(self._here) if self._here in names else 0
+        lessons.set_options(self._options())
+        lessons.highlighted = lessons.get_option_index(self._first())
+
+    def _options(self) -> Iterator[Option]:
+        """The lessons below the titles of their chapters, which cannot be chosen."""
+        for number, chapter in enumerate(chapters()):
+            here = [self._scenarios[name] for name in chapter.lessons if name in self._scenarios]
+            if here:
+                gap = "\n" if number else ""
+                yield Option(Content.styled(f"{gap}{chapter.title}", "$text-muted italic"), disabled=True)
+            for scenario in here:
+                yield Option(self._line(scenario), id=scenario.name)
+
+    def _first(self) -> str:
+        """The lesson to begin with: the one on the screen, or the next one if it was played to its end."""
+        played, after = self._played.get(self._here), following(self._here)
+        if played is not None and played.whole and after in self._scenarios:
+            return str(after)
+        return self._here if self._here in self._scenarios else next(iter(self._scenarios))
 
     def _line(self, scenario: Scenario) -> Content:
         played = self._played.get(scenario.name)
@@ -99,15 +114,17 @@ class LessonsScreen(ModalScreen[str | None]):
 
     def _summary(self, scenario: Scenario) -> Content:
         played = self._played.get(scenario.name)
-        questions = sum("ask" in step for step in scenario.script)
+        questions = sum("ask" in step for step in scenario.script) + len(scenario.quiz)
+        acts = sum("you" in step or "exercise" in step for step in scenario.script)
         asks = f" · {questions} to predict" if questions else ""
+        asks += f" · {acts} to do" if acts else ""
         lines = [
             Content.styled(scenario.title, "bold $accent"),
             Content(scenario.question),
             Content(""),
             Content(scenario.summary.strip()),
             Content(""),
-            Content.styled(f"{len(scenario.script)} steps{asks} · {progress(played)}", "$text-muted"),
+            Content.styled(f"{len(whole_script(scenario))} steps{asks} · {progress(played)}", "$text-muted"),
         ]
         if scenario.name == self._here:
             lines.append(Content.styled("This lesson is on the screen.", "$text-muted"))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Recorded, Rewind, Status
+from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Finished, Rewound, Staged
@@ -34,7 +35,7 @@ class LiveSource:
     def __init__(self, job: Job) -> None:
         self._job = job
         self.path = Path(job.run)
-        self.title, self.question, self.script = job.scenario.title, job.scenario.question, job.scenario.script
+        self.title, self.question, self.script = job.scenario.title, job.scenario.question, whole_script(job.scenario)
         self._engine: EngineProcess | None = None
         self._early: list[AnyCommand] = []  # commands sent before the engine exists
         self._reader: RunReader | None = None

@@ -1,0 +1,59 @@
+"""A scenario as a lesson: its script, then two quiz questions, then the card with what to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.script import parse_step
+
+CONCEPTS = 60
+"""Concepts that the course teaches; `shows` names those of a lesson by number."""
+_CARD = {"takeaway": str, "formula": str, "sources": list}
+
+
+def whole_script(scenario: Scenario) -> list[dict[str, Any]]:
+    """The steps of the lesson, the quiz and the card among them."""
+    quiz = [{"ask": question} for question in scenario.quiz]
+    return [*scenario.script, *quiz, *([{"say": _card_text(scenario.card)}] if scenario.card else [])]
+
+
+def _card_text(card: dict[str, Any]) -> str:
+    formula = f" {card['formula']}" if card.get("formula") else ""
+    return f"To take away: {card['takeaway']}{formula} Sources: {'; '.join(card['sources'])}."
+
+
+def quiz_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the questions after a lesson, each with its line."""
+    if not isinstance(node, yaml.SequenceNode):
+        yield line, "quiz is a list of questions, each with question, choices, answer and because"
+        return
+    for number, (place, entry) in enumerate(zip(node.value, content[name], strict=True), start=1):
+        try:
+            parse_step({"ask": entry})
+        except ValueError as error:
+            yield place.start_mark.line + 1, f"quiz question {number}: {error}"
+
+
+def card_problems(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the card at the end of a lesson."""
+    card = content[name]
+    if not isinstance(card, dict) or not set(_CARD) >= set(card) >= {"takeaway", "sources"}:
+        yield line, "card takes a mapping with takeaway, sources and, if there is one, formula"
+        return
+    for key, kind in _CARD.items():
+        if key in card and not (isinstance(card[key], kind) and card[key]):
+            yield line, f"{key} of card takes {'a list of texts' if kind is list else 'text'}; got {card[key]!r}"
+    if any(not isinstance(each, str) for each in card["sources"]):
+        yield line, f"sources of card takes a list of texts; got {card['sources']!r}"
+
+
+def shows_problems(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the concepts that a lesson names."""
+    numbers = content[name]
+    fits = isinstance(numbers, list) and all(type(each) is int and 1 <= each <= CONCEPTS for each in numbers)
+    if not fits:
+        yield line, f"shows is a list of concepts, whole numbers from 1 to {CONCEPTS}; got {numbers!r}"

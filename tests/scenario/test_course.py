@@ -1,0 +1,72 @@
+"""The course: chapters that name every bundled lesson once, and what a lesson has after its script."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rlplay.scenario.course import chapters, following, order
+from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.loader import ScenarioError, load, read
+from rlplay.scenario.names import bundled
+from rlplay.scenario.script import Ask, Say, parse
+
+QUESTION = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}
+CARD = {"takeaway": "Rewards teach.", "formula": "∇J = E[A·∇ log π]", "sources": ["arXiv:1707.06347"]}
+
+
+def written(folder: Path, **content: Any) -> Path:
+    path = folder / "lesson.yaml"
+    known = {"title": "T", "question": "Q?", "task": "arithmetic", "script": [{"say": "Begin."}]}
+    path.write_text(yaml.safe_dump({**known, **content}, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def test_the_chapters_name_every_bundled_lesson_once() -> None:
+    assert sorted(order()) == bundled()
+    assert chapters()[-1].title != "More", "a lesson belongs to a chapter"
+
+
+def test_one_lesson_follows_another() -> None:
+    lessons = order()
+    assert [following(name) for name in lessons] == [*lessons[1:], None]
+    assert following("mine.yaml") is None
+
+
+def test_quiz_and_card_follow_the_script(tmp_path: Path) -> None:
+    scenario = read(written(tmp_path, quiz=[QUESTION, QUESTION], card=CARD, shows=[1, 60]))
+    steps = parse(whole_script(scenario))
+    assert [type(step) for step in steps] == [Say, Ask, Ask, Say]
+    last = steps[-1]
+    assert isinstance(last, Say)
+    assert all(part in last.text for part in ("Rewards teach.", "∇J", "arXiv:1707.06347"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"quiz": "Up?"}, "quiz is a list"),
+        ({"quiz": [{**QUESTION, "answer": "maybe"}]}, "quiz question 1: the answer 'maybe'"),
+        ({"card": "Rewards teach."}, "card takes a mapping"),
+        ({"card": {"takeaway": "x"}}, "card takes a mapping"),
+        ({"card": {**CARD, "takeaway": ""}}, "takeaway of card"),
+        ({"card": {**CARD, "sources": "a book"}}, "sources of card"),
+        ({"card": {**CARD, "sources": [3]}}, "sources of card"),
+        ({"card": {**CARD, "source": []}}, "card takes a mapping"),
+        ({"shows": 3}, "shows is a list"),
+        ({"shows": [0]}, "from 1 to 60"),
+        ({"shows": ["one"]}, "from 1 to 60"),
+    ],
+)
+def test_mistakes_in_what_follows_the_script_name_their_line(tmp_path: Path, wrong: Any, words: str) -> None:
+    with pytest.raises(ScenarioError, match=r":\d+: ") as caught:
+        read(written(tmp_path, **wrong))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_a_bundled_lesson_can_be_parsed_with_all_that_follows(name: str) -> None:
+    assert parse(whole_script(load(name)))
