@@ -13,8 +13,9 @@ from rlplay.trace.text import visible_lines
 
 @click.command(epilog="Example: rlplay new my-first")
 @click.argument("name")
+@click.option("--world", is_flag=True, help="Draw a map to walk through.")
 @click.option("--from", "recorded", type=RUN, metavar="RUN", help="Repeat what you did in this run.")
-def new(name: str, recorded: Path | None) -> None:
+def new(name: str, world: bool, recorded: Path | None) -> None:
     """Write a scenario file to start from.
 
     The file is NAME.yaml, in the current directory unless NAME is a path.
@@ -25,7 +26,9 @@ def new(name: str, recorded: Path | None) -> None:
     from rlplay.scenario.new import example, from_run, write
 
     path = Path(name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
-    write(path, example(path) if recorded is None else from_run(recorded, path))
+    if world and recorded is not None:
+        raise click.UsageError("--world and --from exclude one another: a recorded run has its own task")
+    write(path, example(path, world) if recorded is None else from_run(recorded, path))
     click.echo(visible_lines(f"wrote {path}; play it: {shlex.join(['rlplay', str(path)])}"))
 
 

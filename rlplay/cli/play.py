@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,12 +101,14 @@ def _needs_a_terminal(instead: str) -> None:
         raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
 
 
-def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool) -> int:
+def _open(
+    scenario: str | None, device: str, changes: dict[str, Any], demo: bool = False, then: Sequence[str] = ()
+) -> int:
     with splash(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes)
         _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import play as open_playground
-    return open_playground(job, demo)
+    return open_playground(job, demo, then)
 
 
 @click.command(hidden=True)
@@ -114,15 +116,20 @@ def _open(scenario: str | None, device: str, changes: dict[str, Any], demo: bool
 @_with_changes
 def play(scenario: str | None, device: str, **changes: Any) -> int:
     """Open the playground."""
-    return _open(scenario, device, changes, demo=False)
+    return _open(scenario, device, changes)
 
 
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
 def demo(scenario: str | None, device: str, **changes: Any) -> int:
-    """Play a scenario's lesson hands-free; any key takes over."""
-    return _open(scenario, device, changes, demo=True)
+    """Play a scenario's lesson hands-free, or without SCENARIO the best of several; any key takes over."""
+    if scenario is not None:
+        return _open(scenario, device, changes, demo=True)
+    from rlplay.scenario.course import tour
+
+    first, *others = tour()
+    return _open(first, device, changes, demo=True, then=others)
 
 
 def _resume_job(recorded: Path, device: str) -> Job:

@@ -18,13 +18,23 @@ class Chapter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Course(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chapters: list[Chapter]
+    tour: list[str]
+
+
+@lru_cache(maxsize=1)
+def _course() -> _Course:
+    return msgspec.yaml.decode((folder() / f"{COURSE}.yaml").read_text(encoding="utf-8"), type=_Course)
+
+
+def tour() -> list[str]:
+    """The lessons that show the most in the shortest time, for a stage."""
+    return _course().tour
 
 
 @lru_cache(maxsize=1)
 def chapters() -> tuple[Chapter, ...]:
     """The chapters; bundled scenarios that none of them names are in a last one."""
-    text = (folder() / f"{COURSE}.yaml").read_text(encoding="utf-8")
-    named = msgspec.yaml.decode(text, type=_Course).chapters
+    named = _course().chapters
     others = [name for name in bundled() if not any(name in chapter.lessons for chapter in named)]
     return (*named, *([Chapter("More", others)] if others else []))
 

@@ -66,6 +66,49 @@ script:
   - say: What this has shown.
 """
 
+_WORLD = """\
+# Play it: rlplay {path}      Check what it claims: rlplay run {path}
+title: {title}
+question: Does it find the way?
+
+world:
+  map:                            # S start, G goal, O hole, # wall, . floor, 1 to 9 a reward of that size
+    - S...
+    - .O..
+    - ..O.
+    - O..G
+  goal: 1                         # reward for reaching G, which ends the episode
+  hole: -1                        # reward for falling into O, which ends it too
+  step: -0.01                     # reward for every other move
+  slip: 0                         # share of moves that go another way
+# hidden: true                    # in world: squares whose names the policy cannot read
+# model: mlp                      # a small network in place of a table
+
+settings:
+  algorithm: ppo
+  num_prompts: 1                  # starting squares in an update
+  num_generations: 16             # episodes from each
+  gamma: 0.99
+  learning_rate: 0.1
+
+seed: 0
+max_updates: 60
+eval_every: 0
+
+script:
+  - say: The environment writes squares, the policy answers with moves. At first every move is equally likely.
+  - update: 1
+  - you: {{say: "Look for the token with the most credit: press `x`.", largest: null}}
+  - ask:
+      question: What does the policy learn first?
+      choices: [the first move, the last move before the goal]
+      answer: the last move before the goal
+      because: Only there does a reward tell good moves from bad ones; the critic then carries it back.
+  - watch: {{metric: reward, above: 0.5, say: Most episodes reach the goal.}}
+  - run: 59
+  - expect: {{text: The goal is found, metric: reward, above: 0.8}}
+"""
+
 _FROM_RUN = """\
 # Play it: rlplay {path}      Check what it claims: rlplay run {path}
 # From the run {run}: its task, seed and initial settings; the script repeats what you did there.
@@ -74,9 +117,9 @@ _FROM_RUN = """\
 """
 
 
-def example(path: Path) -> str:
-    """The text of an example scenario for the file `path`."""
-    return _EXAMPLE.format(path=path, title=json.dumps(_title(path), ensure_ascii=False))
+def example(path: Path, world: bool = False) -> str:
+    """The text of an example scenario for the file `path`; with a map, if it is to be about a `world`."""
+    return (_WORLD if world else _EXAMPLE).format(path=path, title=json.dumps(_title(path), ensure_ascii=False))
 
 
 def from_run(run: Path, path: Path) -> str:

@@ -80,8 +80,13 @@ class RlplayApp(Playground):
         Binding("escape", "back", "all answers, back to live", show=False),
     ]
 
-    def __init__(self, source: Source, demo: bool = False, others: Sequence[Source] = ()) -> None:
-        """Show `source`. A `demo` plays its lesson hands-free; `others` are runs to compare it with."""
+    def __init__(
+        self, source: Source, demo: bool = False, others: Sequence[Source] = (), then: str | None = None
+    ) -> None:
+        """Show `source`. A `demo` plays its lesson hands-free; `others` are runs to compare it with.
+
+        After a demo that nobody has taken over, the scenario `then` is next.
+        """
         super().__init__(source, others, lambda: dialogues.compare(self))
         if self.no_color:
             self._filters = [each for each in self._filters if not isinstance(each, Monochrome)] + [Plain()]
@@ -89,6 +94,7 @@ class RlplayApp(Playground):
             self.theme = THEMES[0].name
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
+        self._then = then
         self._waited = False
         self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether to open with the orientation
@@ -182,9 +188,15 @@ class RlplayApp(Playground):
         first, self._greeted = not self._greeted, True
         self.lesson.heard(status)
         if first and self.lesson.hands_free:
-            self.run_worker(self.lesson.demo(), group="lesson", exclusive=True)
+            self.run_worker(self._demo(), group="lesson", exclusive=True)
         elif first and not (self.lesson.finished or self.lesson.begun):
             self.narrator.say(self.session.source.question, hint="`t` plays the lesson · `space` runs freely")
+
+    async def _demo(self) -> None:
+        await self.lesson.demo()
+        if self._then is not None and self.lesson.hands_free and self.lesson.finished:
+            self.next_scenario = self._then
+            self.exit(0)
 
     async def on_unmount(self) -> None:
         await asyncio.gather(self.session.source.close(), self.other_runs.close())

@@ -17,9 +17,12 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.sources import LiveSource, ReplaySource
 
 
-def play(job: Job, demo: bool = False) -> int:
-    """Open the playground on a job (`demo`: play its lesson hands-free); returns the exit status."""
-    app = RlplayApp(LiveSource(job), demo)
+def play(job: Job, demo: bool = False, then: Sequence[str] = ()) -> int:
+    """Open the playground on a job (`demo`: play its lesson hands-free); returns the exit status.
+
+    A demo that nobody takes over goes on with the scenarios `then`.
+    """
+    app = RlplayApp(LiveSource(job), demo, then=next(iter(then), None))
     app.orients = not demo and not job.resume and first_time()
     status = run(app)
     if app.session.finished and not app.is_web:
@@ -29,7 +32,10 @@ def play(job: Job, demo: bool = False) -> int:
     from rlplay.scenario.loader import load
 
     scenario = load(app.next_scenario)
-    return play(Job(scenario, str(new_run(scenario.name)), job.device, job.threads))
+    goes_on = demo and app.lesson.hands_free
+    return play(
+        Job(scenario, str(new_run(scenario.name)), job.device, job.threads), goes_on, then[1:] if goes_on else ()
+    )
 
 
 def kept(path: Path) -> str:

@@ -196,7 +196,7 @@ def test_bad_input_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str], 
     [
         ([], "rlplay run learn-to-think"),
         (["two-plus-two"], "rlplay run two-plus-two"),
-        (["demo"], "rlplay run learn-to-think"),
+        (["demo"], "rlplay run two-plus-two"),
         (["resume", "stopped.rlplay"], "rlplay run --resume stopped.rlplay"),
         (["replay", "stopped.rlplay"], "rlplay export stopped.rlplay"),
         (["compare", "stopped.rlplay", "stopped.rlplay"], "rlplay export stopped.rlplay"),

@@ -12,6 +12,7 @@ from rlplay.scenario.course import chapters, following, order
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.loader import ScenarioError, load, read
 from rlplay.scenario.names import bundled
+from rlplay.scenario.new import example
 from rlplay.scenario.script import Ask, Say, parse
 
 QUESTION = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}
@@ -70,3 +71,11 @@ def test_mistakes_in_what_follows_the_script_name_their_line(tmp_path: Path, wro
 @pytest.mark.parametrize("name", bundled())
 def test_a_bundled_lesson_can_be_parsed_with_all_that_follows(name: str) -> None:
     assert parse(whole_script(load(name)))
+
+
+def test_an_example_with_a_world_is_a_lesson_without_mistakes(tmp_path: Path) -> None:
+    path = tmp_path / "maze.yaml"
+    path.write_text(example(path, world=True), encoding="utf-8")
+    scenario = load(path)
+    assert scenario.model == "table"
+    assert parse(whole_script(scenario))

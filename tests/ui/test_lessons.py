@@ -5,10 +5,11 @@ import pytest
 
 from rlplay import user_preferences
 from rlplay.link.messages import Rewind
-from rlplay.scenario.course import chapters, following, order
+from rlplay.scenario.course import chapters, following, order, tour
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
 from rlplay.ui import start
+from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.lessons import LessonsScreen, progress
 from rlplay.user_preferences import LessonProgress
 from tests.ui.stage import playground, settled, until
@@ -126,6 +127,34 @@ def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(mo
     assert start.play(Job(load("two-plus-two"), str(tmp_path / "a.rlplay"))) == 0
     assert [title for title, _ in seen] == [load("two-plus-two").title, "Flattery"]
     assert seen[1][1].name.endswith("_flattery.rlplay")
+
+
+def test_a_demo_goes_on_with_the_next_lesson_until_somebody_takes_over(monkeypatch, tmp_path):
+    seen = []
+
+    def run(app) -> int:
+        seen.append((app.session.source.title, app.lesson.hands_free))
+        if len(seen) == 2:
+            app.lesson.take_over()
+        app.next_scenario = "flattery" if len(seen) < 3 else None
+        return 0
+
+    monkeypatch.setattr(start.RlplayApp, "run", run)
+    start.play(Job(load("two-plus-two"), str(tmp_path / "a.rlplay")), demo=True, then=["flattery", "dpo"])
+    assert [free for _, free in seen] == [True, True, False]
+
+
+async def test_a_demo_ends_with_the_next_lesson():
+    app, source = playground([{"say": "One."}, {"say": "Two."}])
+    app = RlplayApp(source, demo=True, then="flattery")
+    app.lesson._pace = lambda _text: 0.0
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.next_scenario is not None)
+    assert app.next_scenario == "flattery"
+
+
+def test_the_tour_names_bundled_lessons():
+    assert set(tour()) <= set(bundled())
 
 
 def test_a_lesson_played_again_from_the_start_stays_as_far_as_it_was():

@@ -244,7 +244,7 @@ LENGTH = Lines(
 PAIRS = (
     Lines("Loss", (Trace("loss"),)),
     Lines("Implicit reward", (Trace("rewards/chosen", "chosen"), Trace("rewards/rejected", "rejected", "dotted"))),
-    Lines("Told apart", (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right"))),
+    Lines("Accuracy", (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right"))),
     Lines("Log-probability", (Trace("logps/chosen", "chosen"), Trace("logps/rejected", "rejected", "dotted"))),
 )
 """The views for learning from pairs, in place of reward, KL, ratio and length."""
@@ -259,7 +259,7 @@ IMITATION = (
 
 SCORES = (
     Lines("Loss", (Trace("loss"),)),
-    Lines("Told apart", (Trace("accuracy"), Trace("margin", "margin", "dotted", "right"))),
+    Lines("Accuracy", (Trace("accuracy"), Trace("margin", "margin", "dotted", "right"))),
     Lines("Score", (Trace("mean_reward", "mean"), Trace("max_reward", "highest", "dotted"))),
     Lines("Gradient norm", (Trace("grad_norm"),)),
 )

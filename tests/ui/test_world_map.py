@@ -1,0 +1,188 @@
+"""The map of a world: what is drawn on its squares, at every size, from a run of the real engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from rlplay.engine.driver import Driver
+from rlplay.scenario.loader import read
+from rlplay.scenario.schema import Job
+from rlplay.trace.history import History
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.views import Source
+from rlplay.ui.plot.world_map import MAPS, WorldMap, unshaded
+from rlplay.ui.session.sources import ReplaySource
+from rlplay.worlds.chart import chart
+from rlplay.worlds.planning import evaluate, plan
+from rlplay.worlds.world import World, read_world
+from tests.ui.stage import all_text, settled, shown, until
+
+MAZE: dict[str, Any] = {"map": ["S...", ".O.O", "..#O", "O..G"]}
+ARMS: dict[str, Any] = {"arms": {"a": -0.1, "b": 1, "c": -0.1}}
+
+
+def recorded(folder: Path, world: dict[str, Any], **settings: Any) -> Path:
+    """A run of two updates in a world."""
+    plain = {"algorithm": "ppo", "num_prompts": 1, "num_generations": 8, "learning_rate": 0.1, "gamma": 0.9}
+    content = {"title": "Maze", "question": "?", "world": world, "settings": {**plain, **settings}, "max_updates": 2}
+    (folder / "world.yaml").write_text(yaml.safe_dump({**content, "eval_every": 0}), encoding="utf-8")
+    run = folder / "run.rlplay"
+    driver = Driver(Job(read(folder / "world.yaml"), str(run), device="cpu", threads=1), lambda _record: None)
+    driver.load(lambda _what, _share: None)
+    driver.advance("update", 2, lambda: False)
+    driver.close()
+    return run
+
+
+@pytest.fixture(scope="module")
+def maze(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded(tmp_path_factory.mktemp("maze"), MAZE)
+
+
+@pytest.fixture(scope="module")
+def source(maze: Path) -> Source:
+    with RunReader(maze) as reader:
+        update = reader.load(2)
+    return Source(History(), shown=update, world=read_world(MAZE), settings={"gamma": 0.9})
+
+
+def lines(view: WorldMap, source: Source, width: int = 56, height: int = 9) -> list[str]:
+    drawn = view.draw(source, Size(width, height), False)
+    assert isinstance(drawn, Picture), drawn
+    return drawn.content.plain.split("\n")
+
+
+def test_every_square_has_its_best_move_probability_value_and_visits(source: Source) -> None:
+    assert source.world is not None
+    squares = chart(source.world, source.shown).squares
+    text = "\n".join(lines(WorldMap(), source))
+    for name, square in squares.items():
+        if not source.world.ends(name):
+            assert square.policy is not None
+            assert square.value is not None
+            move = max(square.policy, key=square.policy.__getitem__)
+            share = f"{square.policy[move]:.2f}".replace("0.", ".", 1)
+            assert f"{move} {share}" in text
+            value = f"{square.value:+.2f}".replace("0.", ".", 1).replace("-", "−")
+            assert value in text
+    assert sum(square.visits for square in squares.values()) == sum(
+        len(path) - 1 for path in chart(source.world, source.shown).paths.values()
+    )
+    assert "★" in text
+    assert text.count("○") == 4
+    assert "▒" in text
+
+
+@pytest.mark.parametrize("width", range(18, 60))
+@pytest.mark.parametrize("view", MAPS, ids=lambda view: view.kind)
+def test_no_number_is_cut_at_any_width(source: Source, view: WorldMap, width: int) -> None:
+    whole = set(" ".join(lines(view, source, 120)).replace("×", " ×").split())
+    narrow = " ".join(lines(view, source, width)).replace("×", " ×")
+    for move in "↑→↓←":
+        narrow, whole = narrow.replace(move, f"{move} "), whole | {move}
+    for word in narrow.split():
+        assert word in whole | {part for each in whole for part in each} or "▒" in word, word
+
+
+@pytest.mark.parametrize("height", range(1, 14))
+def test_a_map_that_does_not_fit_says_what_it_needs(source: Source, height: int) -> None:
+    drawn = WorldMap().draw(source, Size(40, height), False)
+    if height < 4:
+        assert isinstance(drawn, str)
+        assert "takes 4 lines" in drawn
+    else:
+        assert isinstance(drawn, Picture)
+        assert len(drawn.content.plain.split("\n")) <= height
+    assert "takes 4 lines and 18 columns" in str(WorldMap().draw(source, Size(17, 9), False))
+
+
+def test_the_optimal_map_has_every_best_move_and_value(source: Source) -> None:
+    assert source.world is not None
+    best = plan(source.world, 0.9)
+    text = "\n".join(lines(WorldMap("optimal"), source))
+    for state in best.values:
+        value = f"{best.values[state]:+.2f}".replace("0.", ".", 1).removesuffix(".00")
+        assert value in text, state
+    assert "→↓" in text or "↓→" in text or any(len(v) for v in text.split()), "equally good moves stand together"
+
+
+def test_the_border_compares_learned_exact_and_best_values_of_the_start(source: Source) -> None:
+    assert source.world is not None
+    above, below = WorldMap().titles(source, None, False)
+    assert above.plain.startswith("Map · best move · V")
+    squares = chart(source.world, source.shown).squares
+    policies = {name: square.policy for name, square in squares.items() if square.policy is not None}
+    exact = evaluate(source.world, policies, 0.9)["a1"]
+    assert f"exact {exact:+.2f}".replace("0.", ".", 1).replace("-", "−") in below.plain
+
+
+def test_the_path_of_the_answer_under_the_cursor_is_marked(source: Source) -> None:
+    assert source.world is not None
+    paths = chart(source.world, source.shown).paths
+    row = max(paths, key=lambda each: len(set(paths[each])))
+    drawn = WorldMap().draw(replace(source, cursor=(row, 0)), Size(56, 9), False)
+    assert isinstance(drawn, Picture)
+    marked = [span for span in drawn.content.spans if "underline" in str(span.style) or "reverse" in str(span.style)]
+    assert len(marked) == len(set(paths[row]))
+    assert sum("reverse" in str(span.style) for span in marked) == 1, "the square of the move under the cursor"
+
+
+def test_before_the_first_update_the_map_is_drawn_without_a_policy() -> None:
+    empty = Source(History(), world=read_world(MAZE), settings={"gamma": 0.9})
+    text = "\n".join(lines(WorldMap(), empty))
+    assert "★" in text
+    assert "." not in text, "no number"
+
+
+def test_without_colour_only_the_shade_is_lost() -> None:
+    assert unshaded("bold underline on $success 30%") == "bold underline"
+    assert unshaded("bold $error") == "bold $error"
+
+
+def test_a_bandits_arms_are_bars(tmp_path: Path) -> None:
+    with RunReader(recorded(tmp_path, ARMS, algorithm="reinforce-baseline")) as reader:
+        update = reader.load(2)
+    source = Source(History(), shown=update, world=read_world(ARMS), settings={"gamma": 1.0})
+    found = lines(WorldMap(), source)
+    assert [line[0] for line in found] == ["a", "b", "c"]
+    square = chart(read_world(ARMS), update).squares["s"]
+    assert square.before is not None
+    assert square.after is not None
+    for line in found:
+        for policy in (square.before, square.after):
+            assert f"{policy[line[0]]:.2f}".replace("0.", ".", 1) in line
+
+
+def test_values_that_never_settle_are_said_not_to() -> None:
+    forever: World = read_world({"map": ["S1"], "moves": ["→"]})
+    source = Source(History(), shown=Update(1), world=forever, settings={"gamma": 1.0})
+    assert "not finite without a discount" in WorldMap().titles(source, None, False)[1].plain
+    assert np.isfinite(plan(forever, 0.9).values["a1"])
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
+async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tuple[int, int]) -> None:
+    app = RlplayApp(ReplaySource(maze))
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: app.session.newest is not None and app.session.newest.number == 2)
+        if size[0] == 80:
+            await pilot.press("p", "p")
+        await settled(pilot)
+        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, WorldMap))
+        if not panel.has_class("-beyond"):
+            assert "★" in shown(panel)
+            before = shown(panel)
+            app.tokens.focus()
+            await pilot.press("right", "right")
+            await settled(pilot)
+            assert shown(panel) == before
+        assert " mov" in all_text(app.rollouts)
