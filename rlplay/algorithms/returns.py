@@ -95,7 +95,7 @@ RETURNS: dict[str, Return] = {
             ),
         ),
         Return(
-            "gae", gae, "estimated with the value head.", "arXiv:1506.02438", verl="gae", relative=True,
+            "gae", gae, "estimated with the value head.", "arXiv:1506.02438", relative=True,
             equation=lambda s: (
                 f"V + Σₖ {s.gamma * s.lam:g}ᵏ·δₖ, δ = r + {'' if s.gamma == 1 else f'{s.gamma:g}·'}V′ − V"
             ),
