@@ -39,7 +39,8 @@ SUFFIXES = (".yaml", ".yml")
 """What the file of an algorithm ends in."""
 
 _named: dict[str, UserFunction] = {}
-_rows: dict[tuple[str, Callable[..., Any]], Any] = {}
+_rows: dict[tuple[str, str], tuple[Callable[..., Any], Any]] = {}
+"""The latest version of each function, and its row, by setting and name."""
 
 
 def is_own(name: str) -> bool:
@@ -118,14 +119,13 @@ def own_choice(setting: str, name: str) -> Any:
         return _row(setting, name, None, f"the function {name}, which a recording does not run")
     try:
         current = function.current()
-    except OwnError as error:  # told by whoever computes with it, and shown in the equation's place
+    except OwnError as error:  # raised when something computes with the row; the screen shows it as the equation
         return _row(setting, name, _failing(error), str(error))
-    key = name, current
-    if key not in _rows:
-        _rows[key] = _row(
-            setting, name, _guarded(function, current), (inspect.getdoc(current) or "").partition("\n")[0]
-        )
-    return _rows[key]
+    key = setting, name
+    if key not in _rows or _rows[key][0] is not current:
+        about = (inspect.getdoc(current) or "").partition("\n")[0]
+        _rows[key] = current, _row(setting, name, _guarded(function, current), about)
+    return _rows[key][1]
 
 
 def _failing(error: OwnError) -> Callable[..., Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,17 @@ def test_a_mistake_pauses_the_run_with_its_line_and_is_mended_while_it_waits(
     step = next(record for record in records if type(record).__name__ == "Stepped")
     credited = next(record for record in records if type(record).__name__ == "Credited")
     np.testing.assert_allclose(step.dloss_dlogp, -3 * step.weights * credited.advantages, atol=1e-6)
+
+
+def test_an_edited_function_replaces_its_older_versions(file: Callable[[str], str]) -> None:
+    s = Settings(surrogate=file("def f(xp, ratio):\n    return 0 * ratio\n") + "f")
+    allow_all(s)
+    first = weakref.ref(row(s, "surrogate").compute)
+    assert row(s, "surrogate").compute is first(), "one row for one version"
+    file("def f(xp, ratio):\n    return -10 * ratio\n")
+    assert row(s, "surrogate").compute(None, 1.0) == -10
+    gc.collect()
+    assert first() is None
 
 
 @pytest.mark.parametrize(
