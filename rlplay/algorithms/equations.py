@@ -16,6 +16,7 @@ from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term, name
 from rlplay.algorithms.symbols import equation as equation_of
+from rlplay.trace.text import visible
 from rlplay.user_code import OwnError
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
@@ -90,12 +91,12 @@ def used(s: Settings) -> tuple[str, ...]:
 
 
 def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
-    """The computation of a choice as an equation, or its description if the computation cannot be traced."""
+    """The computation of a choice as an equation; if no equation can hold it, its description or its name."""
     try:
         found = call_choice(chosen.compute, Symbols, quantities, s)
-    except OwnError as error:
-        return chosen.about or str(error)
-    return equation_of(found) if isinstance(found, Term) else chosen.about
+    except OwnError:
+        found = None
+    return equation_of(found) if isinstance(found, Term) else chosen.about or f"what {visible(chosen.name)} computes"
 
 
 def in_loss(s: Settings) -> bool:
@@ -157,11 +158,14 @@ def surrogate(s: Settings) -> str:
 
 
 def estimator(s: Settings) -> tuple[str, str]:
-    """The KL estimator's short name, and its equation for one token."""
-    to_old = s.kl_anchor == "old"
+    """The KL estimator's short name, and its equation for one token.
+
+    A KL in the reward is that of p_old: it is computed before the update, and its gradient is not taken.
+    """
+    to_old, policy = s.kl_anchor == "old", "p_old" if s.kl_placement == "reward" else "p"
     if s.kl_estimator == "full":
-        return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else "Σᵥ p·log(p/p_ref)"
-    x = name("log(p/p_old)" if to_old else "log(p_ref/p)")
+        return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else f"Σᵥ {policy}·log({policy}/p_ref)"
+    x = name("log(p/p_old)" if to_old else f"log(p_ref/{policy})")
     return s.kl_estimator, equation_of(call_choice(row(s, "kl_estimator").compute, Symbols, {"log_ratio": x}, s))
 
 

@@ -307,6 +307,43 @@ def test_a_function_that_breaks_is_shown_as_its_mistake(file: Callable[[str], st
                for line in objective(s, Numbers(logprob=-0.4, advantage=1.0, ratio=1.1)))  # fmt: skip
 
 
+@pytest.mark.parametrize(("about", "written"), [("Sums.", "Sums."), ("", "what {name} computes")])
+def test_a_function_that_no_equation_can_hold_is_shown_by_its_result(
+    about: str, written: str, file: Callable[[str], str]
+) -> None:
+    name = file(f"def f(xp, ratio, advantages):\n    '{about}'\n    return -xp.cumsum(ratio) * advantages\n") + "f"
+    s = resolve({"surrogate": name})
+    allow_all(s)
+    assert terms(s)["S"] == written.format(name=name)
+    lines = ["".join(text for text, _ in line) for line in objective(s, of_a_token(3.0, 1.1))]
+    assert "= −3.30" in lines
+    assert not any("cumsum" in line for line in lines)
+
+
+def of_a_token(advantage: float, ratio: float) -> Numbers:
+    return Numbers(logprob=-0.4, advantage=advantage, ratio=ratio, weight=0.5)
+
+
+def test_a_result_that_is_not_finite_is_shown_as_a_dot(file: Callable[[str], str]) -> None:
+    name = file("def f(xp, ratio, advantages):\n    return xp.log(ratio - ratio) + advantages\n")
+    s = resolve({"surrogate": name + "f"})
+    allow_all(s)
+    lines = ["".join(text for text, _ in line) for line in objective(s, of_a_token(1.0, 1.1))]
+    assert any(line.startswith("= ·") and line.endswith(" = ·") for line in lines)
+    assert lines[-1].endswith(" = ·")
+    assert not any(word in line for line in lines for word in ("nan", "inf"))
+
+
+def test_a_surrogate_without_its_quantities_has_no_number_yet(file: Callable[[str], str]) -> None:
+    s = resolve({"surrogate": file("def f(xp, logprobs, ref_logprobs):\n    return ref_logprobs - logprobs\n") + "f"})
+    allow_all(s)
+    assert surrogate.value(s, of_a_token(1.0, 1.1)) is None
+    known = {name: np.array([-0.4]) for name in ("logprobs", "old_logprobs", "advantages", "ratio")}
+    whole = known | {"ref_logprobs": np.array([-0.9]), "mask": np.array([True])}
+    numbers = Numbers(logprob=-0.4, advantage=1.0, ratio=1.0, answer=whole)
+    assert surrogate.value(s, numbers) == pytest.approx(-0.5)
+
+
 @pytest.mark.parametrize(
     ("source", "equation"),
     [

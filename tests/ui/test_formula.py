@@ -150,7 +150,7 @@ def test_a_penalty_in_the_reward_is_part_of_the_credit_and_not_of_the_loss():
     settings = settled({**CHOSEN, "kl_placement": "reward", "beta": 0.1, "kl_estimator": "k1"})
     assert not any(line.startswith("K = ") for line in words(objective(settings, Numbers(advantage=1.0))))
     lines = words(credit(settings, Numbers(reward=-0.02)))
-    assert lines[0] == "r = R on the last token − 0.1·log(p/p_ref) on every token: here −0.02"
+    assert lines[0] == "r = R on the last token − 0.1·log(p_old/p_ref) on every token: here −0.02"
 
 
 def test_a_constraint_stands_beside_the_surrogate():
