@@ -62,6 +62,7 @@ _NEUTRAL: dict[str, Any] = {
     "cpo_alpha": 1.0,
 }
 """Every axis that a preset sets, at its neutral value."""
+AXES = tuple(_NEUTRAL)
 
 _PLAIN = _NEUTRAL | {"returns": "to_go", "surrogate": "logp", "aggregation": "seq_mean_token_sum"}
 _CRITIC = _NEUTRAL | {"returns": "gae", "baseline": "value"}

@@ -7,6 +7,7 @@ that under the reference. An optimizer step has N answers of n tokens; sg[…] s
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,6 @@ from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term, name
 from rlplay.algorithms.symbols import equation as equation_of
 from rlplay.trace.text import visible
-from rlplay.user_code import OwnError
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
 """Entries of `terms` that are text instead of an equation."""
@@ -92,11 +92,11 @@ def used(s: Settings) -> tuple[str, ...]:
 
 def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
     """The computation of a choice as an equation; if no equation can hold it, its description or its name."""
-    try:
+    with contextlib.suppress(ValueError):  # OwnError included: the function uses what has no symbol
         found = call_choice(chosen.compute, Symbols, quantities, s)
-    except OwnError:
-        found = None
-    return equation_of(found) if isinstance(found, Term) else chosen.about or f"what {visible(chosen.name)} computes"
+        if isinstance(found, Term):
+            return equation_of(found)
+    return chosen.about or f"what {visible(chosen.name)} computes"
 
 
 def in_loss(s: Settings) -> bool:

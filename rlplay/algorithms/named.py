@@ -36,9 +36,11 @@ def preset(name: str) -> Preset:
         return PRESETS[name]
     if not name.endswith(SUFFIXES):
         raise ValueError(unknown_algorithm(name))
-    path = Path(name)
+    path = Path(name).expanduser()
     try:
         row = msgspec.yaml.decode(path.read_bytes(), type=_Row)
+    except FileNotFoundError:
+        raise OwnError(f"algorithm {name}: there is no such file; correct the path, or put the file back") from None
     except OSError as error:
         raise OwnError(f"algorithm {name}: {error.strerror}") from None
     except msgspec.MsgspecError as error:

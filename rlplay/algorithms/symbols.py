@@ -230,13 +230,17 @@ def _over(words: str, compute: Callable[..., Any], x: Any, by: Any, where: str =
 
 
 def equation(term: Term) -> str:
-    """The expression in symbols, then the definitions of its named parts: "τ·A, τ = 1 if A > 0 else 2"."""
-    written = ["".join(text for text, _ in _Writer().write(term))]
+    """The expression in symbols, then the definitions of its named parts: "τ·A, τ = 1 if A > 0 else 2".
+
+    Raises ValueError, one line, if two different parts have one name.
+    """
+    definitions: dict[str, str] = {}
     for let in _definitions(term):
-        text = f"{let.text} = " + "".join(text for text, _ in _Writer().write(let.parts[0]))
-        if text not in written:
-            written.append(text)
-    return ", ".join(written)
+        text = "".join(text for text, _ in _Writer().write(let.parts[0]))
+        if definitions.setdefault(let.text, text) != text:
+            raise ValueError(f"xp.let gives two different parts the name {let.text!r}; give each its own name")
+    written = "".join(text for text, _ in _Writer().write(term))
+    return ", ".join([written, *(f"{name} = {text}" for name, text in definitions.items())])
 
 
 def _definitions(term: Term) -> Iterator[Term]:

@@ -170,7 +170,7 @@ def test_an_edited_function_replaces_its_older_versions(file: Callable[[str], st
     ("source", "says"),
     [
         ("def f(xp, rato): return rato", r"takes 'rato', which is neither a quantity nor a setting; did you mean 'rat"),
-        ("def f(ratio): return ratio", "the first argument of f must be xp, the array namespace"),
+        ("def f(ratio): return ratio", "f must take xp, the array namespace, as its first argument"),
         ("import torch\ndef f(xp, ratio): return ratio", "imports torch; write the function with xp"),
         ("def f(xp, ratio): return ratio[:, :2]", r"gives an array of shape \[2, 2\] for tokens of \[2, 3\]"),
         ("def f(xp, ratio)\n", r"my\.py:1: SyntaxError"),

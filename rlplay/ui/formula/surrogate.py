@@ -10,7 +10,7 @@ import numpy as np
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.equations import symbols, used
-from rlplay.algorithms.own import SURROGATE_ARGUMENTS
+from rlplay.algorithms.own_trial import SURROGATE_ARGUMENTS
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.algorithms.symbols import filled as written
@@ -31,9 +31,9 @@ def value(s: Settings, numbers: Numbers) -> float | None:
             found = call_choice(
                 row(s, "surrogate").compute, NumpyArrays, {**known, "epsilon": low, "epsilon_high": high}, s
             )
-    except OwnError:
+        every = np.ravel(np.broadcast_to(found, known["logprobs"].shape))
+    except ValueError:  # the user's function fails, or gives an array of another shape
         return None
-    every = np.broadcast_to(found, np.shape(known["logprobs"]))
     return float(every[numbers.place if len(every) > 1 else 0])
 
 
@@ -73,11 +73,12 @@ def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
 
 
 def _arguments(s: Settings, numbers: Numbers) -> Mapping[str, Array] | None:
-    """The quantities of the token's answer, by name; None if the surrogate needs another or cannot run here."""
+    """The quantities of the token's answer by name, [1, L]; None if the surrogate needs another or cannot run here."""
     values = numbers.values()
     if values is None or row(s, "surrogate").compute is None:
         return None
-    known = {**values, "log_ratio": values["logprobs"] - values["old_logprobs"]}
+    known = {name: np.atleast_2d(each) for name, each in values.items()}
+    known["log_ratio"] = known["logprobs"] - known["old_logprobs"]
     missing = any(name in SURROGATE_ARGUMENTS and name not in known for name in used(s))
     return None if missing else known
 
