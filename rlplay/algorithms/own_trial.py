@@ -12,7 +12,8 @@ import numpy as np
 
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import argument_names, call_choice
-from rlplay.algorithms.symbols import Symbols, Term, equation
+from rlplay.algorithms.expression_text import equation
+from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.algorithms.symbols import name as symbol
 from rlplay.spelling import did_you_mean
 from rlplay.user_code import OwnError

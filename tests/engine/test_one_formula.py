@@ -17,12 +17,12 @@ from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.credit import advantages
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.equations import estimator, surrogate, terms
+from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.masks import on_policy, top_entropy
 from rlplay.algorithms.pair_equations import compared, scored
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.algorithms.streams import normalized, overlong, shaped
-from rlplay.algorithms.symbols import equation
 from rlplay.engine.credit import reference_kl
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.pair_loss import pair_loss

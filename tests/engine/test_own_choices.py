@@ -361,3 +361,32 @@ def test_an_equation_is_what_its_function_computes(source: str, equation: str, f
     s = resolve({"surrogate": name})
     allow_all(s)
     assert terms(s)["S"] == equation
+
+
+@pytest.mark.parametrize(
+    ("source", "equation", "by_hand"),
+    [
+        ("xp.mean_over(ratio, mask)", "mean of w over the answer", 1.25),
+        ("xp.mean_over(ratio, mask & (ratio > 1))", "mean of w over the answer where w > 1", 1.5),
+        (
+            "xp.sum_over(ratio, (ratio > 1) & mask & (advantages > 0))",
+            "Σ of w over the answer where w > 1 and A > 0", 1.5,
+        ),
+        ("xp.sum_over(ratio, ratio < 2)", "Σ of w where w < 2", 2.5),
+        ("ratio / xp.count_over(mask)", "w/n", 0.5),
+        ("ratio / xp.count_over(mask & (ratio < 2))", "w/(number of tokens in the answer where w < 2)", 0.5),
+        ("xp.where(mask, ratio, 0.0)", "w if mask else 0", 1.0),
+    ],
+)  # fmt: skip
+def test_a_mask_that_drops_tokens_is_part_of_the_equation(
+    source: str, equation: str, by_hand: float, file: Callable[[str], str]
+) -> None:
+    s = resolve({"surrogate": file(f"def f(xp, ratio, advantages, mask):\n    return {source} + 0 * ratio\n") + "f"})
+    allow_all(s)
+    assert terms(s)["S"] == equation
+    values = np.array([-0.4, -0.5])
+    answer = {"logprobs": values, "old_logprobs": values, "advantages": -values, "ratio": np.array([1.0, 1.5])}
+    numbers = Numbers(logprob=-0.4, advantage=0.4, ratio=1.0, answer=answer | {"mask": values < 0})
+    assert surrogate.value(s, numbers) == by_hand
+    shown = "".join(text for text, _ in surrogate.filled(s, numbers)[-2])
+    assert shown.endswith(f"{by_hand:+.2f}"), shown

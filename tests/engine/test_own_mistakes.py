@@ -15,6 +15,7 @@ import torch
 from rlplay.algorithms import own
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
+from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all
 from rlplay.algorithms.settings import Settings, check
 from rlplay.cli import main as cli
@@ -191,6 +192,7 @@ def test_the_users_home_is_expanded(file: Write, tmp_path: Path, monkeypatch: py
     (tmp_path / "soft.yaml").write_text("title: Soft\nsettings: {surrogate: ~/my.py:f}\n")
     assert check("surrogate", "~/my.py:f") == f"{tmp_path}/my.py:f"
     assert resolve({"algorithm": "~/soft.yaml"}).surrogate == f"{tmp_path}/my.py:f"
+    assert preset("~/soft.yaml").title == "Soft"
     changed = with_changes(load("learn-to-think"), surrogate="~/my.py:f")
     assert changed.settings["surrogate"] == f"{tmp_path}/my.py:f"
 

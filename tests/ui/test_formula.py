@@ -160,6 +160,12 @@ def test_a_constraint_stands_beside_the_surrogate():
     assert lines[-1] == "limit: mean over tokens of Σᵥ p_old·log(p_old/p) ≤ 0.02"
 
 
+def test_the_tokens_that_count_are_part_of_the_formula():
+    assert words(told({"top_entropy_quantile": 0.2}, advantage=0.5, ratio=1.0))[-3].startswith(
+        "counts: only the 20 % of tokens of highest entropy"
+    )
+
+
 def test_what_is_not_known_yet_is_not_filled_in():
     assert words(told({})) == [
         "w = exp(ℓ − ℓ_old)",

@@ -10,10 +10,10 @@ import numpy as np
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.equations import symbols, used
+from rlplay.algorithms.expression_text import filled as written
 from rlplay.algorithms.own_trial import SURROGATE_ARGUMENTS
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
-from rlplay.algorithms.symbols import filled as written
 from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula.parts import Line, Numbers, digits, note, other_gradients, stripped
