@@ -47,7 +47,7 @@ class Chosen(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """One word that a setting may take.
+    """One value that a setting may take, by name.
 
     `compute(xp, …)` names its arguments after quantities of the batch and after settings. It is None for a function
     that may not run here. `about` is its clause in the knob's help. `trl` and `verl` are its names there, empty if it

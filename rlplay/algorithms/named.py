@@ -45,7 +45,7 @@ def preset(name: str) -> Preset:
         raise OwnError(f"algorithm {name}: {error.strerror}") from None
     except msgspec.MsgspecError as error:
         raise OwnError(
-            f"{name}: {error}; an algorithm has a title, settings and, if you like, after, changes, paper"
+            f"{name}: {error}; an algorithm has a title and settings, and optionally after, changes and paper"
         ) from None
     if row.after not in PRESETS:
         raise OwnError(f"{name}: after={row.after}: no such algorithm{did_you_mean(row.after, list(PRESETS))}")

@@ -24,9 +24,9 @@ from rlplay.algorithms.surrogates import Surrogate
 from rlplay.user_code import OwnError, UserFunction
 
 OWN = ("surrogate", "scale_rewards")
-"""The settings that a function of the user's own may stand for."""
+"""The settings that take a function of the user's."""
 SUFFIXES = (".yaml", ".yml")
-"""What the file of an algorithm ends in."""
+"""The suffixes of an algorithm's file."""
 
 _named: dict[str, UserFunction] = {}
 _rows: dict[tuple[str, str], tuple[Callable[..., Any], Any]] = {}
@@ -47,7 +47,7 @@ def absolute_files(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def names_file(setting: str, value: Any) -> bool:
-    """Whether the value of a setting names a file of the user's: a function of theirs, or an algorithm."""
+    """Whether the value of a setting names a user's file, with a function or an algorithm."""
     if not isinstance(value, str) or setting not in (*OWN, "algorithm"):
         return False
     return value.endswith(SUFFIXES) if setting == "algorithm" else is_own(value)
@@ -77,7 +77,7 @@ def allow(setting: str, name: str, settings: Any) -> None:
 
 
 def allow_running(settings: Mapping[str, Any]) -> None:
-    """Let the functions that a live run's engine trains with be read here too, whatever state their files are in."""
+    """Allow the functions that a live run's engine already trains with, even if their files are broken now."""
     for name in OWN:
         value = settings.get(name)
         if isinstance(value, str) and is_own(value) and value not in _named:
@@ -100,12 +100,12 @@ def own_choice(setting: str, name: str, settings: Any) -> Any:
     key = setting, name
     if key not in _rows or _rows[key][0] is not current:
         compute, about = _guarded(function, current), (inspect.getdoc(current) or "").partition("\n")[0]
-        _rows[key] = current, _row(setting, name, compute, about)
         try:
             check_imports(function.path)
             try_out(function.path, setting, compute, settings)
-        except OwnError as error:
-            _rows[key] = current, _failing(setting, name, error)
+        except OwnError as error:  # not kept: other settings may suit it
+            return _failing(setting, name, error)
+        _rows[key] = current, _row(setting, name, compute, about)
     return _rows[key][1]
 
 

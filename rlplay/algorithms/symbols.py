@@ -88,7 +88,7 @@ class Term:
 
     def __getitem__(self, index: Any) -> Term:
         if index != (slice(None), None):
-            raise TypeError("of an array's places only [:, None] can be written in an equation")
+            raise TypeError("an equation can hold x[:, None], but no other index")
         return self
 
     def __gt__(self, other: Any) -> Term:
@@ -104,7 +104,7 @@ class Term:
         return _made("compare", lambda x, y: x <= y, self, other, text="≤")
 
     def __bool__(self) -> bool:
-        raise TypeError("a condition on arrays has no single answer: write xp.where(condition, one, other), not if")
+        raise TypeError("a condition is true for some tokens only: write xp.where(condition, one, other), not if")
 
 
 def name(text: str, value: Any = None) -> Term:

@@ -177,6 +177,15 @@ def test_a_mistake_made_while_it_is_on_the_screen_is_shown_there(broken: str, fi
     assert any("my.py:1" in text for line in objective(s, numbers) for text, _ in line)
 
 
+def test_a_mistake_under_some_settings_is_none_under_others(file: Write) -> None:
+    name = file(FINE)
+    bounded, unbounded = Settings(surrogate=name, delta=2.0), Settings(surrogate=name)
+    allow_all(unbounded)
+    file("def f(xp, ratio, delta):\n    return -xp.minimum(ratio, delta + 0)\n")
+    assert "my.py:2: TypeError" in terms(unbounded)["S"]
+    assert terms(bounded)["S"] == "−min(w, 2)"
+
+
 def test_a_function_may_count_on_rows_of_answers(file: Write) -> None:
     s = resolve({"surrogate": file("def f(xp, ratio):\n    return -ratio[:, :1] + 0 * ratio\n")})
     allow_all(s)

@@ -60,7 +60,7 @@ def test_clipped_low():
 def test_outside_on_the_harmless_side_still_pulls():
     lines = told({}, advantage=-1.0, ratio=1.5, clip_state=0)
     assert won(lines) == ["1.50·(−1.00)", "−1.50", "+1.50"]
-    assert "outside the band on the harmless side: it still pulls" in words(lines)
+    assert "outside the band, on the side that is not clipped: it still pulls" in words(lines)
 
 
 def test_inside_both_terms_are_the_same():
