@@ -253,6 +253,24 @@ async def test_the_knobs_of_a_run_whose_algorithm_is_gone(tmp_path: Path) -> Non
         assert "gone.py:f" in app.screen._detail("surrogate").plain
 
 
+async def test_applying_an_algorithm_whose_file_has_just_gone(tmp_path: Path) -> None:
+    path, recorded = tmp_path / "soft.yaml", tmp_path / "a.rlplay"
+    path.write_text("title: Soft\nsettings: {epsilon: 0.3}\n")
+    writer = RunWriter.create(recorded, synthetic_started())
+    writer.close()
+    app = RlplayApp(ReplaySource(recorded))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        screen = KnobsScreen(msgspec.to_builtins(SETTINGS), load("learn-to-think"))
+        await app.push_screen(screen)
+        screen.draft.put("algorithm", str(path))
+        path.unlink()
+        screen.action_apply()
+        await settled(pilot)
+        assert app.screen is screen
+        assert screen.refused.endswith("there is no such file; correct the path, or put the file back")
+
+
 def test_resetting_the_algorithm_puts_back_all_that_it_set(file: Write, tmp_path: Path) -> None:
     file(FINE)
     (tmp_path / "soft.yaml").write_text("title: S\nsettings: {surrogate: my.py:f, learning_rate: 0.5, lam: 0.5}\n")
