@@ -47,7 +47,7 @@ AGGREGATIONS: dict[str, Aggregation] = {
             sum="1/N Σᵢ 1/nᵢ Σₜ", weight="1/(N·n)",
         ),
         Aggregation(
-            "token_mean", token_mean, "every token does.", "arXiv:2503.14476", verl="token-mean",
+            "token_mean", token_mean, "every token counts alike.", "arXiv:2503.14476", verl="token-mean",
             sum="1/Σnᵢ Σᵢ Σₜ", weight="1/Σn",
         ),
         Aggregation(

@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.named import preset
+from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, check
 
 
@@ -92,7 +94,7 @@ def validated(settings: Settings) -> Settings:
 
 
 _SIBLINGS = {
-    "baseline": ("group_mean", "leave_one_out", "length_weighted"),
+    "baseline": tuple(name for name, baseline in BASELINES.items() if baseline.siblings),
     "scale_rewards": ("group",),
     "multi_objective_aggregation": ("normalize_then_sum",),
     "reward_stream": ("process_normalized",),
@@ -175,7 +177,7 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
 
 def _pair_rules(s: Settings) -> Iterator[tuple[bool, str]]:
     yield (
-        s.beta > 0 or s.loss_type in ("sft", "reward", "cpo", "orpo"),
+        s.beta > 0 or s.loss_type == "sft" or PAIR_LOSSES[s.loss_type].beta_free,
         f"loss_type={s.loss_type} needs a beta above 0: β multiplies the gap that it trains",
     )
     yield (

@@ -2,7 +2,7 @@
 
 A choice's computation uses only arithmetic, comparisons and `xp`. So one function serves three purposes: the engine
 runs it on torch tensors with gradients (`rlplay.engine.tensors`), the screen runs it on recorded numpy arrays, and
-`symbols.py` writes it as an equation. A completion is always a row [..., L], and `mask` is True for the tokens that the
+`symbols.py` makes an equation of it. A completion is always a row [..., L], and `mask` is True for the tokens that the
 policy sampled.
 """
 

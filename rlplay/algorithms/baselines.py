@@ -66,23 +66,20 @@ BASELINES: dict[str, Baseline] = {
         Baseline("none", none, "nothing.", equation="0"),
         Baseline("batch_mean", batch_mean, "the mean of all answers.", equation="mean reward of the batch"),
         Baseline(
-            "group_mean", mean_of_group, "of the prompt's answers.", "arXiv:2402.03300", verl="grpo",
+            "group_mean", mean_of_group, "of the prompt's answers.", "arXiv:2402.03300",
             equation="mean reward of the group", siblings=True,
         ),
         Baseline(
-            "leave_one_out", leave_one_out, "of the prompt's other answers.", "arXiv:2402.14740", verl="rloo",
+            "leave_one_out", leave_one_out, "of the prompt's other answers.", "arXiv:2402.14740",
             equation="mean reward of the others in the group", siblings=True,
         ),
         Baseline(
             "length_weighted", length_weighted, "the group's mean, weighted by length.", "arXiv:2505.23585",
-            verl="opo", equation="Σ n·reward / Σ n over the group", siblings=True,
+            equation="Σ n·reward / Σ n over the group", siblings=True,
         ),
         Baseline(
-            "greedy", greedy, "the likeliest answer.", "arXiv:2310.10505", verl="remax",
-            equation="reward of the likeliest answer",
+            "greedy", greedy, "the likeliest answer.", "arXiv:2310.10505", equation="reward of the likeliest answer"
         ),
-        Baseline(
-            "value", value, "what the value head expects.", verl="gae", equation="V, what the value head expected"
-        ),
+        Baseline("value", value, "what the value head expects.", equation="V, what the value head expected"),
     )
 }  # fmt: skip

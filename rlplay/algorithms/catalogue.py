@@ -62,6 +62,7 @@ _NEUTRAL: dict[str, Any] = {
     "cpo_alpha": 1.0,
 }
 """Every axis that a preset sets, at its neutral value."""
+AXES = tuple(_NEUTRAL)
 
 _PLAIN = _NEUTRAL | {"returns": "to_go", "surrogate": "logp", "aggregation": "seq_mean_token_sum"}
 _CRITIC = _NEUTRAL | {"returns": "gae", "baseline": "value"}
@@ -189,7 +190,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "sapo", "SAPO", "Gao et al. 2025, arXiv:2511.20347", "grpo",
-            "A soft clip: instead of a bound, a token's pull is damped more, the further its ratio is from 1.",
+            "A soft clip: it has no bound, but damps a token's pull more, the further its ratio is from 1.",
             _GROUP | _BY_ANSWER | _TWO_STEPS | {"surrogate": "sapo"},
         ),
         Preset(

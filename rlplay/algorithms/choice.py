@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 
 class Chosen(Protocol):
@@ -47,7 +47,7 @@ class Chosen(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """One word that a setting may take.
+    """One value that a setting may take, by name.
 
     `compute(xp, …)` names its arguments after quantities of the batch and after settings. It is None for a function
     that may not run here. `about` is its clause in the knob's help. `trl` and `verl` are its names there, empty if it
@@ -62,11 +62,18 @@ class Choice:
     verl: str = ""
 
 
-@cache
+_argument_names: WeakKeyDictionary[Callable[..., Any], tuple[str, ...]] = WeakKeyDictionary()
+"""The arguments of each computation, as long as it exists: a user's file defines a new one with every edit."""
+
+
 def argument_names(compute: Callable[..., Any]) -> tuple[str, ...]:
     """The arguments of a computation besides `xp`, by name; those with a default are its own constants."""
-    parameters = list(inspect.signature(compute).parameters.values())[1:]
-    return tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
+    names = _argument_names.get(compute)
+    if names is None:
+        parameters = list(inspect.signature(compute).parameters.values())[1:]
+        names = tuple(p.name for p in parameters if p.default is inspect.Parameter.empty)
+        _argument_names[compute] = names
+    return names
 
 
 def call_choice(compute: Callable[..., Any] | None, xp: Any, quantities: Mapping[str, Any], settings: Any) -> Any:

@@ -34,10 +34,10 @@ def full(xp: Any, logprobs: Any, other_logprobs: Any) -> Any:
 ESTIMATORS: dict[str, Choice] = {
     row.name: row
     for row in (
-        Choice("k1", k1, "may be negative.", verl="kl"),
-        Choice("k2", k2, "half the square.", verl="mse"),
-        Choice("k3", k3, "never negative.", verl="low_var_kl"),
-        Choice("full", full, "exact, over the whole vocabulary.", verl="full"),
+        Choice("k1", k1, "may be negative."),
+        Choice("k2", k2, "half the square."),
+        Choice("k3", k3, "never negative."),
+        Choice("full", full, "exact, over the whole vocabulary."),
     )
 }
 

@@ -7,16 +7,17 @@ that under the reference. An optimizer step has N answers of n tokens; sg[…] s
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rlplay.algorithms.choice import Choice, argument_names, call_choice
+from rlplay.algorithms.expression_text import equation as equation_of
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term, name
-from rlplay.algorithms.symbols import equation as equation_of
-from rlplay.user_code import OwnError
+from rlplay.trace.text import visible
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
 """Entries of `terms` that are text instead of an equation."""
@@ -90,12 +91,12 @@ def used(s: Settings) -> tuple[str, ...]:
 
 
 def _traced(chosen: Choice, quantities: Mapping[str, Any], s: Settings) -> str:
-    """The computation of a choice as an equation, or its description if the computation cannot be traced."""
-    try:
+    """The computation of a choice as an equation; if no equation can hold it, its description or its name."""
+    with contextlib.suppress(ValueError):  # OwnError included: the function uses what has no symbol
         found = call_choice(chosen.compute, Symbols, quantities, s)
-    except OwnError as error:
-        return chosen.about or str(error)
-    return equation_of(found) if isinstance(found, Term) else chosen.about
+        if isinstance(found, Term):
+            return equation_of(found)
+    return chosen.about or f"what {visible(chosen.name)} computes"
 
 
 def in_loss(s: Settings) -> bool:
@@ -157,11 +158,14 @@ def surrogate(s: Settings) -> str:
 
 
 def estimator(s: Settings) -> tuple[str, str]:
-    """The KL estimator's short name, and its equation for one token."""
-    to_old = s.kl_anchor == "old"
+    """The KL estimator's short name, and its equation for one token.
+
+    A KL in the reward is that of p_old: it is computed before the update, and its gradient is not taken.
+    """
+    to_old, policy = s.kl_anchor == "old", "p_old" if s.kl_placement == "reward" else "p"
     if s.kl_estimator == "full":
-        return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else "Σᵥ p·log(p/p_ref)"
-    x = name("log(p/p_old)" if to_old else "log(p_ref/p)")
+        return "KL", "Σᵥ p_old·log(p_old/p)" if to_old else f"Σᵥ {policy}·log({policy}/p_ref)"
+    x = name("log(p/p_old)" if to_old else f"log(p_ref/{policy})")
     return s.kl_estimator, equation_of(call_choice(row(s, "kl_estimator").compute, Symbols, {"log_ratio": x}, s))
 
 

@@ -113,7 +113,7 @@ KNOBS: dict[str, Knob] = {
         Knob("beta", "KL weight β", "objective",
              "Price of a nat of KL to the anchor; in losses on pairs, the factor of the gap (in ORPO of its log-odds).",
              "Rewards: at 0 the policy is free to drift and to game the reward; a high β keeps it near the anchor. "
-             "DPO and its kind: the larger β, the smaller the gap at which a pair loses its gradient.",
+             "DPO and similar losses: the larger β, the smaller the gap at which a pair loses its gradient.",
              0.0, 10.0, 0.05),
         Knob("kl_placement", "KL placement", "objective", "Where the KL penalty acts.",
              "none: nowhere. loss: a term of the loss. reward: subtracted from each token's reward. constraint: a "
@@ -169,9 +169,9 @@ KNOBS: dict[str, Knob] = {
         Knob("cliprange_value", "Value clip", "update", "How far a value may move from its prediction at sampling.",
              "Smaller: the critic changes less in one update.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
         Knob("loss_type", "Loss", "preferences", "What the model learns from: rewards, examples or pairs.",
-             "policy_gradient: rewards, by the settings above. sft: good answers, imitated. reward: pairs, to train a "
+             "policy_gradient: rewards, by the settings above. sft: examples to imitate. reward: pairs, to train a "
              "reward model. The others: pairs, to train the policy. A change waits for the next update."),
-        Knob("labeller", "Labels", "preferences", "Who says which of two answers is better.",
+        Knob("labeller", "Labels", "preferences", "Who decides which of two answers is better.",
              "gold: the gold score, or the reward if there is none, with errors by label_noise; labels in a file come "
              "first. user: you; the key a shows the pairs.",
              needs=("loss_type", (*_COMPARING, "sft", "reward"))),

@@ -36,14 +36,16 @@ def preset(name: str) -> Preset:
         return PRESETS[name]
     if not name.endswith(SUFFIXES):
         raise ValueError(unknown_algorithm(name))
-    path = Path(name)
+    path = Path(name).expanduser()
     try:
         row = msgspec.yaml.decode(path.read_bytes(), type=_Row)
+    except FileNotFoundError:
+        raise OwnError(f"algorithm {name}: there is no such file; correct the path, or put the file back") from None
     except OSError as error:
         raise OwnError(f"algorithm {name}: {error.strerror}") from None
     except msgspec.MsgspecError as error:
         raise OwnError(
-            f"{name}: {error}; an algorithm has a title, settings and, if you like, after, changes, paper"
+            f"{name}: {error}; an algorithm has a title and settings, and optionally after, changes and paper"
         ) from None
     if row.after not in PRESETS:
         raise OwnError(f"{name}: after={row.after}: no such algorithm{did_you_mean(row.after, list(PRESETS))}")

@@ -12,34 +12,25 @@ without running it.
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from rlplay.algorithms.arrays import NumpyArrays
-from rlplay.algorithms.choice import argument_names, call_choice
+from rlplay.algorithms.own_trial import check_imports, place_of, try_out
 from rlplay.algorithms.scales import Scale
 from rlplay.algorithms.surrogates import Surrogate
-from rlplay.spelling import did_you_mean
 from rlplay.user_code import OwnError, UserFunction
 
-SURROGATE_ARGUMENTS = ("ratio", "advantages", "logprobs", "old_logprobs", "ref_logprobs", "log_ratio", "mask")
-"""What a surrogate may take besides settings, each [N, L]."""
-ADVANTAGE_ARGUMENTS = ("outcomes", "group", "lengths", "returns", "baseline", "raw", "values", "token_rewards", "mask")
-"""What an advantage may take besides settings: `outcomes`, `group` and `lengths` [N], the others [N, L]."""
-
 OWN = ("surrogate", "scale_rewards")
-"""The settings that a function of the user's own may stand for."""
+"""The settings that take a function of the user's."""
 SUFFIXES = (".yaml", ".yml")
-"""What the file of an algorithm ends in."""
+"""The suffixes of an algorithm's file."""
 
 _named: dict[str, UserFunction] = {}
-_rows: dict[tuple[str, Callable[..., Any]], Any] = {}
+_rows: dict[tuple[str, str], tuple[Callable[..., Any], Any]] = {}
+"""The latest version of each function, and its row, by setting and name."""
 
 
 def is_own(name: str) -> bool:
@@ -50,12 +41,13 @@ def is_own(name: str) -> bool:
 def absolute_files(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """`settings` with absolute paths for the files in them; relative paths count from `folder`."""
     return {
-        name: str(folder.absolute() / value) if names_file(name, value) else value for name, value in settings.items()
+        name: str(folder.absolute() / Path(value).expanduser()) if names_file(name, value) else value
+        for name, value in settings.items()
     }
 
 
 def names_file(setting: str, value: Any) -> bool:
-    """Whether the value of a setting names a file of the user's: a function of theirs, or an algorithm."""
+    """Whether the value of a setting names a user's file, with a function or an algorithm."""
     if not isinstance(value, str) or setting not in (*OWN, "algorithm"):
         return False
     return value.endswith(SUFFIXES) if setting == "algorithm" else is_own(value)
@@ -78,23 +70,14 @@ def allow(setting: str, name: str, settings: Any) -> None:
     """
     file, _, function = name.rpartition(":")
     if not Path(file).is_file():
-        raise OwnError(f"{setting}={name}: there is no file {file}")
-    source = Path(file).read_bytes()
-    if any(library == "torch" for library in _imported(source, file)):
-        raise OwnError(f"{file} imports torch; write the function with xp, so that the screen can evaluate it too")
-    _named.setdefault(name, UserFunction(Path(file), function)).current()
-    row = own_choice(setting, name)
-    _check_names(file, row.compute, SURROGATE_ARGUMENTS if setting == "surrogate" else ADVANTAGE_ARGUMENTS, settings)
-    with np.errstate(all="ignore"):
-        tried = call_choice(row.compute, NumpyArrays, _trial(), settings)
-    if not isinstance(tried, np.ndarray) or not np.issubdtype(tried.dtype, np.floating):
-        raise OwnError(f"{file}: {function} must return an array, a number for each token; it gave {_kind(tried)}")
-    if not _fits(tried.shape):
-        raise OwnError(f"{file}: {function} gives an array of shape {list(tried.shape)} for tokens of [2, 3]")
+        raise OwnError(f"{setting}={name}: there is no file {file}; correct the path, or put the file back")
+    check_imports(Path(file))
+    used = _named.setdefault(name, UserFunction(Path(file), function))
+    try_out(used.path, setting, _guarded(used, used.current()), settings)
 
 
 def allow_running(settings: Mapping[str, Any]) -> None:
-    """Let the functions that a live run's engine trains with be read here too, whatever state their files are in."""
+    """Allow the functions that a live run's engine already trains with, even if their files are broken now."""
     for name in OWN:
         value = settings.get(name)
         if isinstance(value, str) and is_own(value) and value not in _named:
@@ -102,37 +85,43 @@ def allow_running(settings: Mapping[str, Any]) -> None:
             _named[value] = UserFunction(Path(file), function)
 
 
-def _kind(value: Any) -> str:
-    return "nothing: return is missing" if value is None else type(value).__name__
+def own_choice(setting: str, name: str, settings: Any) -> Any:
+    """The row of an allowed function as its file defines it now; for any other, a row without a computation.
 
-
-def _fits(shape: tuple[int, ...]) -> bool:
-    """Whether an array broadcasts to the two answers of three tokens that a function is tried on."""
-    return len(shape) <= 2 and all(size in (1, length) for size, length in zip(shape[::-1], (3, 2), strict=False))
-
-
-def own_choice(setting: str, name: str) -> Any:
-    """The row of an allowed function as its file defines it now; for any other, a row without a computation."""
+    A new version is tried out first, under the `settings`. If it fails, the row's computation raises that error.
+    """
     function = _named.get(name)
     if function is None:
         return _row(setting, name, None, f"the function {name}, which a recording does not run")
     try:
         current = function.current()
-    except OwnError as error:  # told by whoever computes with it, and shown in the equation's place
-        return _row(setting, name, _failing(error), str(error))
-    key = name, current
-    if key not in _rows:
-        _rows[key] = _row(
-            setting, name, _guarded(function, current), (inspect.getdoc(current) or "").partition("\n")[0]
-        )
-    return _rows[key]
+    except OwnError as error:
+        return _failing(setting, name, error)
+    key = setting, name
+    if key not in _rows or _rows[key][0] is not current:
+        compute, about = _guarded(function, current), (inspect.getdoc(current) or "").partition("\n")[0]
+        try:
+            check_imports(function.path)
+            try_out(function.path, setting, compute, settings)
+        except OwnError as error:  # not kept: other settings may suit it
+            return _failing(setting, name, error)
+        _rows[key] = current, _row(setting, name, compute, about)
+    return _rows[key][1]
 
 
-def _failing(error: OwnError) -> Callable[..., Any]:
+def place(name: str) -> str:
+    """Where an allowed function is, with its name: `FILE:FIRST-LAST: FUNCTION`."""
+    function = _named[name]
+    return f"{place_of(function.path, function.current())}: {function.name}"
+
+
+def _failing(setting: str, name: str, error: OwnError) -> Any:
+    """A row for a function with a mistake: the error is its description, and whatever computes with it raises it."""
+
     def failing(_xp: Any) -> Any:
         raise error
 
-    return failing
+    return _row(setting, name, failing, str(error))
 
 
 def _row(setting: str, name: str, compute: Callable[..., Any] | None, about: str) -> Any:
@@ -156,37 +145,3 @@ def _guarded(function: UserFunction, current: Callable[..., Any]) -> Callable[..
             raise function.failed(error) from error
 
     return guarded
-
-
-def _check_names(file: str, compute: Callable[..., Any], quantities: tuple[str, ...], settings: Any) -> None:
-    known = [*quantities, *settings.__struct_fields__]
-    if list(inspect.signature(compute).parameters)[:1] != ["xp"]:
-        raise OwnError(f"{file}: the first argument of {compute.__name__} must be xp, the array namespace")
-    for name in argument_names(compute):
-        if name not in known:
-            near = did_you_mean(name, known) or f"; it may take {', '.join(quantities)} and settings"
-            raise OwnError(
-                f"{file}: {compute.__name__} takes {name!r}, which is neither a quantity nor a setting{near}"
-            )
-
-
-def _imported(source: bytes, file: str) -> list[str]:
-    try:
-        tree = ast.parse(source)
-    except SyntaxError as error:
-        raise OwnError(f"{file}:{error.lineno}: SyntaxError: {error.msg}") from error
-    named = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    named += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return [name.partition(".")[0] for name in named]
-
-
-def _trial() -> dict[str, Any]:
-    """Two answers of three tokens, the last of them padding."""
-    new, old = np.array([[-0.4, -1.2, -0.7], [-2.0, -0.1, -0.7]]), np.array([[-0.5, -1.0, -0.7], [-1.0, -0.3, -0.7]])
-    mask, side = np.array([[True, True, True], [True, True, False]]), np.array([[0.5] * 3, [-0.5] * 3])
-    return {
-        "ratio": np.exp(new - old), "advantages": side, "logprobs": new, "old_logprobs": old, "ref_logprobs": old,
-        "log_ratio": new - old, "mask": mask, "outcomes": np.array([1.0, 0.0]), "group": np.array([0, 0]),
-        "lengths": np.array([3, 2]), "returns": side + 0.5, "baseline": side * 0 + 0.5, "raw": side, "values": side,
-        "token_rewards": side, "epsilon": 0.2, "epsilon_high": 0.2,
-    }  # fmt: skip

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rlplay.algorithms.choice import call_choice
+from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
-from rlplay.algorithms.symbols import Symbols, Term, equation, name
+from rlplay.algorithms.symbols import Symbols, Term, name
 
 _IMITATION = "mean −ℓ over the chosen answers' tokens"
 

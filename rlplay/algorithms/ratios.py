@@ -44,7 +44,7 @@ def _geometric_clipped(s: Chosen, state: int) -> tuple[str, str]:
     own = f"A > 0 and ℓ − ℓ_old > {high:g}" if state > 0 else f"A < 0 and ℓ − ℓ_old < −{low:g}"
     return (
         f"{'▲' if state > 0 else '▼'} bounded: {own}",
-        "In the answer's ratio it counts with the bound, a constant: moving it further gains nothing",
+        "The answer's ratio takes the bound, a constant, in its place: moving it further gains nothing",
     )
 
 

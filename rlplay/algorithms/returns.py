@@ -87,7 +87,7 @@ RETURNS: dict[str, Return] = {
             equation=lambda s: "Σ r from here on" if s.gamma == 1 else f"r + {s.gamma:g}·G′",
         ),
         Return(
-            "vine", vine, "each reasoning step is valued by answers sampled from where it begins.", "arXiv:2410.01679",
+            "vine", vine, "values each reasoning step by answers sampled from its start.", "arXiv:2410.01679",
             relative=True,
             equation=lambda s: (
                 "Σ r of the reasoning step + V′" if s.gamma == 1
@@ -95,7 +95,7 @@ RETURNS: dict[str, Return] = {
             ),
         ),
         Return(
-            "gae", gae, "estimated with the value head.", "arXiv:1506.02438", verl="gae", relative=True,
+            "gae", gae, "estimated with the value head.", "arXiv:1506.02438", relative=True,
             equation=lambda s: (
                 f"V + Σₖ {s.gamma * s.lam:g}ᵏ·δₖ, δ = r + {'' if s.gamma == 1 else f'{s.gamma:g}·'}V′ − V"
             ),

@@ -118,7 +118,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def row(settings: Settings, name: str) -> Any:
     """The row that `settings` choose for `name`: one of `CHOICES`, or one of the user's functions."""
     word = getattr(settings, name)
-    return CHOICES[name][word] if word in CHOICES[name] else own_choice(name, word)
+    return CHOICES[name][word] if word in CHOICES[name] else own_choice(name, word, settings)
 
 
 _TYPES = get_type_hints(Settings)

@@ -96,7 +96,7 @@ def _ppo_clipped(s: Chosen, state: int) -> tuple[str, str]:
 def _ppo_unclipped(s: Chosen, advantage: float, w: float) -> list[str]:
     low, high = s.clip_range
     if not 1 - low <= w <= 1 + high:
-        return ["outside the band on the harmless side: it still pulls"] if advantage else []
+        return ["outside the band, on the side that is not clipped: it still pulls"] if advantage else []
     always = "; with one optimizer step per batch w is always 1" if s.num_iterations * s.num_minibatches == 1 else ""
     return [f"not clipped: w is inside {1 - low:g} … {1 + high:g}{always}"]
 

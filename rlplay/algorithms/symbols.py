@@ -1,28 +1,20 @@
-"""Equations from computations: runs a function of arrays on symbols and writes out what it computes.
+"""Expressions from computations: runs a function of arrays on symbols instead of numbers.
 
-`Symbols` is an array namespace (see `arrays.py`). A function called with symbols for its arrays returns an expression.
-`equation` writes the expression in symbols, `filled` with the numbers of one token. The numbers come from the same call
-of the function, since every symbol may carry its recorded values.
+`Symbols` is an array namespace (see `arrays.py`). A function called with symbols for its arrays returns an expression,
+which `expression_text.py` writes. Every symbol may carry its recorded values; then the expression has a value, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from rlplay.algorithms.arrays import NumpyArrays
 
-Part = tuple[str, Literal["plain", "won", "lost"]]
-"""A piece of a written formula; of the terms in a min or max, the smaller or larger one "won"."""
-Number = Callable[[str, float, bool], str]
-"""Writes a number in place of the symbol with this name: as a factor, or if the flag is True, as a signed term."""
-
-_SUM, _PRODUCT, _POWER, _ATOM = 1, 2, 3, 4
-"""The precedence of a written expression; one with a lower precedence than its surroundings gets brackets."""
 _QUOTIENT = re.compile(r"log\((\w+)/(\w+)\)")
 _POWERS: dict[float, str] = {2: "²", 3: "³"}
 
@@ -60,7 +52,7 @@ class Term:
         return _product(other, self)
 
     def __truediv__(self, other: Any) -> Term:
-        return self if _is(other, 1) else _made("/", lambda x, y: x / y, self, other)
+        return self if is_number(other, 1) else _made("/", lambda x, y: x / y, self, other)
 
     def __rtruediv__(self, other: Any) -> Term:
         return _made("/", lambda x, y: x / y, other, self)
@@ -96,7 +88,7 @@ class Term:
 
     def __getitem__(self, index: Any) -> Term:
         if index != (slice(None), None):
-            raise TypeError("of an array's places only [:, None] can be written in an equation")
+            raise TypeError("an equation can hold x[:, None], but no other index")
         return self
 
     def __gt__(self, other: Any) -> Term:
@@ -112,7 +104,7 @@ class Term:
         return _made("compare", lambda x, y: x <= y, self, other, text="≤")
 
     def __bool__(self) -> bool:
-        raise TypeError("a condition on arrays has no single answer: write xp.where(condition, one, other), not if")
+        raise TypeError("a condition is true for some tokens only: write xp.where(condition, one, other), not if")
 
 
 def name(text: str, value: Any = None) -> Term:
@@ -128,7 +120,8 @@ def _term(x: Any) -> Term:
     return Term("number", (), "", float(x))
 
 
-def _is(x: Any, number: float) -> bool:
+def is_number(x: Any, number: float) -> bool:
+    """Whether an expression or a number is this constant."""
     x = x if isinstance(x, Term) else _term(x)
     return x.operation == "number" and bool(x.value == number)
 
@@ -140,9 +133,9 @@ def _made(operation: str, compute: Callable[..., Any], *parts: Any, text: str = 
 
 
 def _sum(one: Any, other: Any, sign: int) -> Term:
-    if _is(other, 0):
+    if is_number(other, 0):
         return _term(one)
-    if _is(one, 0):
+    if is_number(one, 0):
         return _term(other) if sign > 0 else -_term(other)
     return _made("+" if sign > 0 else "−", lambda x, y: x + sign * y, one, other)
 
@@ -150,11 +143,11 @@ def _sum(one: Any, other: Any, sign: int) -> Term:
 def _product(one: Any, other: Any) -> Term:
     """x·y without factors of 1, with numbers combined in front, and with log(q/p) for −log(p/q)."""
     x, y = _term(one), _term(other)
-    if _is(x, 0) or _is(y, 0):
+    if is_number(x, 0) or is_number(y, 0):
         return _term(0.0)
-    if _is(x, 1) or _is(y, 1):
-        return y if _is(x, 1) else x
-    if _is(x, -1) and y.operation == "name" and (quotient := _QUOTIENT.fullmatch(y.text)):
+    if is_number(x, 1) or is_number(y, 1):
+        return y if is_number(x, 1) else x
+    if is_number(x, -1) and y.operation == "name" and (quotient := _QUOTIENT.fullmatch(y.text)):
         return name(f"log({quotient[2]}/{quotient[1]})", None if y.value is None else -y.value)
     if x.operation == "number" and y.operation == "·" and y.parts[0].operation == "number":
         return _product(x.value * y.parts[0].value, y.parts[1])
@@ -178,15 +171,17 @@ class Symbols:
     @staticmethod
     def where(condition: Any, yes: Any, no: Any) -> Term:
         """yes if condition else no; a single number if both are the same."""
-        if _term(yes).operation == "number" and _is(no, _term(yes).value):
+        if _term(yes).operation == "number" and is_number(no, _term(yes).value):
             return _term(yes)
         return _made("where", NumpyArrays.where, condition, yes, no)
 
     @staticmethod
     def count_over(mask: Any) -> Term:
-        """n, the number of tokens in the answer."""
+        """n, the number of tokens in the answer; of another mask, the number of its tokens."""
         mask = _term(mask)
-        return name("n", None if mask.value is None else NumpyArrays.count_over(mask.value))
+        value = None if mask.value is None else NumpyArrays.count_over(mask.value)
+        where, conditions = _counted(mask, "in the answer")
+        return Term("over", conditions, f"number of tokens {where}", value) if conditions else name("n", value)
 
     @staticmethod
     def clip(x: Any, low: float | None = None, high: float | None = None) -> Term:
@@ -204,170 +199,51 @@ class Symbols:
 
     @staticmethod
     def sum_over(x: Any, mask: Any) -> Term:
-        """Σ of x over the answer."""
-        return _over("Σ of", NumpyArrays.sum_over, x, mask)
+        """Σ of x over the answer, or over the tokens of another mask."""
+        return _over("Σ of", NumpyArrays.sum_over, x, mask, *_counted(_term(mask), "over the answer"))
 
     @staticmethod
     def mean_over(x: Any, mask: Any) -> Term:
-        """The mean of x over the answer."""
-        return _over("mean of", NumpyArrays.mean_over, x, mask)
+        """The mean of x over the answer, or over the tokens of another mask."""
+        return _over("mean of", NumpyArrays.mean_over, x, mask, *_counted(_term(mask), "over the answer"))
 
     @staticmethod
     def group_mean(x: Any, group: Any) -> Term:
         """The mean over the prompt's answers."""
-        return _over("mean of", NumpyArrays.group_mean, x, group, "group")
+        return _over("mean of", NumpyArrays.group_mean, x, group, "over the group")
 
     @staticmethod
     def group_std(x: Any, group: Any) -> Term:
         """The standard deviation over the prompt's answers."""
-        return _over("std of", NumpyArrays.group_std, x, group, "group")
+        return _over("std of", NumpyArrays.group_std, x, group, "over the group")
 
 
-def _over(words: str, compute: Callable[..., Any], x: Any, by: Any, where: str = "answer") -> Term:
+def _over(
+    words: str, compute: Callable[..., Any], x: Any, by: Any, where: str, conditions: tuple[Term, ...] = ()
+) -> Term:
     x, by = _term(x), _term(by)
     known = x.value is not None and by.value is not None
-    return Term("over", (x,), f"{words} {{}} over the {where}", compute(x.value, by.value) if known else None)
+    return Term("over", (x, *conditions), f"{words} {{}} {where}", compute(x.value, by.value) if known else None)
 
 
-def equation(term: Term) -> str:
-    """The expression in symbols, then the definitions of its named parts: "τ·A, τ = 1 if A > 0 else 2"."""
-    written = ["".join(text for text, _ in _Writer().write(term))]
-    for let in _definitions(term):
-        text = f"{let.text} = " + "".join(text for text, _ in _Writer().write(let.parts[0]))
-        if text not in written:
-            written.append(text)
-    return ", ".join(written)
+def _counted(mask: Term, answer: str) -> tuple[str, tuple[Term, ...]]:
+    """The tokens of a mask in words, with the conditions to fill in: "over the answer where {}".
 
-
-def _definitions(term: Term) -> Iterator[Term]:
-    """The named parts of an expression, each before the named parts inside it."""
-    inner: list[Term] = []
-    stack = [term]
-    while stack:
-        each = stack.pop(0)
-        if each.operation == "let":
-            yield each
-            inner.append(each.parts[0])
-        else:
-            stack += each.parts
-    for each in inner:
-        yield from _definitions(each)
-
-
-def filled(term: Term, place: int, number: Number) -> list[list[Part]]:
-    """The expression with the numbers of the token at `place`; if a min or max decides, a second time, multiplied out.
-
-    What is no sum, product, min or max is computed. The result is not among the parts.
+    Without the answer's own mask, the conditions alone choose, also among tokens that the policy did not sample.
     """
-    lines = [_Writer(number, place).write(term)]
-    if _decides(term):
-        lines.append(_Writer(number, place, multiplied=True).write(term))
-    return lines
+    parts = _conjuncts(mask)
+    conditions = tuple(part for part in parts if not _is_mask(part))
+    where = f"where {' and '.join('{}' for _ in conditions)}"
+    if not conditions:
+        return answer, conditions
+    return f"{answer} {where}" if len(conditions) < len(parts) else where, conditions
 
 
-def _decides(term: Term) -> bool:
-    return term.operation in ("minimum", "maximum") or any(_decides(part) for part in term.parts)
+def _conjuncts(mask: Term) -> tuple[Term, ...]:
+    if mask.operation == "compare" and mask.text == "and":
+        return tuple(part for each in mask.parts for part in _conjuncts(each))
+    return (mask,)
 
 
-class _Writer:
-    """Writes one expression in symbols or, given a `number` function, with the numbers of the token at a place."""
-
-    def __init__(self, number: Number | None = None, place: int = 0, multiplied: bool = False) -> None:
-        self._number, self._place, self._multiplied = number, place, multiplied
-
-    def write(self, term: Term, precedence: int = 0) -> list[Part]:
-        """The written term, in brackets if its precedence is lower than `precedence`."""
-        parts, own = self._written(term)
-        return parts if own >= precedence else [("(", "plain"), *parts, (")", "plain")]
-
-    def _written(self, term: Term) -> tuple[list[Part], int]:
-        if term.operation == "number":
-            return [(_constant(term.value), "plain")], _ATOM if term.value >= 0 else _PRODUCT
-        if self._number is not None:
-            product = self._multiplied and term.operation in ("·", "/") and not _decides(term)
-            if product or term.operation not in ("+", "−", "·", "/", "minimum", "maximum"):
-                return [(self._number(_called(term), term.at(self._place), product), "plain")], _ATOM
-        if term.operation in ("minimum", "maximum"):
-            return self._decided(term), _ATOM
-        return self._composed(term)
-
-    def _composed(self, term: Term) -> tuple[list[Part], int]:
-        parts = term.parts
-        match term.operation:
-            case "name" | "let":
-                return [(term.text, "plain")], _SUM if " − " in term.text else _ATOM
-            case "+" | "−":
-                left, right = self.write(parts[0], _SUM), self.write(parts[1], _PRODUCT)
-                sign = term.operation
-                if right[0][0].startswith("−"):
-                    sign, right = "−" if sign == "+" else "+", [(right[0][0][1:], right[0][1]), *right[1:]]
-                return [*left, (f" {sign} ", "plain"), *right], _SUM
-            case "·" if _is(parts[0], -1):
-                return [("−", "plain"), *self._factor(parts[1], _PRODUCT)], _PRODUCT
-            case "·" | "/":
-                right = self._factor(parts[1], _PRODUCT if term.operation == "·" else _POWER)
-                return [*self.write(parts[0], _PRODUCT), (term.operation, "plain"), *right], _PRODUCT
-            case "^":
-                return [*self.write(parts[0], _ATOM), (term.text, "plain")], _POWER
-        loose = {"where": (0, _SUM, _SUM), "compare": (_SUM, _SUM), "not": (_SUM,)}.get(
-            term.operation, (0,) * len(parts)
-        )
-        written = (self.write(part, tightness) for part, tightness in zip(parts, loose, strict=True))
-        return _function(term, ["".join(text for text, _ in each) for each in written])
-
-    def _factor(self, term: Term, precedence: int) -> list[Part]:
-        """The text, in brackets if it begins with a sign."""
-        written = self.write(term, precedence)
-        return [("(", "plain"), *written, (")", "plain")] if written[0][0].startswith("−") else written
-
-    def _decided(self, term: Term) -> list[Part]:
-        """min(…, …) or max(…, …): with numbers, also which of the two counts, or both if they are equal."""
-        called = "min" if term.operation == "minimum" else "max"
-        one, other = ("".join(text for text, _ in self.write(part)) for part in term.parts)
-        kinds: list[Literal["plain", "won", "lost"]] = ["plain", "plain"]
-        if self._number is not None:
-            result = term.at(self._place)
-            kinds = ["won" if part.at(self._place) == result else "lost" for part in term.parts]
-        return [(f"{called}(", "plain"), (one, kinds[0]), (", ", "plain"), (other, kinds[1]), (")", "plain")]
-
-
-def _function(term: Term, texts: list[str]) -> tuple[list[Part], int]:
-    match term.operation:
-        case "compare":
-            return [(f"{texts[0]} {term.text} {texts[1]}", "plain")], 0
-        case "where":
-            return [(f"{texts[1]} if {texts[0]} else {texts[2]}", "plain")], 0
-        case "over":
-            return [(term.text.format(texts[0]), "plain")], 0
-        case "exp":
-            return [(_exponential(texts[0]), "plain")], _PRODUCT
-        case "expm1":
-            return [(f"{_exponential(texts[0])} − 1", "plain")], _SUM
-    names = {
-        "not": "not {}",
-        "logsigmoid": "log σ({})",
-        "log_odds": "log odds of exp({})",
-        "relu": "max(0, {})",
-        "stop_gradient": "sg[{}]",
-    }
-    text = names.get(term.operation, f"{term.text or term.operation}({{}})").format(", ".join(texts))
-    return [(text, "plain")], _ATOM
-
-
-def _called(term: Term) -> str:
-    """The symbol of a number: its own, or the first in its expression."""
-    if term.operation in ("name", "let"):
-        return term.text
-    return next(filter(None, map(_called, term.parts)), "")
-
-
-def _exponential(text: str) -> str:
-    """exp(…); for a logarithm, its argument."""
-    if text.startswith("log ") and text.count(" ") == 1:
-        return text.removeprefix("log ")
-    quotient = re.fullmatch(r"log\((\w+(?:/\w+)?)\)", text)
-    return quotient[1] if quotient else f"exp({text})"
-
-
-def _constant(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
+def _is_mask(term: Term) -> bool:
+    return term.operation == "name" and term.text == "mask"

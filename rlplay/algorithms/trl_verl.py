@@ -53,7 +53,7 @@ def loss_type(settings: Settings) -> str | None:
     TRL's `bnpo` averages over the tokens of one optimizer step, `dapo` over those of the whole batch; the two agree if
     a batch is one step. TRL has no value loss and only two of the ratio's levels.
     """
-    if settings.baseline == "value" or settings.importance_sampling_level not in ("token", "sequence"):
+    if settings.baseline == "value" or not row(settings, "importance_sampling_level").trl:
         return None
     if (settings.surrogate, settings.aggregation) == ("ppo", "token_mean"):
         return "dapo" if settings.num_minibatches == 1 else "bnpo"

@@ -10,9 +10,11 @@ from torch import Tensor
 from rlplay.algorithms import divergences, streams
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.credit import advantages
+from rlplay.algorithms.own import is_own
 from rlplay.algorithms.scales import STD_EPSILON
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.batch import Batch
+from rlplay.engine.own_functions import check_finite
 from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
 from rlplay.engine.tensors import Tensors, group_statistics
@@ -80,6 +82,10 @@ def assigned(batch: Batch, settings: Settings, beta: float) -> Assigned:
         greedy=None if batch.greedy_rewards is None else batch.greedy_rewards[group],
         step_ends=None if batch.vine_ends is None else batch.vine_ends.cpu()[known],
     )
+    if is_own(settings.scale_rewards):
+        check_finite(
+            "scale_rewards", settings, found[2], batch.mask.cpu()[known], {"returns": found[0], "baseline": found[1]}
+        )
     placed = [torch.zeros_like(stream).index_copy(0, known, part) for part in (stream[known], *found)]
     rounded = [part.to(batch.old_logprobs) for part in placed]
     return Assigned(None if values is None else values.to(batch.old_logprobs), *rounded)

@@ -18,11 +18,12 @@ import numpy as np
 from safetensors import SafetensorError
 
 from rlplay.algorithms.apply import apply, apply_all, in_order
-from rlplay.algorithms.own import allow_all, allow_running
+from rlplay.algorithms.own import allow_running
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
+from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.probability_history import recall
@@ -147,7 +148,7 @@ class Driver:
         if "reward_weights" in changes:
             check_reward_weights(wanted.reward_weights, rewards)
         check_sources(self._state.task, wanted, rewards)
-        allow_all(wanted)
+        allow_functions(wanted)
         for name, value in steps:
             after = apply(before, name, value)
             point = next_point(self._point) if self._begun else self._point

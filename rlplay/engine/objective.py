@@ -12,6 +12,7 @@ from rlplay.algorithms import divergences, masks
 from rlplay.algorithms.choice import call_choice
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import Settings, row
+from rlplay.engine.own_functions import check_finite
 from rlplay.engine.tensors import Tensors
 
 
@@ -64,6 +65,8 @@ def objective(
     known = quantities(inputs, log_ratio, inside, settings)
     found = call_choice(row(settings, "surrogate").compute, known.xp, known.by_name, settings)
     surrogate = torch.where(inside, found, 0.0)
+    if is_own(settings.surrogate):
+        check_finite("surrogate", settings, surrogate, inside, known.by_name)
     kept = weights if keep is None else weights * keep
     if settings.off_policy_mask_threshold is not None:
         kept = kept * masks.on_policy(Tensors, log_ratio, inputs.advantages, inside, settings.off_policy_mask_threshold)

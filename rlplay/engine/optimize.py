@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.algorithms.own import is_own, place
+from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.state import Halt, State
 from rlplay.engine.trpo import search
@@ -97,10 +99,23 @@ def checked_norm(update: int, state: State, seen: Seen, longest: float) -> float
     if np.isfinite(loss) and np.isfinite(norm):
         return norm
     bad = int((~torch.isfinite(seen.dloss_dlogp)).sum())
+    if bad and own_at_fault(seen, state.settings):
+        raise Halt(
+            f"update {update}: {place(state.settings.surrogate)} has a gradient that is not finite for {bad} tokens. "
+            "The weights were not changed. Mend the function, then continue."
+        )
     raise Halt(
         f"update {update}: loss {loss:g}, gradient norm {norm:g} ({bad} tokens not finite). "
         "The weights were not changed. Lower learning_rate or temperature, or lower max_grad_norm, then continue."
     )
+
+
+def own_at_fault(seen: Seen, settings: Settings) -> bool:
+    """Whether the user's surrogate made gradients that are not finite: all else that the loss is made of is finite."""
+    if settings.loss_type != "policy_gradient" or not is_own(settings.surrogate):
+        return False
+    others = [seen.logprobs, seen.ratio, *(x for x in (seen.kl, seen.dkl_dlogp) if x is not None)]
+    return np.isfinite(seen.metrics["loss"]) and all(bool(x.isfinite().all()) for x in others)
 
 
 def ratio_guard(update: int, ratio: Tensor) -> Iterator[Notice]:

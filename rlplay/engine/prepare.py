@@ -11,10 +11,10 @@ import msgspec
 import torch
 
 from rlplay import __version__
-from rlplay.algorithms.own import allow_all
 from rlplay.engine.agreement import settle
 from rlplay.engine.fit import check_fit
 from rlplay.engine.model import choose_device, load_model, set_threads, wrap
+from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
 from rlplay.engine.world_policy import world_policy
@@ -32,7 +32,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     stages = stages_of(scenario)
     settings = stages[0].settings
     for stage in stages:
-        allow_all(stage.settings)
+        allow_functions(stage.settings)
     threads = set_threads(job.threads)
     device = choose_device(job.device)
     task = task_for(scenario, lambda what: progress(what, 0.4))

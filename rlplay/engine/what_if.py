@@ -16,12 +16,12 @@ from torch import Tensor
 
 from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.own import allow_all
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.credit import assigned, credited
 from rlplay.engine.objective import Inputs, objective, value_loss
 from rlplay.engine.optimize import minibatches, stepped
+from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.policy_gradient import kl_gradient, seen_of, share_of
 from rlplay.engine.score import weighted, weights_of
 from rlplay.engine.state import State
@@ -44,7 +44,7 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
         raise ValueError("this update has no credit yet; a preview needs phase ③")
     passes = batch.passes or Passes.begun(batch, state.settings, state.kl_coef)
     wanted = apply_all(settings, changes)
-    allow_all(wanted)
+    allow_functions(wanted)
     held = {name: getattr(passes.settings, name) for name, knob in KNOBS.items() if knob.group in _FIXED}
     new = msgspec.structs.replace(wanted, **held)
     asked = dataclasses.replace(state, settings=new, adapted=(passes.beta, passes.settings.beta))

@@ -83,9 +83,7 @@ def read(path: Path) -> Scenario:
         raise ScenarioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(node, yaml.MappingNode):
         raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
-    for part in (content, *_list_of(content.get("stages"))):
-        if isinstance(part, dict) and isinstance(part.get("settings"), dict):
-            part["settings"] = absolute_files(part["settings"], path.parent)
+    _make_files_absolute(content, path.parent)
     for place, problem in _problems(node, content):
         raise ScenarioError(f"{path}:{place}: {problem}")
     script = [{entry: None} if isinstance(entry, str) else entry for entry in content.get("script") or []]
@@ -180,6 +178,15 @@ def _changed(
     if other_model:
         kept |= {name: value for name, value in OTHER_MODEL.items() if name in kept}
     return kept | sets
+
+
+def _make_files_absolute(content: dict[str, Any], folder: Path) -> None:
+    """Make the files absolute that settings name: a scenario's, its stages' and those that its script sets."""
+    parts = [(part, "settings") for part in (content, *_list_of(content.get("stages")))]
+    parts += [(step, "set") for step in _list_of(content.get("script"))]
+    for part, key in parts:
+        if isinstance(part, dict) and isinstance(part.get(key), dict):
+            part[key] = absolute_files(part[key], folder)
 
 
 def _maximises(scenario: Scenario) -> bool:

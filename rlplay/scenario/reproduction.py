@@ -80,7 +80,7 @@ class Reproduction:
         given = self._options()
         files = [name for name in ("algorithm", *OWN) if names_file(name, getattr(wanted, name))]
         if "algorithm" in files:
-            wanted = msgspec.structs.replace(wanted, algorithm=self._scenario.settings.get("algorithm", "grpo"))
+            wanted = msgspec.structs.replace(wanted, algorithm=resolve(self._file.settings).algorithm)
         algorithm, differing = self._differing(wanted, {})
         kept = {name: value for name, value in differing.items() if name not in files}
         shared = Shared(self._name, self._scenario.seed, given.get("updates"), algorithm.get("algorithm"), kept)

@@ -106,7 +106,7 @@ _ROWS = (
            "These tokens keep a gradient with the weight ε_high: CISPO bounds the weight and drops no gradient."),
     Metric("ratio_outside", "Outside the band",
            "share of tokens with ratio outside [1 − ε, 1 + ε_high]; in GMPO, ℓ − ℓ_old outside [−ε, ε_high]", "",
-           "At least the clipped share: tokens outside on the harmless side keep their gradient. Only a surrogate that "
+           "At least the clipped share: tokens outside on the other side keep their gradient. Only a surrogate that "
            "clips has such a band."),
     Metric("ratio_max", "Largest ratio", "largest importance ratio in the update", "",
            "Clipping bounds the surrogate's gradient, not the ratio."),

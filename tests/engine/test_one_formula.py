@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -16,12 +17,13 @@ from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.credit import advantages
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.equations import estimator, surrogate, terms
+from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.masks import on_policy, top_entropy
 from rlplay.algorithms.pair_equations import compared, scored
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.algorithms.streams import normalized, overlong, shaped
-from rlplay.algorithms.symbols import equation
+from rlplay.engine.credit import reference_kl
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.pair_loss import pair_loss
 from rlplay.engine.tensors import Tensors
@@ -89,6 +91,25 @@ def test_the_kl_of_a_token_is_its_equation(name: str, anchor: str, answer: dict[
         shown = evaluated(estimator(s)[1], {"p": p, "p_old": p_old, "p_ref": p_ref}, place)
         assert found.kl is not None
         assert shown == pytest.approx(found.kl[0, place].item(), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "full"])
+@given(answer=answers())
+def test_the_kl_in_the_reward_is_its_equation_with_the_policy_that_sampled(name: str, answer: dict[str, Any]) -> None:
+    s = Settings(kl_estimator=name, kl_placement="reward", beta=0.5)
+    of = inputs(answer)
+    batch: Any = SimpleNamespace(old_logprobs=of.old_logprobs, ref_logprobs=of.ref_logprobs)
+    found = reference_kl(batch, s)[0]
+    shown = terms(s)["r"].removeprefix("R on the last token − 0.5·").removesuffix(" on every token")
+    p_old, p_ref = (np.exp(answer[key][0]).tolist() for key in ("old_logprobs", "ref_logprobs"))
+    for place in range(WIDTH):
+        known = {"p_old": p_old, "p_ref": p_ref}
+        assert evaluated(shown, known, place) == pytest.approx(found[place].item(), rel=1e-6, abs=1e-9)
+
+
+def test_the_exact_kl_in_the_reward_is_that_of_the_policy_that_sampled() -> None:
+    s = Settings(kl_estimator="full", kl_placement="reward", beta=0.5)
+    assert terms(s)["r"] == "R on the last token − 0.5·Σᵥ p_old·log(p_old/p_ref) on every token"
 
 
 @pytest.mark.parametrize("name", [name for name in PAIR_LOSSES if name != "reward"])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,11 +155,22 @@ def test_a_mistake_pauses_the_run_with_its_line_and_is_mended_while_it_waits(
     np.testing.assert_allclose(step.dloss_dlogp, -3 * step.weights * credited.advantages, atol=1e-6)
 
 
+def test_an_edited_function_replaces_its_older_versions(file: Callable[[str], str]) -> None:
+    s = Settings(surrogate=file("def f(xp, ratio):\n    return 0 * ratio\n") + "f")
+    allow_all(s)
+    first = weakref.ref(row(s, "surrogate").compute)
+    assert row(s, "surrogate").compute is first(), "one row for one version"
+    file("def f(xp, ratio):\n    return -10 * ratio\n")
+    assert row(s, "surrogate").compute(None, 1.0) == -10
+    gc.collect()
+    assert first() is None
+
+
 @pytest.mark.parametrize(
     ("source", "says"),
     [
         ("def f(xp, rato): return rato", r"takes 'rato', which is neither a quantity nor a setting; did you mean 'rat"),
-        ("def f(ratio): return ratio", "the first argument of f must be xp, the array namespace"),
+        ("def f(ratio): return ratio", "f must take xp, the array namespace, as its first argument"),
         ("import torch\ndef f(xp, ratio): return ratio", "imports torch; write the function with xp"),
         ("def f(xp, ratio): return ratio[:, :2]", r"gives an array of shape \[2, 2\] for tokens of \[2, 3\]"),
         ("def f(xp, ratio)\n", r"my\.py:1: SyntaxError"),
@@ -294,6 +307,43 @@ def test_a_function_that_breaks_is_shown_as_its_mistake(file: Callable[[str], st
                for line in objective(s, Numbers(logprob=-0.4, advantage=1.0, ratio=1.1)))  # fmt: skip
 
 
+@pytest.mark.parametrize(("about", "written"), [("Sums.", "Sums."), ("", "what {name} computes")])
+def test_a_function_that_no_equation_can_hold_is_shown_by_its_result(
+    about: str, written: str, file: Callable[[str], str]
+) -> None:
+    name = file(f"def f(xp, ratio, advantages):\n    '{about}'\n    return -xp.cumsum(ratio) * advantages\n") + "f"
+    s = resolve({"surrogate": name})
+    allow_all(s)
+    assert terms(s)["S"] == written.format(name=name)
+    lines = ["".join(text for text, _ in line) for line in objective(s, of_a_token(3.0, 1.1))]
+    assert "= −3.30" in lines
+    assert not any("cumsum" in line for line in lines)
+
+
+def of_a_token(advantage: float, ratio: float) -> Numbers:
+    return Numbers(logprob=-0.4, advantage=advantage, ratio=ratio, weight=0.5)
+
+
+def test_a_result_that_is_not_finite_is_shown_as_a_dot(file: Callable[[str], str]) -> None:
+    name = file("def f(xp, ratio, advantages):\n    return xp.log(ratio - ratio) + advantages\n")
+    s = resolve({"surrogate": name + "f"})
+    allow_all(s)
+    lines = ["".join(text for text, _ in line) for line in objective(s, of_a_token(1.0, 1.1))]
+    assert any(line.startswith("= ·") and line.endswith(" = ·") for line in lines)
+    assert lines[-1].endswith(" = ·")
+    assert not any(word in line for line in lines for word in ("nan", "inf"))
+
+
+def test_a_surrogate_without_its_quantities_has_no_number_yet(file: Callable[[str], str]) -> None:
+    s = resolve({"surrogate": file("def f(xp, logprobs, ref_logprobs):\n    return ref_logprobs - logprobs\n") + "f"})
+    allow_all(s)
+    assert surrogate.value(s, of_a_token(1.0, 1.1)) is None
+    known = {name: np.array([-0.4]) for name in ("logprobs", "old_logprobs", "advantages", "ratio")}
+    whole = known | {"ref_logprobs": np.array([-0.9]), "mask": np.array([True])}
+    numbers = Numbers(logprob=-0.4, advantage=1.0, ratio=1.0, answer=whole)
+    assert surrogate.value(s, numbers) == pytest.approx(-0.5)
+
+
 @pytest.mark.parametrize(
     ("source", "equation"),
     [
@@ -311,3 +361,32 @@ def test_an_equation_is_what_its_function_computes(source: str, equation: str, f
     s = resolve({"surrogate": name})
     allow_all(s)
     assert terms(s)["S"] == equation
+
+
+@pytest.mark.parametrize(
+    ("source", "equation", "by_hand"),
+    [
+        ("xp.mean_over(ratio, mask)", "mean of w over the answer", 1.25),
+        ("xp.mean_over(ratio, mask & (ratio > 1))", "mean of w over the answer where w > 1", 1.5),
+        (
+            "xp.sum_over(ratio, (ratio > 1) & mask & (advantages > 0))",
+            "Σ of w over the answer where w > 1 and A > 0", 1.5,
+        ),
+        ("xp.sum_over(ratio, ratio < 2)", "Σ of w where w < 2", 2.5),
+        ("ratio / xp.count_over(mask)", "w/n", 0.5),
+        ("ratio / xp.count_over(mask & (ratio < 2))", "w/(number of tokens in the answer where w < 2)", 0.5),
+        ("xp.where(mask, ratio, 0.0)", "w if mask else 0", 1.0),
+    ],
+)  # fmt: skip
+def test_a_mask_that_drops_tokens_is_part_of_the_equation(
+    source: str, equation: str, by_hand: float, file: Callable[[str], str]
+) -> None:
+    s = resolve({"surrogate": file(f"def f(xp, ratio, advantages, mask):\n    return {source} + 0 * ratio\n") + "f"})
+    allow_all(s)
+    assert terms(s)["S"] == equation
+    values = np.array([-0.4, -0.5])
+    answer = {"logprobs": values, "old_logprobs": values, "advantages": -values, "ratio": np.array([1.0, 1.5])}
+    numbers = Numbers(logprob=-0.4, advantage=0.4, ratio=1.0, answer=answer | {"mask": values < 0})
+    assert surrogate.value(s, numbers) == by_hand
+    shown = "".join(text for text, _ in surrogate.filled(s, numbers)[-2])
+    assert shown.endswith(f"{by_hand:+.2f}"), shown

@@ -8,7 +8,7 @@ from typing import Any
 
 _WORDS = {
     "−": "-", "·": "*", "²": "**2", "³": "**3", "≥": ">=", "≤": "<=", "log σ(": "log_sigmoid(", "log W": "log_W",
-    "ℓ_old": "l_old", "ℓ_ref": "l_ref", "ℓ": "l", "p_ref/p": "(p_ref/p)", "p/p_old": "(p/p_old)",
+    "ℓ_old": "l_old", "ℓ_ref": "l_ref", "ℓ": "l",
     "log odds of exp(": "odds_of(",
 }  # fmt: skip
 
@@ -18,6 +18,7 @@ def evaluated(equation: str, answer: dict[str, Any], place: int = 0) -> float:
     text = equation.replace("sg[", "(").replace("]", ")")
     for shown, written in _WORDS.items():
         text = text.replace(shown, written)
+    text = re.sub(r"\bp\w*/p\w*", r"(\g<0>)", text)
     main, *definitions = re.split(r", (?=[\w ]+ = )", text)
     named = dict(definition.split(" = ", 1) for definition in definitions)
 

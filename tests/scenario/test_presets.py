@@ -58,6 +58,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"num_generations": 1}, "siblings"),
     ({"algorithm": "rloo", "num_generations": 1}, "siblings"),
     ({"algorithm": "reinforce", "num_generations": 1, "dynamic_sampling": True}, "siblings"),
+    ({"algorithm": "opo", "num_generations": 1}, "baseline=length_weighted needs num_generations"),
+    ({"scale_rewards": "none", "num_generations": 1}, "baseline=group_mean needs num_generations"),
+    ({"algorithm": "simpo", "beta": 0}, "loss_type=simpo needs a beta above 0"),
+    ({"algorithm": "cpo", "beta": 0, "cpo_alpha": 0}, "a cpo_alpha above 0"),
     ({"surrogate": "logp", "importance_sampling_level": "sequence"}, "no ratio"),
     ({"surrogate": "cispo"}, "largest weight"),
     ({"kl_placement": "reward", "kl_anchor": "old", "beta": 0.1}, "is 0 when rewards are given"),
@@ -85,6 +89,16 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_does_not_fit_is_refused_with_the_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         resolve(changes)
+
+
+@pytest.mark.parametrize("name", ["sft", "reward-model", "cpo", "orpo"])
+def test_losses_with_another_term_or_without_a_gap_take_a_beta_of_0(name: str) -> None:
+    assert resolve({"algorithm": name, "beta": 0}).beta == 0
+
+
+@pytest.mark.parametrize("name", ["reinforce", "reinforce-baseline", "remax"])
+def test_what_compares_no_siblings_takes_one_completion_per_prompt(name: str) -> None:
+    assert resolve({"algorithm": name, "num_generations": 1}).num_generations == 1
 
 
 @pytest.mark.parametrize("first", PRESETS)

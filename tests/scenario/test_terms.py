@@ -125,6 +125,8 @@ def test_whatever_does_nothing_is_left_out():
         ({"algorithm": "gmpo"}, None),
         ({"algorithm": "ppo"}, None),
         ({"algorithm": "sapo", "aggregation": "token_mean"}, None),
+        ({"importance_sampling_level": "sequence_sum"}, None),
+        ({"importance_sampling_level": "geometric"}, None),
     ],
 )
 def test_the_name_that_trl_gives_it(given, name):

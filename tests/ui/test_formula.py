@@ -60,7 +60,7 @@ def test_clipped_low():
 def test_outside_on_the_harmless_side_still_pulls():
     lines = told({}, advantage=-1.0, ratio=1.5, clip_state=0)
     assert won(lines) == ["1.50·(−1.00)", "−1.50", "+1.50"]
-    assert "outside the band on the harmless side: it still pulls" in words(lines)
+    assert "outside the band, on the side that is not clipped: it still pulls" in words(lines)
 
 
 def test_inside_both_terms_are_the_same():
@@ -150,7 +150,7 @@ def test_a_penalty_in_the_reward_is_part_of_the_credit_and_not_of_the_loss():
     settings = settled({**CHOSEN, "kl_placement": "reward", "beta": 0.1, "kl_estimator": "k1"})
     assert not any(line.startswith("K = ") for line in words(objective(settings, Numbers(advantage=1.0))))
     lines = words(credit(settings, Numbers(reward=-0.02)))
-    assert lines[0] == "r = R on the last token − 0.1·log(p/p_ref) on every token: here −0.02"
+    assert lines[0] == "r = R on the last token − 0.1·log(p_old/p_ref) on every token: here −0.02"
 
 
 def test_a_constraint_stands_beside_the_surrogate():
@@ -158,6 +158,12 @@ def test_a_constraint_stands_beside_the_surrogate():
     lines = words(told(how, advantage=0.5, ratio=1.0))
     assert "S = −w·A" in lines
     assert lines[-1] == "limit: mean over tokens of Σᵥ p_old·log(p_old/p) ≤ 0.02"
+
+
+def test_the_tokens_that_count_are_part_of_the_formula():
+    assert words(told({"top_entropy_quantile": 0.2}, advantage=0.5, ratio=1.0))[-3].startswith(
+        "counts: only the 20 % of tokens of highest entropy"
+    )
 
 
 def test_what_is_not_known_yet_is_not_filled_in():

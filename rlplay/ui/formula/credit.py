@@ -17,7 +17,7 @@ def credit(s: Settings, numbers: Numbers) -> list[Line]:
     equations = terms(s)
     filled = {"r": numbers.reward, "G": numbers.returned, "b": numbers.baseline}
     lines = [_equation(left, equations[left], filled[left]) for left in filled if equations[left] != "0"]
-    # What the built-in ones call σ and μ is below, in the line with the numbers.
+    # The built-in equations define σ and μ after a comma; the line with the numbers shows their values instead.
     shown = equations["A"] if is_own(s.scale_rewards) else equations["A"].partition(",")[0]
     lines.append([(f"A = {shown}", "plain")])
     if numbers.advantage is None:

@@ -29,7 +29,7 @@ def _of_rewards(s: Settings, numbers: Numbers) -> list[Line]:
     if in_loss(s):
         lines.append(_divergence(equations["K"], numbers))
     lines += _weighted(s, numbers)
-    return [*lines, note(equation("limit", equations["limit"]))] if "limit" in equations else lines
+    return lines + [note(equation(left, equations[left])) for left in ("counts", "limit") if left in equations]
 
 
 def _ratio(s: Settings, right: str, numbers: Numbers) -> Line:

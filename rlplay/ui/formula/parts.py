@@ -107,7 +107,9 @@ def stripped(value: float, places: int = 2) -> str:
 
 
 def small_signed(value: float) -> str:
-    """A number that may be small, with its sign: "+0.000318"."""
+    """A number that may be small, with its sign: "+0.000318"; "·" if not finite."""
+    if not math.isfinite(value):
+        return "·"
     return f"+{number(value)}" if value >= NOISE else number(value)
 
 

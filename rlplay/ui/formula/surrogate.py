@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.choice import call_choice
-from rlplay.algorithms.equations import symbols
+from rlplay.algorithms.equations import symbols, used
+from rlplay.algorithms.expression_text import filled as written
+from rlplay.algorithms.own_trial import SURROGATE_ARGUMENTS
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
-from rlplay.algorithms.symbols import filled as written
+from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula.parts import Line, Numbers, digits, note, other_gradients, stripped
 from rlplay.user_code import OwnError
@@ -19,17 +22,18 @@ from rlplay.user_code import OwnError
 
 def value(s: Settings, numbers: Numbers) -> float | None:
     """S, the surrogate of one token, from the same function as in training; None before it is known."""
-    values, chosen = numbers.values(), row(s, "surrogate")
-    if values is None or chosen.compute is None:
+    known = _arguments(s, numbers)
+    if known is None:
         return None
     low, high = s.clip_range
-    known = {**values, "log_ratio": values["logprobs"] - values["old_logprobs"], "epsilon": low, "epsilon_high": high}
     try:
-        with np.errstate(all="ignore"):
-            found = call_choice(chosen.compute, NumpyArrays, known, s)
-    except (OwnError, AttributeError):
+        with np.errstate(all="ignore"):  # the screen writes a result that is not finite as ·
+            found = call_choice(
+                row(s, "surrogate").compute, NumpyArrays, {**known, "epsilon": low, "epsilon_high": high}, s
+            )
+        every = np.ravel(np.broadcast_to(found, known["logprobs"].shape))
+    except ValueError:  # the user's function fails, or gives an array of another shape
         return None
-    every = np.broadcast_to(found, np.shape(values["logprobs"]))
     return float(every[numbers.place if len(every) > 1 else 0])
 
 
@@ -40,13 +44,14 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
         return []
     if w is None or numbers.logprob is None:
         return [note(f"{'ℓ' if s.surrogate == 'logp' else 'w'} appears after ④ update")]
+    result, term, places = value(s, numbers), None, digits(s)
     try:
-        term = _computed(s, numbers)
+        term = _term(s, numbers)
     except OwnError as error:
-        return [note(str(error))]
-    lines: list[Line] = []
+        if result is None:
+            return [note(str(error))]
+    lines: list[Line] = [] if result is None else [[("= ", "plain"), (stripped(result, places), "won")]]
     if term is not None:
-        places = digits(s)
 
         def number(name: str, of: float, signed: bool) -> str:
             return stripped(of, places) if signed else plain(of, places if name == "w" else 2)
@@ -67,13 +72,27 @@ def why_clipped(s: Settings, numbers: Numbers) -> list[str]:
     return [head, f"{reason}, so the surrogate's gradient is zero{f'; {others}' if others else ''}."]
 
 
-def _computed(s: Settings, numbers: Numbers) -> Term | None:
-    """The surrogate of the token's answer; None before its numbers are known, or if it cannot run here."""
-    values, chosen = numbers.values(), row(s, "surrogate")
-    if values is None or chosen.compute is None:
+def _arguments(s: Settings, numbers: Numbers) -> Mapping[str, Array] | None:
+    """The quantities of the token's answer by name, [1, L]; None if the surrogate needs another or cannot run here."""
+    values = numbers.values()
+    if values is None or row(s, "surrogate").compute is None:
         return None
-    with np.errstate(all="ignore"):  # a result without a number is shown as ·
-        found: Any = call_choice(chosen.compute, Symbols, symbols(s, values), s)
+    known = {name: np.atleast_2d(each) for name, each in values.items()}
+    known["log_ratio"] = known["logprobs"] - known["old_logprobs"]
+    missing = any(name in SURROGATE_ARGUMENTS and name not in known for name in used(s))
+    return None if missing else known
+
+
+def _term(s: Settings, numbers: Numbers) -> Term | None:
+    """The surrogate of the token's answer as an equation with numbers; None as `_arguments`.
+
+    Raises OwnError if the user's function is at fault or uses what no equation has a symbol for.
+    """
+    known = _arguments(s, numbers)
+    if known is None:
+        return None
+    with np.errstate(all="ignore"):
+        found: Any = call_choice(row(s, "surrogate").compute, Symbols, symbols(s, known), s)
     return found if isinstance(found, Term) else None
 
 

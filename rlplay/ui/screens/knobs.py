@@ -212,7 +212,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         """Apply the changes, if they fit together."""
         if not self.live:
             self._attempt(_refuse)
-        elif not self.draft.problem:
+        elif not self.draft.problem and self._attempt(self.draft.changes):
             self.dismiss(self.draft.changes())
 
     def action_cancel(self) -> None:
@@ -382,7 +382,10 @@ class KnobsScreen(ModalScreen[Changes | None]):
             return f"{self.draft.value(knob.name)}: {chosen.about or 'your own'}"
         if knob.name != "algorithm":
             return knob.effect
-        named = preset(self.draft.value("algorithm"))
+        try:
+            named = preset(self.draft.value("algorithm"))
+        except ValueError as error:  # a user's file that is gone or broken
+            return visible(str(error))
         return f"{named.title} ({named.paper}): {named.explained}"
 
 

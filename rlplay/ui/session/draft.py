@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from rlplay.algorithms.apply import apply, validated
-from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.catalogue import AXES, PRESETS
 from rlplay.algorithms.knobs import KNOBS, Knob
+from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all
 from rlplay.algorithms.settings import Settings, choices
 
@@ -21,6 +22,7 @@ class Draft:
         self._live = live
         self._original = msgspec.convert(settings, Settings)
         self._settings = self._original
+        self._of_algorithms = {*AXES}
 
     @property
     def settings(self) -> Settings:
@@ -62,13 +64,15 @@ class Draft:
         settings = apply(self._settings, name, value)
         if self._live:
             allow_all(settings)
+        if name == "algorithm":
+            self._of_algorithms |= {*preset(settings.algorithm).axes}
         self._settings = settings
 
     def reset(self, name: str) -> None:
-        """Reset the setting to its current value; for the algorithm, all its axes as well."""
+        """Reset the setting to its current value; for the algorithm, all that algorithms set as well."""
         names = {name}
         if name == "algorithm":
-            names |= {*PRESETS["grpo"].axes}  # every algorithm sets the same ones
+            names |= self._of_algorithms
         held = {each: self.original(each) for each in names}
         self._settings = msgspec.structs.replace(self._settings, **held)
 
