@@ -26,7 +26,7 @@ def _echo(text: str) -> None:
 
 @click.command("list")
 def list_scenarios() -> None:
-    """List the lessons of the course, chapter by chapter."""
+    """List the lessons, chapter by chapter."""
     from rlplay.scenario.course import chapters
     from rlplay.scenario.loader import load
 

@@ -123,7 +123,10 @@ def play(scenario: str | None, device: str, **changes: Any) -> int:
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
 def demo(scenario: str | None, device: str, **changes: Any) -> int:
-    """Play a scenario's lesson hands-free, or without SCENARIO the best of several; any key takes over."""
+    """Play a lesson hands-free; any key takes over.
+
+    Without SCENARIO, it plays the lessons that show the most, one after another.
+    """
     if scenario is not None:
         return _open(scenario, device, changes, demo=True)
     from rlplay.scenario.course import tour

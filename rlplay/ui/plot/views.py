@@ -47,6 +47,7 @@ class Source:
     shown: Update | None = None  # the update on the screen
     world: World | None = None
     cursor: tuple[int, int] = (0, 0)  # completion and token
+    lines: int = 0  # of the panel
 
     @property
     def span(self) -> tuple[int, int]:

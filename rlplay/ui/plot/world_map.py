@@ -94,8 +94,11 @@ class WorldMap:
         if world is None:
             return Content(self.title), Content("")
         found = chart(world, source.shown)
+        tall = source.lines >= 2 * len(world.map)
         words = {
-            "policy": f" · best move · {_valued(found)} · ×visits",
+            "policy": f" · best move · {_valued(found)} · ×visits"
+            if tall
+            else f" · best move · shade: {_valued(found)}",
             "change": " · best move · before → after",
             "optimal": " · best moves · V*",
         }[self.kind]

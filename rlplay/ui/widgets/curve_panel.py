@@ -282,7 +282,8 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
     def _label(self) -> None:
         if self.source is not None:
             at = self.marked_update if self.cursor is None else self.cursor
-            above, below = self.view.titles(self.source, at, self.log_scale, self.smoothing)
+            source = replace(self.source, lines=self.content_size.height)
+            above, below = self.view.titles(source, at, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
 
