@@ -30,9 +30,7 @@ REFUSED = 2
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("RLPLAY_DEBUG", raising=False)
+def _own_working_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 

@@ -13,8 +13,8 @@ from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import Palette, palette
 from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.probe import ProbeTails
+from tests.ui.probed import SIZES, answer, begun, opened, peeked
 from tests.ui.stage import all_text, playground
-from tests.ui.test_probe import SIZES, answer, begun, opened, peeked
 
 HERE = Prefix("How many?")
 

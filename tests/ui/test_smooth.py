@@ -11,7 +11,7 @@ from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, smoothing_label
 from rlplay.ui.plot.views import GHOST, SHADE, Lines, Source, Trace, with_average
-from tests.ui.test_curves import Host, recorded, title
+from tests.ui.curve_panels import Host, recorded, title
 
 FINITE = st.floats(-1e6, 1e6)
 
