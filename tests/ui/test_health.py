@@ -65,7 +65,7 @@ async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_
         assert "press u for the first update" in told(app)
         source.records([*cut(1), *synthetic_update(2)[:1]])
         await settled(pilot)
-        app.screen._follow()
+        app.screen.follow()
         assert "1 problem found." in told(app)
         assert "9 of 16 answers were cut" in told(app)
         assert told(app).count("✓") == 4, "of gold scores there are none, of entropy only one"

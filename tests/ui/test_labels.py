@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ from rlplay.ui.screens.labels import LabelScreen, progress, verdict_text
 from rlplay.ui.session.labelling import NONE_LEFT, Labelling
 from rlplay.ui.widgets.answer import Answer
 from tests.recorded import synthetic_update
-from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled
+from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled, until
 
 SIZES = [(160, 45), (120, 35), (80, 24)]
 SCORES = {"log-probability": (-2.5, -1.5), "implicit reward": (0.125, -0.25), "hidden helpful": (0.0, 1.0)}
@@ -173,6 +172,7 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
     app, source = waiting()
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))
+        await settled(pilot)
         prompt, first, second = (app.screen.query_one(f"#{name}", Answer) for name in ("prompt", "a", "b"))
         whole = app.screen.region
         for part in (prompt, first, second, app.screen.query_one("#verdict")):
@@ -295,15 +295,6 @@ async def test_by_mouse_by_palette_and_by_script() -> None:
         await pilot.press("a")
         assert app.screen is app.main
         assert any("No pair needs a label" in toast.message for toast in app._notifications)
-
-
-async def until(pilot: Any, condition: Callable[[], bool]) -> None:
-    """Events have led to `condition`; a lesson is played in the background."""
-    for _ in range(50):
-        if condition():
-            return
-        await settled(pilot)
-    assert condition()
 
 
 async def test_a_lesson_waits_until_the_pairs_are_labelled() -> None:

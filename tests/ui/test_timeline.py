@@ -64,7 +64,7 @@ async def test_a_change_stands_at_the_first_update_that_it_makes_different(tmp_p
         assert "num_iterations 1 → 4" in all_text(updates).split("\n")[-1]
         source.update(3)
         await settled(pilot)
-        app.screen._follow()
+        app.screen.follow()
         assert "num_iterations 1 → 4" in all_text(updates).split("\n")[3]
 
 
@@ -101,7 +101,7 @@ async def test_the_cursor_stays_on_its_update_while_more_come(tmp_path):
         for number in range(31, 36):
             source.update(number)
         await settled(pilot)
-        app.screen._follow()
+        app.screen.follow()
         assert updates.count() == 37
         assert (updates.cursor, updates.scroll_offset.y) == (at, top)
 
@@ -208,11 +208,11 @@ async def test_words_that_stay_do_not_lay_the_screen_out_again(monkeypatch):
         await pilot.press("g")
         await settled(pilot)
         monkeypatch.setattr(Static, "update", lambda self, *_args, **_more: updated.append(self.id))
-        app.screen._follow()
+        app.screen.follow()
         assert updated == []
         source.status(1, running=True)
         await settled(pilot)
-        app.screen._follow()
+        app.screen.follow()
         assert updated == ["state"]
 
 
