@@ -140,11 +140,16 @@ def opinion(completion_ids: list[list[int]], **_columns: Any) -> list[float]:
     return [sum(ids) % 997 / 997 for ids in completion_ids]
 
 
+def score_by_opinion(patch: pytest.MonkeyPatch) -> None:
+    """Let `opinion` be the tasks' gold score, their own being 0 for whatever an untrained model says."""
+    for task, gold in (("arithmetic", "correct"), ("questions", "helpful")):
+        patch.setattr(import_module(f"rlplay.tasks.{task}"), gold, opinion)
+
+
 @pytest.fixture
 def opinionated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulated labeller goes by `opinion`: the tasks' own gold score is 0 for whatever an untrained model says."""
-    for task, gold in (("arithmetic", "correct"), ("questions", "helpful")):
-        monkeypatch.setattr(import_module(f"rlplay.tasks.{task}"), gold, opinion)
+    """The simulated labeller goes by `opinion`."""
+    score_by_opinion(monkeypatch)
 
 
 @pytest.fixture
