@@ -63,7 +63,7 @@ class Stage(NamedTuple):
         """Press one key after the other."""
         for key in keys:
             await self.pilot.press(key)
-            await settled(self.pilot)
+            await self.pilot.pause()
 
 
 Occasion = Callable[[Stage], Awaitable[None]]

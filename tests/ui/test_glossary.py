@@ -86,7 +86,7 @@ async def test_wherever_a_word_can_be_seen_the_way_ends_there():
         await settled(pilot)
         for verb, argument in sorted({term.see for term in TERMS.values() if term.see is not None}, key=str):
             await app.perform(verb, argument)
-            await settled(pilot)
+            await pilot.pause()
             if verb in panels:
                 assert isinstance(app.screen, panels[verb]), (verb, argument)
                 assert verb != "knobs" or app.screen.name_under_cursor == argument
