@@ -34,7 +34,7 @@ def test_help_everywhere(capsys: pytest.CaptureFixture[str], args: list[str]) ->
     status, out, _ = called(capsys, *args)
     assert status == 0
     assert out.startswith("Usage: rlplay")
-    assert "..." not in out, "a command is told in a line that fits"
+    assert "..." not in out, "each command has one line that fits"
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,18 +200,18 @@ def test_a_reader_that_has_gone_ends_it_without_a_word() -> None:
     assert (listing.returncode, err) == (cli.INTERRUPTED, b"")
 
 
-@pytest.mark.parametrize(("file", "said"), [("a.txt", "a.txt"), (None, "the output cannot be written")])
+@pytest.mark.parametrize(("file", "text"), [("a.txt", "a.txt"), (None, "the output cannot be written")])
 def test_what_the_machine_refuses_is_no_defect(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, file: str | None, said: str
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, file: str | None, text: str
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", file)
 
     monkeypatch.setattr(cli_play, "_scenario", full)
-    assert called(capsys, "run") == (2, "", f"rlplay: {said}: No space left on device\n")
+    assert called(capsys, "run") == (2, "", f"rlplay: {text}: No space left on device\n")
 
 
-def test_a_place_that_runs_cannot_go_to_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unwritable_runs_folder_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert doctor._problem(tmp_path / "new" / "runs") == ""
     assert f"{tmp_path / 'file'} is not a folder; set RLPLAY_HOME" in doctor._problem(tmp_path / "file" / "runs")
@@ -297,7 +297,7 @@ def test_a_new_scenario_is_written_once_and_can_be_shown(
 
 
 @pytest.mark.parametrize("count", [1, len(RUN_STYLES), len(RUN_STYLES) + 1])
-def test_as_many_runs_are_compared_as_can_be_told_apart(
+def test_the_number_of_compared_runs_is_limited_to_the_distinguishable(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, count: int
 ) -> None:
     run = synthetic_run(tmp_path / "a.rlplay", updates=1)
@@ -307,7 +307,7 @@ def test_as_many_runs_are_compared_as_can_be_told_apart(
     assert (fits if count == len(RUN_STYLES) else f"compare takes 2 to 8 runs; got {count}") in err
 
 
-def test_doctor_tells_of_what_is_missing_instead_of_failing(
+def test_doctor_lists_missing_packages_instead_of_failing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("torch", "huggingface_hub", "huggingface_hub.constants"):

@@ -58,16 +58,16 @@ def test_minibatches_and_passes_are_optimizer_steps_of_as_many_completions(tmp_p
         "learning_rate": 1e-5,
     }
     (config,) = calls(script_of(run_of(tmp_path, settings, updates=2)), "GRPOConfig")
-    said = {name: ast.unparse(value) for name, value in config.items()}
-    assert said["max_steps"] == "updates * 6"
-    assert said["per_device_train_batch_size"] == "8"
-    assert said["steps_per_generation"] == "3"
-    assert said["num_iterations"] == "2"
-    assert said["gradient_accumulation_steps"] == "1"
-    assert said["learning_rate"] == "1e-05"
-    assert said["lr_scheduler_type"] == "'constant'"
-    assert said["use_cpu"] == "True"
-    assert said["seed"] == "SEED"
+    arguments = {name: ast.unparse(value) for name, value in config.items()}
+    assert arguments["max_steps"] == "updates * 6"
+    assert arguments["per_device_train_batch_size"] == "8"
+    assert arguments["steps_per_generation"] == "3"
+    assert arguments["num_iterations"] == "2"
+    assert arguments["gradient_accumulation_steps"] == "1"
+    assert arguments["learning_rate"] == "1e-05"
+    assert arguments["lr_scheduler_type"] == "'constant'"
+    assert arguments["use_cpu"] == "True"
+    assert arguments["seed"] == "SEED"
 
 
 def test_refusals_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,14 +80,14 @@ def test_refusals_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         with pytest.raises(SystemExit) as left:
             cli.main(["export", str(run), "--format", "trl", *more])
-        said = capsys.readouterr().err
+        text = capsys.readouterr().err
         assert left.value.code == 2
-        assert words in said
-        assert said.count("\n") == 1
+        assert words in text
+        assert text.count("\n") == 1
     assert (tmp_path / "there.py").read_text() == "mine"
 
 
-def test_a_knob_turned_on_the_way_is_told_and_one_turned_before_it_holds(tmp_path: Path) -> None:
+def test_a_later_change_of_a_setting_is_a_comment_and_an_initial_one_is_exported(tmp_path: Path) -> None:
     writer = run_of(tmp_path, {}, updates=3)
     writer.append(Changed(update=1, phase="sample", name="epsilon", value=0.3, previous=0.2))
     writer.append(Changed(update=3, phase="credit", name="beta", value=0.1, previous=0.0))

@@ -32,23 +32,23 @@ from tests.parity.preference_cases import ROWS as PREFERENCE_ROWS
 def test_a_policy_gradient_is_handed_over_as_it_was_verified(kind: str, mine: Given, theirs: Given) -> None:
     settings = resolve(SIZES | mine | {"num_minibatches": 1})
     assert unsupported_setting(settings) is None
-    said = keywords(policy_fields(settings, [1.0]))
+    fields = keywords(policy_fields(settings, [1.0]))
     verified = {name: value for name, value in theirs.items() if name != "micro_batches"}
-    assert {name: said[name] for name in verified} == verified
+    assert {name: fields[name] for name in verified} == verified
     assert (trainer_of(settings) or [""])[0].lower() == f"{kind}trainer"
-    assert said["per_device_train_batch_size"] == settings.num_prompts * settings.num_generations
+    assert fields["per_device_train_batch_size"] == settings.num_prompts * settings.num_generations
 
 
 @pytest.mark.parametrize(("kind", "mine", "theirs"), [row[1:] for row in PREFERENCE_ROWS if row[1] != "orpo"])
 def test_a_loss_of_pairs_is_handed_over_as_it_was_verified(kind: str, mine: Given, theirs: Given) -> None:
     settings = resolve(mine)
     assert unsupported_setting(settings) is None
-    said = keywords(answer_fields(settings, recorded=True))
+    fields = keywords(answer_fields(settings, recorded=True))
     if kind == "dpo":
-        said["loss_type"] = said["loss_type"][0]
-    assert {name: said[name] for name in theirs} == theirs
+        fields["loss_type"] = fields["loss_type"][0]
+    assert {name: fields[name] for name in theirs} == theirs
     assert (trainer_of(settings) or [""])[0].lower() == f"{kind}trainer"
-    assert said["per_device_train_batch_size"] == settings.num_prompts * (2 if kind == "kto" else 1)
+    assert fields["per_device_train_batch_size"] == settings.num_prompts * (2 if kind == "kto" else 1)
 
 
 @with_trl
@@ -121,7 +121,7 @@ LOST: list[tuple[Given, str]] = [
 
 
 @pytest.mark.parametrize(("settings", "words"), LOST)
-def test_what_is_lost_is_said_in_a_comment(tmp_path: Path, settings: Given, words: str) -> None:
+def test_a_setting_that_is_lost_is_a_comment(tmp_path: Path, settings: Given, words: str) -> None:
     comments = [line.strip() for line in script_of(run_of(tmp_path, settings)).splitlines() if "# rlplay: " in line]
     assert any(words in comment for comment in comments)
 
@@ -177,12 +177,12 @@ def test_no_setting_is_passed_over_in_silence(base: Given) -> None:
                 after = apply_all(before, {name: value})
             except ValueError:
                 continue
-            if _told(before) == _told(after):
+            if exported(before) == exported(after):
                 silent.append(f"{name}={value}")
     assert silent == []
 
 
-def _told(settings: Settings) -> tuple[Any, ...]:
+def exported(settings: Settings) -> tuple[Any, ...]:
     rewarded = settings.loss_type == "policy_gradient"
     fields = policy_fields(settings, [1.0]) if rewarded else answer_fields(settings, recorded=False)
     if unsupported_setting(settings):

@@ -162,5 +162,5 @@ def test_a_model_that_goes_wrong_in_long_answers_is_run_another_way_from_there_o
     assert float((found - _alone(exact, sampled, list(range(len(sampled.group))))).abs().max()) < TOLERANCE
     assert not lm.cached
     assert (lm.passes == "shared") == cached_only
-    (told,) = [record for record in records if isinstance(record, Notice)]
-    assert told.text.startswith("Forgetful has no cache that sampling can rely on")
+    (notice,) = [record for record in records if isinstance(record, Notice)]
+    assert notice.text.startswith("Forgetful has no cache that sampling can rely on")

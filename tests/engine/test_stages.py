@@ -173,7 +173,7 @@ def test_a_stage_whose_start_could_not_be_kept_is_reached_from_before(
     driver.close()
 
 
-def test_settings_belong_to_their_stage_and_a_knob_to_the_stage_it_was_turned_in(begin: Begin, tmp_path: Path) -> None:
+def test_settings_and_their_changes_belong_to_their_stage(begin: Begin, tmp_path: Path) -> None:
     driver, records = begin()
     driver.advance("update", 1, never)
     driver.set({"learning_rate": 1e-4})

@@ -65,7 +65,7 @@ def test_every_preference_format_of_trl_is_read(tmp_path: Path, row: Any, prompt
         ([{"prompt": "Hi", "chosen": "a", "completion": "b"}], "both 'completion' and 'chosen'"),
     ],
 )
-def test_pairs_that_are_none_are_told_in_a_line(tmp_path: Path, rows: list[Any], words: str) -> None:
+def test_invalid_pairs_are_reported_in_one_line(tmp_path: Path, rows: list[Any], words: str) -> None:
     with pytest.raises(OwnError) as caught:
         load_own(_file(tmp_path, *rows), {})
     assert words in str(caught.value)
@@ -107,7 +107,7 @@ ROWS = [{"prompt": f"Say {n}", "chosen": f"It is {n}.", "rejected": "I will not,
         for n in range(12)]  # fmt: skip
 
 
-def test_given_pairs_are_compared_whole_cut_where_they_are_too_long_and_in_turned_order(begin: Any) -> None:
+def test_given_pairs_are_compared_whole_or_cut_with_either_answer_first(begin: Any) -> None:
     driver, records = begin(ROWS, algorithm="dpo", num_prompts=8, max_completion_length=8)
     driver.advance("update", 2, lambda: False)
     driver.close()

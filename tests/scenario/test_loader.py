@@ -1,4 +1,4 @@
-"""Scenario files: what is read, and how mistakes are told."""
+"""Scenario files: what is read, and how mistakes are reported."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_mistakes_name_the_line_and_the_remedy(tmp_path: Path, text: str, line: 
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just words", "title: [1]\nquestion: Q?\ntask: arithmetic\n"])
-def test_what_is_no_scenario_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_scenario_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ScenarioError, match=r"mine\.yaml"):
         load(written(tmp_path, text))
 
@@ -150,7 +150,7 @@ def test_changes_of_the_command_line() -> None:
         ({"reward": ["nowhere.py:f"]}, "there is no file nowhere.py"),
     ],
 )
-def test_bad_changes_are_told_in_a_line(changes: dict[str, object], words: str) -> None:
+def test_bad_changes_are_reported_in_one_line(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         with_changes(load("learn-to-think"), **changes)  # type: ignore[arg-type]
     assert words in str(caught.value)

@@ -53,7 +53,7 @@ def test_stages_are_read_and_their_updates_add_up(tmp_path: Path) -> None:
         ("max_updates: 3\n" + STAGES, ":5: max_updates is the sum"),
     ],
 )
-def test_wrong_stages_are_told_with_their_line(tmp_path: Path, text: str, words: str) -> None:
+def test_wrong_stages_are_reported_with_their_line(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         load(_file(tmp_path, HEAD + text))
     assert words in str(caught.value)

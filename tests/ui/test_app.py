@@ -59,7 +59,7 @@ async def test_space_pauses_what_runs():
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
         await pilot.press("space")
-        assert "running" in shown(app.header), "said at once, before the engine answers"
+        assert "running" in shown(app.header), "shown at once, before the engine answers"
         source.status(running=True)
         await settled(pilot)
         await pilot.press("space")
@@ -70,7 +70,7 @@ async def test_space_pauses_what_runs():
         assert "paused" in shown(app.header)
 
 
-async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
+async def test_loading_is_shown_and_empty_panels_name_the_key_that_fills_them():
     app, source = playground()
     source._queue = type(source._queue)()
     async with app.run_test(size=WIDE) as pilot:
@@ -84,7 +84,7 @@ async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
         assert "keys that you press are queued" in shown(app.narrator)
 
 
-async def test_the_header_tells_what_runs():
+async def test_the_header_names_the_run():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
@@ -157,7 +157,7 @@ async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
         assert not app.session.look_at(2)
 
 
-async def test_knobs_send_what_was_turned():
+async def test_knobs_send_the_changed_settings():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
@@ -312,7 +312,7 @@ async def test_the_algorithm_is_called_what_its_preset_calls_it():
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
-async def test_a_turned_knob_is_told_for_long_enough_and_away_from_the_keys(size):
+async def test_a_changed_setting_is_notified_long_enough_and_away_from_the_keys(size):
     app, source = playground()
     async with app.run_test(size=size, notifications=True) as pilot:
         source.update(1)

@@ -24,7 +24,7 @@ from tests.ui.comparison import SIZE, head, opened
 from tests.ui.stage import Fed, playground, settled, until
 
 
-async def test_what_is_different_is_not_said_before_it_is_known():
+async def test_differences_are_shown_only_once_they_are_known():
     source, second = Fed(), Fed()
     app = RlplayApp(source, others=[second])
     source.records([synthetic_started()])
@@ -181,7 +181,7 @@ async def test_a_branch_begins_after_the_update_that_is_looked_at():
         assert "Branch from update 4, because 5 is not finished yet" in app.screen.query_one("Vertical").border_title
 
 
-async def test_what_cannot_be_branched_is_told(tmp_path, monkeypatch):
+async def test_a_run_that_cannot_be_branched_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:

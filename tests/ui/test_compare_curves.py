@@ -41,7 +41,7 @@ def test_where_two_answers_part():
     assert first_difference((one, 1), (msgspec.structs.replace(one, token_ids=changed), 1)) == 2
 
 
-def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
+def test_two_curves_differ_in_colour_and_in_mark(tmp_path):
     histories = History(), History()
     for seed, history in enumerate(histories):
         for number in range(1, 6):
@@ -59,7 +59,7 @@ def test_two_curves_are_told_apart_by_colour_and_by_mark(tmp_path):
     assert view.state(Source(histories[0])) != before, "a new point of B is drawn too"
 
 
-def test_many_curves_are_told_apart_by_letters_and_all_values_are_named():
+def test_many_curves_differ_by_letters_and_all_values_are_named():
     runs = []
     for seed, look in enumerate(RUN_STYLES):
         runs.append((look, History()))

@@ -34,8 +34,8 @@ async def test_x_says_why_none_is_clipped_in_the_run_with_the_cursor(tmp_path):
         for tokens, ratio in zip(screen.tokens, ("1.10", "0.90"), strict=True):
             tokens.focus()
             await pilot.press("x")
-            said = [note.message for note in app._notifications][-1]
-            assert f"No token is clipped: the ratios, {ratio} … {ratio}, are all inside the band 0.8 … 1.2." in said
+            text = [note.message for note in app._notifications][-1]
+            assert f"No token is clipped: the ratios, {ratio} … {ratio}, are all inside the band 0.8 … 1.2." in text
 
 
 async def test_it_opens_on_the_newest_update_that_both_have(tmp_path):

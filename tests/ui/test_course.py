@@ -91,7 +91,7 @@ def test_what_a_run_that_went_back_has_undone_is_not_shown() -> None:
     assert probing.courses == {}
 
 
-def test_a_refusal_is_said_and_ends_the_asking() -> None:
+def test_a_refusal_is_shown_and_ends_the_request() -> None:
     probing = begun()
     probing.recall()
     probing.take(Recalled(HERE, refused="snapshot 3 cannot be read"))

@@ -84,7 +84,7 @@ async def test_the_estimator_of_the_settings_is_named():
         assert subtitle(app.panels[1]).endswith("· k3"), "KL old to new is always k3"
 
 
-async def test_one_step_per_batch_is_said_in_words():
+async def test_one_step_per_batch_is_explained():
     app = Host(*recorded(steps=1))
     async with app.run_test(size=(160, 12)):
         assert app.panels[2].render().plain == ONE_STEP.replace("`", "")
@@ -207,7 +207,7 @@ async def test_what_was_done_stays_in_sight_at_the_start_too():
         assert content.plain.split("\n")[-1].split() == ["↶", "8"], "where it went back to stands at the beginning"
 
 
-async def test_a_run_with_numbers_that_are_none_is_still_drawn():
+async def test_a_run_with_nan_is_still_drawn():
     history, live = recorded(3)
     broken = next(record for record in synthetic_update(4) if isinstance(record, Finished))
     history.add(msgspec.structs.replace(broken, metrics=dict.fromkeys(broken.metrics, float("nan"))))

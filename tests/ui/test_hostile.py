@@ -113,7 +113,7 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
         await tour.look()
     assert all_screens() - {"CompareScreen"} <= tour.screens
     if names is ORDERS:
-        assert sorted(SEEN & set(tour.unseen(poison))) == [], "nothing is said by a tour that passes the words by"
+        assert sorted(SEEN & set(tour.unseen(poison))) == [], "a tour that misses the words proves nothing"
     views = sorted(tmp_path.glob("*.view-1.*"))
     assert [path.suffix for path in views if path.suffix != ".png"] == [".svg", ".txt"]
     for path in views[-2:]:
@@ -164,8 +164,8 @@ async def test_a_crash_prints_what_it_happened_on_and_obeys_none_of_it(
         app.features = frozenset({"debug"})
     words = [poison.word(str(number)) for number in range(4)]
 
-    def crash(told: list[str]) -> None:
-        raise RuntimeError(" ".join(told))
+    def crash(notice: list[str]) -> None:
+        raise RuntimeError(" ".join(notice))
 
     with pytest.raises(RuntimeError):
         async with touring(app, MEDIUM):

@@ -30,7 +30,7 @@ async def test_clipped_tokens_are_marked_and_explained():
         assert "so the surrogate's gradient is zero" in " ".join(all_text(app.inspector).split())
 
 
-async def test_which_optimizer_steps_a_number_speaks_of_is_said():
+async def test_each_number_names_its_optimizer_steps():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         sampled, scored, credited, *steps, _ = synthetic_update(1, steps=8)

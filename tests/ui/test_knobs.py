@@ -177,7 +177,7 @@ def test_titles_come_before_names_and_both_before_meanings():
 
 
 @pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
-async def test_why_a_setting_has_no_effect_is_said_in_full(size):
+async def test_the_reason_why_a_setting_has_no_effect_is_shown_in_full(size):
     app = Host()
     async with app.run_test(size=size) as pilot:
         go_to(app.screen, "epsilon")
@@ -185,8 +185,8 @@ async def test_why_a_setting_has_no_effect_is_said_in_full(size):
         row = app.screen.query_one(KnobList).get_option("epsilon").prompt.plain
         assert row.endswith("no effect")
         assert len(row) <= app.screen.query_one(KnobList).scrollable_content_region.width
-        said = str(app.screen.query_one(Static).render())
-        assert "No effect now: there is only one optimizer step per batch." in said
+        text = str(app.screen.query_one(Static).render())
+        assert "No effect now: there is only one optimizer step per batch." in text
 
 
 async def test_what_was_found_is_changed_and_applied_and_escape_shows_all_again():
@@ -266,13 +266,13 @@ async def test_settings_of_other_algorithms_come_and_go_with_them():
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_copying_the_command_is_said_inside_the_panel(size):
+async def test_copying_the_command_is_confirmed_inside_the_panel(size):
     app = Host()
     async with app.run_test(size=size) as pilot:
         go_to(app.screen, "beta")
         await pilot.press("right", "y")
-        said = str(app.screen.query_one(Static).render())
-        assert "Copied" in said
+        text = str(app.screen.query_one(Static).render())
+        assert "Copied" in text
         assert "beta=0.05" in app.clipboard
         assert not app._notifications, "a toast would cover the keys"
         await pilot.press("down")
@@ -355,6 +355,6 @@ async def test_an_algorithm_that_is_refused_names_those_nearest():
     async with app.run_test(size=(80, 24)) as pilot:
         go_to(app.screen, "algorithm")
         await pilot.press("enter", *"grop", "enter")
-        said = str(app.screen.query_one(Static).render())
-        assert "unknown algorithm 'grop'; nearest are grpo, " in said
-        assert "'rlplay algorithms' lists all" in said
+        text = str(app.screen.query_one(Static).render())
+        assert "unknown algorithm 'grop'; nearest are grpo, " in text
+        assert "'rlplay algorithms' lists all" in text

@@ -201,7 +201,7 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
         assert app.screen is app.main
 
 
-async def test_leaving_says_what_the_engine_waits_for_and_a_key_comes_back() -> None:
+async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() -> None:
     app, source = waiting()
     async with app.run_test(size=SIZES[0]) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))

@@ -1,4 +1,4 @@
-"""The log: what the engine said, filtered, and the place and time of the last update."""
+"""The log: the engine's messages, filtered, and the place and time of the last update."""
 
 import pytest
 from textual.app import App

@@ -14,7 +14,7 @@ from tests.recorded import SETTINGS, synthetic_sampling, synthetic_update
 CHOSEN = msgspec.to_builtins(SETTINGS)
 
 
-def told(*kinds, number=1, steps=4, settings=CHOSEN, **changes) -> Narration:
+def narrated(*kinds, number=1, steps=4, settings=CHOSEN, **changes) -> Narration:
     """The narration after the records of `kinds`; `changes` replace fields of the last one."""
     update, history = Update(number), History()
     records = [record for record in synthetic_update(number, steps=steps) if isinstance(record, kinds)]
@@ -44,7 +44,7 @@ def test_while_sampling_it_counts_the_answers_still_open():
 
 def test_after_sampling_it_counts_different_answers_and_how_they_begin():
     sampled = record(Sampled)
-    happened = told(Sampled).happened
+    happened = narrated(Sampled).happened
     assert "16 answers to 4 prompts: 15 different" in happened
     assert f"{np.diff(sampled.offsets).mean():.1f} tokens long" in happened
     assert '5 begin with "start", 5 with "the" and 3 with "4"' in happened
@@ -52,33 +52,33 @@ def test_after_sampling_it_counts_different_answers_and_how_they_begin():
 
 def test_two_rewards_are_counted_and_more_are_averaged():
     binary = np.array([1.0] * 5 + [0.0] * 11, dtype=np.float32)
-    assert told(Sampled, Scored, rewards=binary).happened.startswith("5 of 16 answers earned 1, the others 0.")
-    mixed = told(Sampled, Scored).happened
+    assert narrated(Sampled, Scored, rewards=binary).happened.startswith("5 of 16 answers earned 1, the others 0.")
+    mixed = narrated(Sampled, Scored).happened
     assert mixed.startswith(f"Reward {record(Scored).rewards.mean():.3g} on average, from 0 to 1.2.")
 
 
 def test_answers_without_a_score_are_counted_apart():
     rewards = np.array([1.0] * 5 + [0.0] * 9 + [np.nan] * 2, dtype=np.float32)
-    happened = told(Sampled, Scored, rewards=rewards).happened
+    happened = narrated(Sampled, Scored, rewards=rewards).happened
     assert happened.startswith("5 of 14 answers earned 1, the others 0. 2 more answers got no score.")
-    assert "No answer was scored" in told(Sampled, Scored, rewards=rewards * np.nan).happened
+    assert "No answer was scored" in narrated(Sampled, Scored, rewards=rewards * np.nan).happened
 
 
 def test_groups_without_signal_matter_only_to_a_group_baseline():
-    assert "1 of 4 groups without signal" in told(Sampled, Scored).happened
-    assert "signal" not in told(Sampled, Scored, settings={**CHOSEN, "baseline": "none"}).happened
+    assert "1 of 4 groups without signal" in narrated(Sampled, Scored).happened
+    assert "signal" not in narrated(Sampled, Scored, settings={**CHOSEN, "baseline": "none"}).happened
 
 
 def test_an_answer_without_a_score_does_not_hide_that_the_others_of_its_group_are_equal():
     rewards = np.array([0.0, 1.0, np.nan, 1.0] + [0.97] * 3 + [np.nan] + [np.nan] * 4 + [0.0, 1e-9, 0.0, 0.0])
-    assert "2 of 4 groups without signal" in told(Sampled, Scored, rewards=rewards).happened
+    assert "2 of 4 groups without signal" in narrated(Sampled, Scored, rewards=rewards).happened
 
 
 def test_credit_says_who_is_favoured_and_how_long_they_are():
     sampled, credited = record(Sampled), record(Credited)
     first = credited.advantages[sampled.offsets[:-1]]
     lengths = np.diff(sampled.offsets)
-    happened = told(Sampled, Scored, Credited).happened
+    happened = narrated(Sampled, Scored, Credited).happened
     assert f"{(first > 0).sum()} answers get a positive advantage, {(first < 0).sum()} a negative one" in happened
     assert (
         f"{lengths[first > 0].mean():.1f} tokens long on average, the negative ones {lengths[first < 0].mean():.1f}"
@@ -88,13 +88,13 @@ def test_credit_says_who_is_favoured_and_how_long_they_are():
 
 def test_credit_that_differs_within_answers_is_counted_by_token():
     uneven = np.linspace(-1, 1, len(record(Credited).advantages), dtype=np.float32)
-    happened = told(Sampled, Scored, Credited, advantages=uneven).happened
+    happened = narrated(Sampled, Scored, Credited, advantages=uneven).happened
     assert "differ from token to token" in happened
     assert "from −1 to +1" in happened
 
 
 def test_one_step_per_batch_is_explained_as_normal():
-    happened = told(Sampled, Scored, Credited, Stepped, steps=1).happened
+    happened = narrated(Sampled, Scored, Credited, Stepped, steps=1).happened
     assert "every ratio is 1 and nothing is clipped; that is normal." in happened
 
 
@@ -107,7 +107,7 @@ def test_the_first_of_several_steps_has_not_moved():
 
 
 @pytest.mark.parametrize("steps", [1, 4])
-def test_ratios_that_have_moved_are_not_said_to_be_1(steps):
+def test_ratios_that_have_moved_are_not_reported_as_1(steps):
     first = next(entry for entry in synthetic_update(1, steps=steps) if isinstance(entry, Stepped))
     update = Update(1)
     update.add(record(Sampled, steps=steps))
@@ -123,21 +123,21 @@ def test_ratios_that_have_moved_are_not_said_to_be_1(steps):
 def test_backticks_of_the_model_name_no_key():
     sampled = record(Sampled)
     pieces = dict.fromkeys(sampled.pieces, "`x`")
-    happened = keyed(told(Sampled, pieces=pieces).happened)
+    happened = keyed(narrated(Sampled, pieces=pieces).happened)
     assert 'begin with "`x`"' in happened.plain
     assert not [span for span in happened.spans if span.style == KEY]
 
 
 def test_later_steps_give_the_range_of_ratios_and_the_clipped_share():
     last = [entry for entry in synthetic_update(1, steps=4) if isinstance(entry, Stepped)][-1]
-    happened = told(Sampled, Scored, Credited, Stepped).happened
+    happened = narrated(Sampled, Scored, Credited, Stepped).happened
     low, high = last.importance_ratio.min(), last.importance_ratio.max()
     assert f"step 4 of 4: ratios from {low:.3g} to {high:.3g}" in happened
     assert f"{100 * last.metrics['clip_ratio/region_mean']:.1f} % of the tokens are clipped" in happened
 
 
-def test_an_objective_without_clipping_is_not_said_to_clip():
-    happened = told(Sampled, Scored, Credited, Stepped, settings={**CHOSEN, "surrogate": "logp"}).happened
+def test_an_objective_without_clipping_reports_none():
+    happened = narrated(Sampled, Scored, Credited, Stepped, settings={**CHOSEN, "surrogate": "logp"}).happened
     assert happened.endswith("this objective does not clip.")
 
 
@@ -147,7 +147,7 @@ def test_afterwards_it_compares_probabilities_and_names_the_kl():
         update.add(entry)
     before, after = np.exp(update.sampled.old_logprobs), np.exp(update.new_logprobs())
     up = update.credited.advantages > 0
-    happened = told(Sampled, Scored, Credited, Stepped, Finished).happened
+    happened = narrated(Sampled, Scored, Credited, Stepped, Finished).happened
     assert f"tokens with A > 0 became likelier ({before[up].mean():.3f} → {after[up].mean():.3f})" in happened
     assert f"KL of this update {update.finished.metrics['kl_old']:.3g}." in happened
 
@@ -165,13 +165,15 @@ def after_rewards(*rewards) -> str:
     history, update = History(), Update(2)
     for number, reward in enumerate(rewards, start=1):
         for entry in synthetic_update(number):
-            told = msgspec.structs.replace(entry, metrics={"reward": reward}) if isinstance(entry, Finished) else entry
-            history.add(told)
-            update.add(told)
+            record = (
+                msgspec.structs.replace(entry, metrics={"reward": reward}) if isinstance(entry, Finished) else entry
+            )
+            history.add(record)
+            update.add(record)
     return narrate(update, history, CHOSEN).happened
 
 
-def test_while_running_it_tells_of_the_run_not_of_the_moment():
+def test_while_running_the_narration_covers_the_whole_run():
     history = History()
     for number in (1, 2, 3):
         for entry in synthetic_update(number):
@@ -194,28 +196,30 @@ def test_while_running_a_single_measurement_has_no_arrow_and_an_older_one_its_up
 
 
 def _broken() -> Narration:
-    return told(Sampled, Scored, Credited, Stepped, Finished, metrics={"loss": float("nan"), "reward": 0.5})
+    return narrated(Sampled, Scored, Credited, Stepped, Finished, metrics={"loss": float("nan"), "reward": 0.5})
 
 
 def _stale() -> Narration:
-    return told(Sampled, Credited, Stepped, steps=1, importance_ratio=np.full(len(record(Stepped, steps=1).rows), 1.4))
+    return narrated(
+        Sampled, Credited, Stepped, steps=1, importance_ratio=np.full(len(record(Stepped, steps=1).rows), 1.4)
+    )
 
 
 def _flat() -> Narration:
-    return told(Sampled, Scored, Credited, advantages=np.zeros_like(record(Credited).advantages))
+    return narrated(Sampled, Scored, Credited, advantages=np.zeros_like(record(Credited).advantages))
 
 
 def _flat_with_bonus() -> Narration:
     nothing = np.zeros_like(record(Credited).advantages)
-    return told(Sampled, Scored, Credited, advantages=nothing, settings={**CHOSEN, "entropy_coef": 0.01})
+    return narrated(Sampled, Scored, Credited, advantages=nothing, settings={**CHOSEN, "entropy_coef": 0.01})
 
 
 def _cut() -> Narration:
-    return told(Sampled, truncated=np.array([1] * 9 + [0] * 7, dtype=np.uint8))
+    return narrated(Sampled, truncated=np.array([1] * 9 + [0] * 7, dtype=np.uint8))
 
 
 def _far() -> Narration:
-    return told(Sampled, Scored, Credited, Stepped, Finished, metrics={"kl": 2.5, "reward": 0.5})
+    return narrated(Sampled, Scored, Credited, Stepped, Finished, metrics={"kl": 2.5, "reward": 0.5})
 
 
 @pytest.mark.parametrize(
@@ -254,7 +258,7 @@ def test_a_reward_that_rises_while_gold_falls_is_gamed():
 
 
 def test_a_healthy_update_has_no_warning():
-    assert told(Sampled, Scored, Credited, Stepped, Finished).warning == ""
+    assert narrated(Sampled, Scored, Credited, Stepped, Finished).warning == ""
 
 
 async def test_held_out_results_do_not_disturb_the_narration():

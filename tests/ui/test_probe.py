@@ -260,7 +260,7 @@ async def test_a_script_names_prompt_and_what_to_ask_for() -> None:
         assert len(source.commands[-1].prefix.answer) == 1
 
 
-async def test_help_tells_of_the_probe_and_its_keys() -> None:
+async def test_help_lists_the_probe_and_its_keys() -> None:
     app, source = playground()
     async with app.run_test(size=SIZES[0]) as pilot:
         await opened(pilot, source)

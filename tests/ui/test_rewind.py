@@ -86,7 +86,7 @@ def changed(update, value, previous, phase="sample", name="temperature", **also)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ([changed(4, 0.2, 1.0)], "Temperature 0.2 → 1"),
         ([changed(2, 0.5, 1.0), changed(4, 0.2, 0.5)], "Temperature 0.2 → 1"),
@@ -96,7 +96,7 @@ def changed(update, value, previous, phase="sample", name="temperature", **also)
         ([changed(1, 0.5, 1.0)], ""),
     ],
 )
-async def test_going_back_says_which_settings_went_back_too(changes, said):
+async def test_going_back_says_which_settings_went_back_too(changes, text):
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         for number in range(1, 4):
@@ -110,9 +110,9 @@ async def test_going_back_says_which_settings_went_back_too(changes, said):
         await settled(pilot)
         words = shown(app.narrator)
         assert "Updates 1–3 undone" in words
-        assert (f"Settings also changed back: {said}." in words) == bool(said), words
+        assert (f"Settings also changed back: {text}." in words) == bool(text), words
         toasts = [note.message for note in app._notifications]
-        expected = ["\n".join([*said.split(" · "), "from update 1 on"])] if said else []
+        expected = ["\n".join([*text.split(" · "), "from update 1 on"])] if text else []
         assert toasts == expected, "in a lesson the narrator is the teacher's"
         source.update(1)
         await settled(pilot)

@@ -25,18 +25,23 @@ def a_session(updates, live=True, running=False):
     return session
 
 
-def told(pair, count=None):
+def advances(pair, count=None):
     return [("AB"[pair.both.index(session)], command) for session, command in pair.advance_commands(count)]
 
 
 def test_the_run_behind_catches_up_and_level_ones_go_together():
-    assert told(RunPair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
-    assert told(RunPair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
-    assert told(RunPair(a_session(4), a_session(4))) == []
-    assert told(RunPair(a_session(4), a_session(4)), 1) == [("A", Advance("update", 1)), ("B", Advance("update", 1))]
-    assert told(RunPair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
-    assert told(RunPair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
-    assert told(RunPair(a_session(2, live=False), a_session(4, live=False)), 1) == [], "recordings are what they are"
+    assert advances(RunPair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
+    assert advances(RunPair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
+    assert advances(RunPair(a_session(4), a_session(4))) == []
+    assert advances(RunPair(a_session(4), a_session(4)), 1) == [
+        ("A", Advance("update", 1)),
+        ("B", Advance("update", 1)),
+    ]
+    assert advances(RunPair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
+    assert advances(RunPair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
+    assert advances(RunPair(a_session(2, live=False), a_session(4, live=False)), 1) == [], (
+        "recordings are what they are"
+    )
 
 
 def test_differences_are_those_of_the_update_compared():
@@ -54,7 +59,7 @@ TWO = [{"name": "imitate", "updates": 2}, {"name": "compare", "updates": 3}]
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "said"),
+    ("one", "other", "text"),
     [
         ({"reward": ["a.py:short"]}, {"reward": ["a.py:long"]}, "reward a.py:short → a.py:long"),
         ({"reward": ["a.py:f"]}, {"reward": ["a.py:f", "b.py:g"]}, "reward a.py:f → a.py:f + b.py:g"),
@@ -70,14 +75,14 @@ TWO = [{"name": "imitate", "updates": 2}, {"name": "compare", "updates": 3}]
         ({"eval_generations": 1}, {"eval_generations": 8}, "eval_generations 1 → 8"),
     ],
 )
-def test_where_data_rewards_and_stages_come_from_is_compared(one, other, said):
+def test_where_data_rewards_and_stages_come_from_is_compared(one, other, text):
     pair = RunPair(*(begun(scenario(**fields)) for fields in (one, other)))
-    assert " · ".join(pair.differences()) == said
+    assert " · ".join(pair.differences()) == text
     assert RunPair(*(begun(scenario(**one)) for _ in range(2))).differences() == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({"model": "other"}, "model pocket → other"),
         ({"seed": 7}, "seed 0 → 7"),
@@ -86,8 +91,8 @@ def test_where_data_rewards_and_stages_come_from_is_compared(one, other, said):
         ({"settings": {**SETTINGS, "beta": 1.5}, "threads": 8}, "beta 0.05 → 1.5 · threads 1 → 8"),
     ],
 )
-def test_all_that_answers_depend_on_is_compared(changes, said):
-    assert " · ".join(RunPair(begun(), begun(**changes)).differences()) == said
+def test_all_that_answers_depend_on_is_compared(changes, text):
+    assert " · ".join(RunPair(begun(), begun(**changes)).differences()) == text
 
 
 def test_a_run_of_another_program_is_compared_as_far_as_it_is_known():
@@ -118,7 +123,7 @@ def test_settings_that_differed_before_are_not_passed_over():
     assert differing(changes) == "at update 4 the settings are the same; beta differed before"
 
 
-def test_what_files_hold_is_not_said_to_be_the_same():
+def test_file_contents_are_not_reported_as_equal():
     own = scenario(dataset="a.jsonl", reward=["a.py:f"])
     assert differing(text=own).endswith("; contents of data and reward files are not compared")
 

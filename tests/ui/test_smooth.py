@@ -64,7 +64,7 @@ def test_both_are_to_be_seen_in_the_plot():
 
 
 @pytest.mark.parametrize("size", [(160, 12), (80, 12)])
-async def test_the_key_goes_round_it_is_said_and_the_numbers_stay_raw(size):
+async def test_the_smoothing_key_cycles_is_named_and_leaves_the_numbers_raw(size):
     app = Host(*recorded())
     async with app.run_test(size=size) as pilot:
         reward = app.panels[0]

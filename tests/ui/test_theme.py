@@ -193,7 +193,7 @@ async def test_other_themes_have_quiet_frames():
         assert quiet({"background": "#000000", "foreground": "#ffffff"})["text-muted"] != "#ffffff"
 
 
-async def test_the_letters_of_compared_runs_can_be_read_and_told_apart_in_every_theme():
+async def test_the_letters_of_compared_runs_are_readable_and_distinct_in_every_theme():
     app, _ = playground()
     async with app.run_test() as pilot:
         for name in (*(theme.name for theme in THEMES), "nord", "solarized-light", "textual-light"):

@@ -45,9 +45,9 @@ async def test_why_no_token_is_clipped(size):
     async with app.run_test(size=size) as pilot:
         await at_rest(pilot, app, source)
         await press(pilot, "C", "C")
-        said = app.narrator.render().plain
-        assert said.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")
-        assert "num_iterations of two or more (k)" in said, "and how to see one"
+        text = app.narrator.render().plain
+        assert text.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")
+        assert "num_iterations of two or more (k)" in text, "and how to see one"
 
 
 @SIZES
