@@ -45,7 +45,7 @@ def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
     [
         (GOOD + "promts: [x]\n", 4, "unknown key 'promts'; did you mean 'prompts'?"),
         (GOOD + "settings:\n  beta: 1\n  lerning_rate: 1\n", 6, "did you mean 'learning_rate'?"),
-        (GOOD + "settings:\n  beta: high\n", 5, "beta is a number from 0 to 10; got 'high'"),
+        (GOOD + "settings:\n  beta: high\n", 5, "got 'high'"),
         (GOOD + "settings: 3\n", 4, "settings is a mapping"),
         (GOOD + "script:\n  - say: hello\n  - updaet: 1\n", 6, "script step 2: unknown verb 'updaet'; did you mean"),
         (GOOD + "script:\n  - update: many\n", 5, "script step 1: update takes a whole number"),

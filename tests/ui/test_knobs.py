@@ -356,5 +356,5 @@ async def test_an_algorithm_that_is_refused_names_those_nearest():
         go_to(app.screen, "algorithm")
         await pilot.press("enter", *"grop", "enter")
         text = str(app.screen.query_one(Static).render())
-        assert "unknown algorithm 'grop'; nearest are grpo, " in text
-        assert "'rlplay algorithms' lists all" in text
+        assert "'grop'" in text
+        assert "grpo, " in text
