@@ -29,7 +29,7 @@ from rlplay.ui.screenshot.png import PngRenderer
 from rlplay.verbs import PANELS, VERBS
 from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
-from tests.ui.stage import CHOSEN, painted_late, settled, until
+from tests.ui.stage import CHOSEN, no_idle_time, painted_late, settled, until
 
 SIZES = (80, 24), (120, 35), (160, 45)
 LOOKS = {"dark": "rlplay-dark", "light": "rlplay-light", "no colour": ""}
@@ -56,17 +56,14 @@ class Stage(NamedTuple):
 
     async def settle(self) -> None:
         """Let what was fed and pressed reach the screen."""
-        await settled(self.pilot)
         await until(self.pilot, lambda: self.app.screen._compositor.size.area)
-        if follow := getattr(self.app.screen, "follow", None):
-            follow()
-            await self.pilot.pause()
+        await settled(self.pilot)
 
     async def press(self, *keys: str) -> None:
         """Press one key after the other."""
         for key in keys:
             await self.pilot.press(key)
-            await settled(self.pilot)
+            await self.pilot.pause()
 
 
 Occasion = Callable[[Stage], Awaitable[None]]
@@ -232,7 +229,7 @@ def draw(out: Path, size: tuple[int, int], look: str) -> list[str]:
                 names.append(name)
         return names
 
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, painted_late():
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, no_idle_time(), painted_late():
         os.environ |= {"RLPLAY_HOME": folder, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
         os.environ.pop("NO_COLOR", None)
         if not LOOKS[look]:

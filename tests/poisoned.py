@@ -60,13 +60,13 @@ class Poison:
 
     def _mapping(self, name: str, hint: Any, held: dict[Any, Any]) -> dict[Any, Any]:
         keys, values = mapping_of(hint)
-        said = {key: self._value(name, values, value) for key, value in held.items()}
+        filled = {key: self._value(name, values, value) for key, value in held.items()}
         if keys is not str:
-            return said
+            return filled
         if name.endswith(".settings"):  # their names and values are fixed; those of rewards are not
             return held | {"reward_weights": {self.word(f"{name}: reward_weights"): 1.0}}
-        more = next(iter(said.values())) if said else self.word(f"{name}: value")
-        return said | {self.word(f"{name}: name"): more}
+        more = next(iter(filled.values())) if filled else self.word(f"{name}: value")
+        return filled | {self.word(f"{name}: name"): more}
 
 
 OF_ITS_OWN = {

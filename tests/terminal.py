@@ -140,3 +140,20 @@ def running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def ended(pid: int, timeout: float) -> bool:
+    """Whether a process ends within `timeout` seconds; it need not be a child, which alone could be waited for."""
+    if not hasattr(os, "pidfd_open"):  # macOS
+        exit_of = select.kevent(pid, select.KQ_FILTER_PROC, select.KQ_EV_ADD, select.KQ_NOTE_EXIT)
+        with contextlib.closing(select.kqueue()) as queue, contextlib.suppress(ProcessLookupError):
+            return bool(queue.control([exit_of], 1, timeout))
+        return True
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([process], [], [], timeout)[0])
+    finally:
+        os.close(process)

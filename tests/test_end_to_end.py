@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rlplay.trace.runfile import RunReader
-from tests.terminal import Terminal, child_of, rlplay, running
+from tests.terminal import Terminal, child_of, ended, rlplay
 
 
 @pytest.fixture
@@ -54,7 +53,8 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     resumed = child_of(terminal.pid, "rlplay.engine.main")
     terminal.press("q")
     assert terminal.wait_for_exit() == 0
-    _gone(resumed)
+    assert resumed is not None
+    assert ended(resumed, timeout=10)
     (run,) = (tmp_path / "runs").glob("*.rlplay")
     reader = RunReader(run)
     assert reader.updates() == [1, 2]
@@ -67,13 +67,6 @@ def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
     terminal.press("space")
     terminal.wait_for(r"update 1 +[·●]")
     engine = child_of(terminal.pid, "rlplay.engine.main")
+    assert engine is not None
     terminal.kill()
-    _gone(engine)
-
-
-def _gone(pid: int | None, timeout: float = 10) -> None:
-    assert pid is not None
-    end = time.monotonic() + timeout
-    while running(pid):  # a child of somebody else's cannot be waited for
-        assert time.monotonic() < end, f"process {pid} is still there"
-        time.sleep(0.01)
+    assert ended(engine, timeout=10)

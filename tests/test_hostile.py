@@ -101,17 +101,17 @@ def terminal(files: Files) -> Iterator[Tapped]:
 
 
 def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(terminal: Tapped, files: Files) -> None:
-    told = files.marker
-    terminal.wait_for(rf"{told('title')}.*paused.*{told('question')}", timeout=60)
-    terminal.opens("t", told("say"))
-    terminal.opens("u", r"update 1 ·[^\n]*paused", told("first prompt"), told("second prompt"))
+    marker = files.marker
+    terminal.wait_for(rf"{marker('title')}.*paused.*{marker('question')}", timeout=60)
+    terminal.opens("t", marker("say"))
+    terminal.opens("u", r"update 1 ·[^\n]*paused", marker("first prompt"), marker("second prompt"))
     terminal.opens("i", "answers earn", "policy now")
-    terminal.opens("\t", r"answers earn[^\n]*\n[^\n]*" + told("first prompt"), "typing a prompt")
+    terminal.opens("\t", r"answers earn[^\n]*\n[^\n]*" + marker("first prompt"), "typing a prompt")
     terminal.closes("escape", "typing a prompt")
-    terminal.opens("=", told("column"), told("value"))
-    terminal.closes("escape", told("column"))
+    terminal.opens("=", marker("column"), marker("value"))
+    terminal.closes("escape", marker("column"))
     terminal.closes("escape", "policy now")
-    terminal.opens("f12", "─ Log ─", told("printed"))
+    terminal.opens("f12", "─ Log ─", marker("printed"))
     terminal.opens("y", "messages copied")
     terminal.closes("f12", "─ Log ─")
     terminal.opens("?", "─ Help ─")
@@ -120,7 +120,7 @@ def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(terminal:
     terminal.closes("escape", "─ Knobs ")
     terminal.opens("w", "Saved as")
     files.reward(f"raise ValueError({files.poison.word('error')!r})")
-    terminal.opens("u", told("error"))
+    terminal.opens("u", marker("error"))
     terminal.press("q")
     assert terminal.wait_for_exit() == 0
     terminal.settle(0)
@@ -129,9 +129,9 @@ def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(terminal:
     shown = letters(opening, SIZE, AROUND) + letters(screens, SIZE) + letters(closing, SIZE, AROUND)
     unseen = [field for field, marker in files.poison.fields.items() if marker not in shown]
     assert not unseen, "nothing is proved of words that were on no screen"
-    assert any(told("printed") in base64.b64decode(text).decode() for text in COPIED.findall(screens))
+    assert any(marker("printed") in base64.b64decode(text).decode() for text in COPIED.findall(screens))
     for kind in ("txt", "svg"):
         (view,) = files.home.glob(f"runs/*.{kind}")
         saved = view.read_text(encoding="utf-8")
-        assert told("first prompt") in saved
+        assert marker("first prompt") in saved
         tame(saved)

@@ -1,4 +1,4 @@
-"""Hugging Face's hub: what is said when it is out of reach, and that nobody waits for it."""
+"""Hugging Face's hub: the message when it is out of reach, and that nobody waits for it."""
 
 import threading
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ def test_an_answer_of_any_kind_is_an_answer(monkeypatch):
     assert hub.out_of_reach() == ""
 
 
-def test_what_stands_in_the_way_is_told(monkeypatch):
+def test_an_obstacle_is_reported(monkeypatch):
     def refuse(url, timeout):
         raise ConnectionError("name or service not known")
 

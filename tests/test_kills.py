@@ -25,21 +25,21 @@ SCENARIO = Scenario(
 
 
 async def _run_and_kill(run: Path, delay: float) -> int:
-    """Run freely, kill the engine `delay` seconds after its first update; how many updates we were told of."""
-    engine, told = EngineProcess(), 0
+    """Run freely, kill the engine `delay` seconds after its first update; the number of updates that it reported."""
+    engine, reported = EngineProcess(), 0
     await engine.start(Job(SCENARIO, str(run)))
     await engine.send(Advance("forever"))
     async for event in engine.events():
         if isinstance(event, Recorded) and isinstance(event.record, Finished):
-            told = event.record.update
-            if told == 1:
+            reported = event.record.update
+            if reported == 1:
                 pid = child_of(os.getpid(), "rlplay.engine.main")
                 assert pid is not None
                 asyncio.get_running_loop().call_later(delay, os.kill, pid, signal.SIGKILL)
         if isinstance(event, Failed):
             assert "SIGKILL" in event.text
     await engine.close()
-    return told
+    return reported
 
 
 async def _resume(run: Path) -> int:
@@ -61,11 +61,11 @@ async def test_twenty_kills_leave_twenty_valid_runs_that_resume(tmp_path: Path) 
     moments = random.Random(0)
     for number in range(20):
         run = tmp_path / f"{number}.rlplay"
-        told = await _run_and_kill(run, moments.uniform(0, 1.5))
+        reported = await _run_and_kill(run, moments.uniform(0, 1.5))
         with closing(RunReader(run)) as reader:
             finished = reader.updates()
             assert finished == list(range(1, len(finished) + 1))
-            assert len(finished) >= told, "the screen was told of an update that the file does not have"
+            assert len(finished) >= reported, "it reported an update that the file does not have"
             for update in finished:
                 assert reader.load(update).finished is not None
         assert await _resume(run) in (len(finished), len(finished) + 1)

@@ -43,8 +43,8 @@ def test_two_that_begin_in_the_same_second_get_paths_of_their_own(home: Path) ->
     first, second = paths.new_run("seed"), paths.new_run("seed")
     assert first != second, "although neither has been written yet"
     script = "from rlplay import paths; print(paths.new_run('other'))"
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert not Path(told.strip()).with_suffix(".snapshots").exists(), "nothing stays of a run that never began"
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert not Path(printed.strip()).with_suffix(".snapshots").exists(), "nothing stays of a run that never began"
 
 
 def test_where_no_folder_can_be_made_there_is_a_path_still(home: Path) -> None:

@@ -39,8 +39,8 @@ class Served:
             env=os.environ | {"RLPLAY_HOME": str(home)}, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
-        self.said = self.process.stdout.readline()
-        self.url = re.search(r"http://127\.0\.0\.1:\d+", self.said)[0]  # type: ignore[index]
+        self.first_line = self.process.stdout.readline()
+        self.url = re.search(r"http://127\.0\.0\.1:\d+", self.first_line)[0]  # type: ignore[index]
 
     def app(self) -> int:
         """The process of the one tab."""
@@ -100,7 +100,7 @@ async def tab(served: Served) -> AsyncIterator[Tab]:
 
 
 async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
-    assert served.said.count("\n") == 1
+    assert served.first_line.count("\n") == 1
     async with tab(served) as page:
         await page.wait_for("Rollouts")
         await page.press("?")
@@ -141,7 +141,7 @@ async def test_only_this_machines_own_pages_are_answered(served: Served) -> None
 
 
 @pytest.mark.parametrize("missing", [False, True])
-def test_what_stands_in_the_way_is_one_line(
+def test_an_obstacle_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: bool
 ) -> None:
     with socket.socket() as taken:

@@ -79,7 +79,7 @@ def test_exports_load_no_torch(tmp_path: Path, kind: str) -> None:
     assert (tmp_path / "out").exists()
 
 
-def test_a_device_that_is_none_is_refused_without_torch() -> None:
+def test_an_unknown_device_is_refused_without_torch() -> None:
     refused = "cli.main(['--device', 'tpu'], standalone_mode=False)"
     loaded = loaded_after(f"from rlplay.cli.main import cli\ntry: {refused}\nexcept Exception as e: print(e)")
     assert not loaded & {*HEAVY, "textual"}

@@ -1,7 +1,7 @@
 """How long a run of 10,000 updates takes to write, to open and to look into.
 
 Run with `python -m tests.benchmarks.bench_runfile`. Prints medians; an update has 16 completions of up to 12 tokens
-unless told otherwise. Two gigabytes:
+unless given otherwise. Two gigabytes:
 
     python -m tests.benchmarks.bench_runfile --prompts 64 --generations 96 --length 320 --sparse
 """

@@ -150,9 +150,9 @@ def test_progress_is_for_a_terminal_only() -> None:
         def isatty(self) -> bool:
             return True
 
-    for err, said in ((Terminal(), "loading model pocket (50%)"), (io.StringIO(), "")):
+    for err, text in ((Terminal(), "loading model pocket (50%)"), (io.StringIO(), "")):
         Lines(io.StringIO(), err).loading("loading model pocket", 0.5)
-        assert err.getvalue().removeprefix("rlplay: ").rstrip() == said
+        assert err.getvalue().removeprefix("rlplay: ").rstrip() == text
 
 
 def test_a_claim_that_fails_gives_status_1() -> None:

@@ -31,15 +31,13 @@ REFUSED = 2
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("RLPLAY_DEBUG", raising=False)
+def _own_working_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
 def called(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """Runs a command line; whatever it prints is tame, and what is wrong is told in a line. Status and output."""
+    """Runs a command line; its output is tame, and a mistake is one line. Returns status and output."""
 
     def call(*args: str) -> tuple[int, str]:
         with pytest.raises(SystemExit) as left:
@@ -81,7 +79,7 @@ def test_a_scenario_with_a_hostile_field_is_shown_or_refused(field: str, tmp_pat
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_what_is_wrong_on_a_command_line_is_told_in_a_line(name: str, called: Any) -> None:
+def test_a_wrong_command_line_is_reported_in_one_line(name: str, called: Any) -> None:
     word = HOSTILE[name].replace("\0", "")  # which no command line holds
     for line in (
         [word], ["show", word], [f"{word}.yaml"], ["show", f"./{word}"], ["algorithms", word], ["replay", word],
@@ -98,7 +96,7 @@ def test_what_is_wrong_on_a_command_line_is_told_in_a_line(name: str, called: An
 OPTIONS = ("--set", "--algorithm", "--seed", "--updates", "--device", "--reward")
 
 
-def test_runs_with_hostile_texts_and_names_are_listed_exported_and_retold(tmp_path: Path, called: Any) -> None:
+def test_runs_with_hostile_texts_and_names_are_listed_exported_and_narrated(tmp_path: Path, called: Any) -> None:
     runs_folder().mkdir(parents=True)
     poison = Poison(*ORDERS)
     odd = run_of(poison, runs_folder() / "a\x1b]0;owned\x07\u202e.rlplay")

@@ -79,7 +79,7 @@ def test_chat_messages(tmp_path: Path) -> None:
         ("rows.jsonl", f'{{"prompt": "a", "x": {"9" * 20}}}', "'x' with a number of more than 64 bits"),
     ],
 )
-def test_bad_data_is_told_in_a_line(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_bad_data_is_reported_in_one_line(tmp_path: Path, name: str, text: str, words: str) -> None:
     with pytest.raises(OwnError) as caught:
         load_own(written(tmp_path, name, text), {})
     assert words in str(caught.value)
@@ -95,7 +95,9 @@ def test_bad_data_is_told_in_a_line(tmp_path: Path, name: str, text: str, words:
         (("timestamp[us]", 10**18), "rows.parquet: cannot be read as Parquet: "),
     ],
 )
-def test_dates_of_a_column_are_read_or_told_in_a_line(tmp_path: Path, column: tuple[str, int], words: str) -> None:
+def test_dates_in_a_column_are_read_or_reported_in_one_line(
+    tmp_path: Path, column: tuple[str, int], words: str
+) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     importlib.import_module("pyarrow.parquet").write_table(
         pyarrow.table({"prompt": ["a"], "when": pyarrow.array([column[1]], column[0])}), tmp_path / "rows.parquet"
@@ -108,7 +110,7 @@ def test_dates_of_a_column_are_read_or_told_in_a_line(tmp_path: Path, column: tu
     assert "\n" not in str(caught.value)
 
 
-def test_a_value_that_a_run_file_cannot_hold_is_told_by_its_type() -> None:
+def test_a_value_that_a_run_file_cannot_hold_is_named_by_its_type() -> None:
     class Timestamp(datetime.datetime):
         """As of a library's nanoseconds."""
 
@@ -195,7 +197,7 @@ def test_a_mended_file_is_read_again(tmp_path: Path) -> None:
     assert reward(prompts=["p"], completions=["abc"]) == [1], "the columns it takes are asked for again"
 
 
-def test_mistakes_made_while_it_runs_are_told_in_a_line_and_can_be_mended(tmp_path: Path) -> None:
+def test_mistakes_at_run_time_are_reported_in_one_line_and_can_be_corrected(tmp_path: Path) -> None:
     path = written(tmp_path, "score.py", FIRST)
     reward = load_reward(f"{path}:f")
     for text, words in (("def f(:\n", "score.py:1: SyntaxError"), ("def g(): ...\n", "no function 'f'; it has g")):

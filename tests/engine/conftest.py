@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from transformers import AutoTokenizer
 
 from rlplay.algorithms.catalogue import PRESETS
+from rlplay.engine import prepare
+from rlplay.engine.agreement import settle
 from rlplay.engine.driver import Driver
+from rlplay.engine.fit import check_fit
+from rlplay.engine.model import LanguageModel, load_model
 from rlplay.paths import POCKET_PATH
 from rlplay.scenario.schema import Job, Scenario
+from rlplay.tasks.task import Task
 from rlplay.trace.records import AnyRecord
 from tests.engine import architectures
 
@@ -53,6 +61,60 @@ def micro_model(micro_models: Callable[[str], Path]) -> Path:
     return micro_models("llama")
 
 
+@pytest.fixture(scope="session")
+def settled(micro_models: Callable[[str], Path]) -> Callable[[str], LanguageModel]:
+    """A model of `micro_models`, by its folder, as it is when it begins to learn: loaded, and compared with itself."""
+
+    @cache
+    def of(folder: str) -> LanguageModel:
+        lm = load_model(folder, torch.device("cpu"))
+        settle(lm)
+        return lm
+
+    return of
+
+
+@pytest.fixture(autouse=True)
+def _settled_once(
+    settled: Callable[[str], LanguageModel], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run gets a copy of its micro model: loading and comparing them anew for each would take a third of the time."""
+    copies: list[LanguageModel] = []
+    fitting = _fitting()
+
+    def load(name: str, device: torch.device, progress: Callable[[str], object] = str) -> LanguageModel:
+        if Path(name).parent != tmp_path_factory.getbasetemp() or device.type != "cpu":
+            return load_model(name, device, progress)
+        lm = settled(name)
+        policy, reference = copy.deepcopy(lm.policy), copy.deepcopy(lm.reference)
+        tokenizer = copy.copy(lm.tokenizer)
+        copies.append(replace(lm, policy=policy, reference=reference, tokenizer=tokenizer, remarks=[*lm.remarks]))
+        return copies[-1]
+
+    def settle_others(lm: LanguageModel) -> None:
+        if not any(lm is each for each in copies):
+            settle(lm)
+
+    monkeypatch.setattr(prepare, "load_model", load)
+    monkeypatch.setattr(prepare, "settle", settle_others)
+    monkeypatch.setattr(prepare, "check_fit", fitting)
+
+
+@cache
+def _fitting() -> Callable[[LanguageModel, Task, int], None]:
+    """`check_fit`, but for what fitted before."""
+    fitted: set[tuple[str, str, int]] = set()
+
+    def check(lm: LanguageModel, task: Task, max_completion_length: int) -> None:
+        examples = repr([example.prompt for example in (*task.train, *task.held_out)])
+        known = lm.tokenizer.name_or_path, examples, max_completion_length
+        if known not in fitted:
+            check_fit(lm, task, max_completion_length)
+            fitted.add(known)
+
+    return check
+
+
 REWARD = """
 def uneven(completion_ids, **columns):
     return [sum(ids) % 7 / 7 for ids in completion_ids]
@@ -78,11 +140,16 @@ def opinion(completion_ids: list[list[int]], **_columns: Any) -> list[float]:
     return [sum(ids) % 997 / 997 for ids in completion_ids]
 
 
+def score_by_opinion(patch: pytest.MonkeyPatch) -> None:
+    """Let `opinion` be the tasks' gold score, their own being 0 for whatever an untrained model says."""
+    for task, gold in (("arithmetic", "correct"), ("questions", "helpful")):
+        patch.setattr(import_module(f"rlplay.tasks.{task}"), gold, opinion)
+
+
 @pytest.fixture
 def opinionated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulated labeller goes by `opinion`: the tasks' own gold score is 0 for whatever an untrained model says."""
-    for task, gold in (("arithmetic", "correct"), ("questions", "helpful")):
-        monkeypatch.setattr(import_module(f"rlplay.tasks.{task}"), gold, opinion)
+    """The simulated labeller goes by `opinion`."""
+    score_by_opinion(monkeypatch)
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def test_rewinding_repeats_the_same_updates_bit_for_bit(start: Start, algorithm:
 
 
 @pytest.mark.parametrize(("phases", "since"), [(3, 1), (4, 2)])
-def test_a_change_takes_hold_in_the_update_that_it_is_said_to(start: Start, phases: int, since: int) -> None:
+def test_a_change_takes_effect_in_the_announced_update(start: Start, phases: int, since: int) -> None:
     driver, records = start()
     driver.advance("phase", phases, never)
     driver.set({"num_iterations": 3})

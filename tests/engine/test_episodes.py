@@ -43,16 +43,16 @@ def test_an_episode_is_what_the_chat_template_makes_of_its_messages() -> None:
     several = 0
     for row in range(16):
         example = examples[int(batch.group[row])]
-        said = messages(lm, batch, row)
-        turns = [m["content"] for m in said if m["role"] == "assistant"]
+        conversation = messages(lm, batch, row)
+        turns = [m["content"] for m in conversation if m["role"] == "assistant"]
         if bool(batch.truncated[row]):
             continue
         several += len(turns) > 1
-        assert [m["role"] for m in said] == ["assistant", "user"] * (len(turns) - 1) + ["assistant"]
+        assert [m["role"] for m in conversation] == ["assistant", "user"] * (len(turns) - 1) + ["assistant"]
         for k in range(1, len(turns)):
-            assert said[2 * k - 1]["content"] == answer(example, turns[:k])
+            assert conversation[2 * k - 1]["content"] == answer(example, turns[:k])
         assert answer(example, turns) is None
-        whole = lm.tokenizer.apply_chat_template([*example.prompt, *said], tokenize=False)
+        whole = lm.tokenizer.apply_chat_template([*example.prompt, *conversation], tokenize=False)
         ids = lm.prompt_ids(example) + batch.ids[row, : batch.lengths[row]].tolist()
         assert lm.tokenizer.decode(ids) == whole
         own = batch.ids[row][batch.mask[row]].tolist()
@@ -100,7 +100,7 @@ def test_only_the_models_own_words_are_learned_from(tmp_path: Path) -> None:
     assert finished.metrics["entropy"] != pytest.approx(sampled.entropy.mean(), rel=1e-2)
 
 
-def test_an_environment_that_fails_halts_with_what_it_said() -> None:
+def test_a_failing_environment_halts_the_run_with_its_message() -> None:
     def broken(example: Example, turns: list[str]) -> str | None:
         raise KeyError("secret")
 

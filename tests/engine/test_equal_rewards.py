@@ -98,7 +98,7 @@ def test_sums_that_are_equal_on_paper_are_equal() -> None:
     assert weighted(cancelled, {"a": 1.0, "b": 1.0, "c": 1.0}).tolist() == [0.0]
 
 
-def test_rewards_that_differ_far_behind_the_point_are_told_apart() -> None:
+def test_large_rewards_that_differ_by_hundredths_are_not_equal() -> None:
     """float32 knows every sixteenth at a million: of rewards a hundredth apart it would see a few values only."""
     steps = np.arange(8)
     batch = batch_of([(2, {}, 1e6 + 0.01 * k) for k in steps], 8)
@@ -124,5 +124,5 @@ def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algo
     for record in records:
         if record.update == 2:
             update.add(record)
-    said = {finding.name: finding.wrong for finding in examine(update, History(), {"algorithm": algorithm})}
-    assert said["Signal"].startswith("Every advantage is 0")
+    diagnoses = {finding.name: finding.wrong for finding in examine(update, History(), {"algorithm": algorithm})}
+    assert diagnoses["Signal"].startswith("Every advantage is 0")

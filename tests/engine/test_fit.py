@@ -81,23 +81,23 @@ def test_a_model_downloaded_before_needs_no_network(
 ) -> None:
     monkeypatch.setattr(hub, "out_of_reach", lambda: "the hub cannot be reached: no route to host")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    said: list[str] = []
+    progress: list[str] = []
     with pytest.raises(ValueError, match="it was not downloaded before, and the hub cannot be reached: no route"):
-        load_model("me/micro", CPU, said.append)
-    assert said == [f"asking {hub.address()} for me/micro"]
+        load_model("me/micro", CPU, progress.append)
+    assert progress == [f"asking {hub.address()} for me/micro"]
     kept = tmp_path / "models--me--micro"
     shutil.copytree(micro_model, kept / "snapshots" / ("0" * 40))
     (kept / "refs").mkdir()
     (kept / "refs" / "main").write_text("0" * 40)
-    assert load_model("me/micro", CPU, said.append).vocabulary > 0
-    assert said[1:] == [f"asking {hub.address()} for me/micro", "loading model me/micro"]
+    assert load_model("me/micro", CPU, progress.append).vocabulary > 0
+    assert progress[1:] == [f"asking {hub.address()} for me/micro", "loading model me/micro"]
     (kept / "snapshots" / ("0" * 40) / "model.safetensors").unlink()
     with pytest.raises(ValueError, match=r"could not be loaded: .+, and the hub cannot be reached: no route"):
         load_model("me/micro", CPU)
 
 
 @pytest.mark.parametrize("damage", ["weights", "shapes"])
-def test_a_damaged_model_is_told_in_a_line(micro_model: Path, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_model_is_reported_in_one_line(micro_model: Path, tmp_path: Path, damage: str) -> None:
     folder = tmp_path / "mine"
     shutil.copytree(micro_model, folder)
     if damage == "weights":
@@ -140,7 +140,7 @@ def test_code_that_a_model_brings_is_neither_run_nor_asked_about(
     assert "custom code" not in capsys.readouterr().out
 
 
-def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="this folder holds no model, as it has no config"):
         load_model(str(tmp_path), CPU)
 
@@ -168,7 +168,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     ],
 )
 @pytest.mark.parametrize("wanted", ["xpu", "cuda:4", "mps:0"])
-def test_a_device_that_is_not_there_is_told_with_those_that_are(
+def test_a_missing_device_is_reported_with_the_available_ones(
     machine: Callable[..., list[int]], found: str, count: int, there: str, wanted: str
 ) -> None:
     machine(found, count)

@@ -57,9 +57,9 @@ def test_the_tokens_terms_add_up_to_the_recorded_loss_and_pull_as_recorded(start
             value = surrogate.value(s, n)
             policy += 0.0 if n.left_out else n.weight * value
             kl += n.weight * (n.kl or 0.0) * (s.beta if n.beta is None else n.beta)
-            told = "\n".join("".join(text for text, _ in line) for line in objective(s, n))
-            lost += "left out of the loss" in told
-            shown += any(mark in told for mark in "▲▼")
+            equation = "\n".join("".join(text for text, _ in line) for line in objective(s, n))
+            lost += "left out of the loss" in equation
+            shown += any(mark in equation for mark in "▲▼")
             if s.importance_sampling_level == "token" and n.advantage and not n.left_out and abs(n.dloss_dlogp) > 1e-7:
                 of_surrogate = n.dloss_dlogp - (n.dkl_dlogp or 0.0)
                 assert np.sign(np.round(of_surrogate, 9)) == (0 if n.clip_state else -np.sign(n.advantage))
@@ -87,8 +87,8 @@ def test_the_pairs_terms_add_up_to_the_recorded_loss(start, name):
         assert numbers.pair is not None
         if numbers.pair.chosen or s.loss_type == "kto":
             values.append(pair.value(s, numbers.pair))
-        told = objective(s, numbers)
-        assert any("chosen" in text or "rejected" in text for line in told for text, _ in line)
+        lines = objective(s, numbers)
+        assert any("chosen" in text or "rejected" in text for line in lines for text, _ in line)
     step = update.steps[-1]
     imitated = {"orpo": 1.0, "cpo": s.cpo_alpha, "simpo": s.cpo_alpha}.get(s.loss_type, 0.0)
     expected = step.metrics["loss"] - imitated * step.metrics.get("nll_loss", 0.0)
@@ -103,6 +103,6 @@ def test_the_advantages_story_comes_to_the_recorded_advantage(start, given):
     facts = Facts(update)
     for token in range(0, update.tokens, 7):
         n = facts.numbers(token)
-        told = ["".join(text for text, _ in line) for line in credit(s, n)]
-        assert told[-1].endswith(f"{n.advantage:+.2f}".replace("-", "−")) or abs(n.advantage) < 0.005
-        assert any(line.startswith("G = ") and ": " in line for line in told)
+        lines = ["".join(text for text, _ in line) for line in credit(s, n)]
+        assert lines[-1].endswith(f"{n.advantage:+.2f}".replace("-", "−")) or abs(n.advantage) < 0.005
+        assert any(line.startswith("G = ") and ": " in line for line in lines)

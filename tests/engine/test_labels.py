@@ -197,8 +197,8 @@ def test_with_the_last_label_the_engine_goes_on_by_itself(start: Start) -> None:
     labels = [Prefer(0, "a"), Judge(1), Prefer(1, "b"), Prefer(2, "skip")]
     wire = Wire(Advance("update", 2), *labels, *labels, Stop())
     assert Session(wire, driver).serve() == 0  # type: ignore[arg-type]
-    told = [event for event in wire.events if isinstance(event, Status)]
-    assert [(s.update, s.running, s.waits, s.asks) for s in told if not s.running] == [
+    statuses = [event for event in wire.events if isinstance(event, Status)]
+    assert [(s.update, s.running, s.waits, s.asks) for s in statuses if not s.running] == [
         (0, False, False, []),
         *((done, False, True, asks) for done in (0, 1) for asks in ([0, 1, 2], [1, 2], [2])),
         (2, False, False, []),
@@ -254,7 +254,7 @@ async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_
         assert update.steps[0].rows.tolist() == [1, 2, 0, 3]
 
 
-def test_a_script_labels_pairs_and_is_told_when_it_forgets_to(start: Start) -> None:
+def test_a_script_labels_pairs_and_a_forgotten_label_is_an_error(start: Start) -> None:
     driver, records = start(**GIVEN)
     player = Player(Lines(io.StringIO(), io.StringIO()), None)
     player.play(parse([{"phase": 1}, {"prefer": ["b", "a"]}, {"prefer": "b"}, {"update": 1}]), driver)

@@ -36,7 +36,7 @@ def test_a_step_begins_after_the_token_that_ends_the_last() -> None:
 
 
 @given(st.lists(st.text("a1. \n?!。)", max_size=3), min_size=1, max_size=12))
-def test_steps_cover_the_answer_in_order_and_none_is_blank(texts: list[str]) -> None:
+def test_steps_cover_the_answer_in_order_without_blanks(texts: list[str]) -> None:
     ends = step_ends(texts)
     assert ends == sorted(set(ends))
     assert ends[-1] == len(texts) - 1

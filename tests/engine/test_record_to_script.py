@@ -1,4 +1,4 @@
-"""A recorded run told as a script: played, it gives the same numbers bit for bit, those of given-up branches too."""
+"""A recorded run as a script: played, it gives the same numbers bit for bit, those of given-up branches too."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_updates_knobs_between_phases_and_ways_back(start: Start, tmp_path: Path
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_done_can_be_told(start: Start, tmp_path: Path, seed: int) -> None:
+def test_whatever_is_done_can_be_written_as_a_script(start: Start, tmp_path: Path, seed: int) -> None:
     choose = random.Random(seed)
     driver, _ = start(num_iterations=2)
     for _ in range(14):
@@ -143,7 +143,7 @@ def test_labels_are_given_again(start: Start, tmp_path: Path) -> None:
     assert numbers(again) == numbers(tmp_path / "run.rlplay")
 
 
-def test_two_changes_that_cross_are_not_told_wrongly(start: Start, tmp_path: Path) -> None:
+def test_two_crossing_changes_are_reported_correctly(start: Start, tmp_path: Path) -> None:
     driver, _ = start()
     driver.advance("phase", 1, never)
     driver.set({"algorithm": "dpo"})  # what it learns from waits for the next update

@@ -46,16 +46,16 @@ def test_a_tensor_of_another_shape_is_refused(start: Start, answer: Any) -> None
 
 
 @pytest.mark.parametrize("score", [3e38, 1e39, -1e20, 2 * LARGEST, [(3, 1e39), (5, -1e39)]])
-def test_a_score_too_large_for_float32_is_said_to_be_that(start: Start, score: Any) -> None:
+def test_a_score_too_large_for_float32_is_named(start: Start, score: Any) -> None:
     with pytest.raises(Halt) as halted:
         played(start, lambda n: [0.0] * (n - 1) + [score])
-    said = str(halted.value)
+    text = str(halted.value)
     size = 1e39 if isinstance(score, list) else abs(score)
-    assert f"reward function 'uneven' gave {size:g} for completion 11" in said
-    assert "more than the 1e+15" in said
-    assert said.endswith("scale it down, then go on")
-    assert "\n" not in said
-    assert "nan" not in said
+    assert f"reward function 'uneven' gave {size:g} for completion 11" in text
+    assert "more than the 1e+15" in text
+    assert text.endswith("scale it down, then go on")
+    assert "\n" not in text
+    assert "nan" not in text
 
 
 def test_weights_that_make_a_reward_too_large_are_named(start: Start) -> None:

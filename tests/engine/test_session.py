@@ -27,7 +27,7 @@ class Wire:
 
 
 class Engine:
-    """Keeps what it is told to do, and asks whether to stop as a real one does; `last` is the number of deeds."""
+    """Keeps the commands it gets, and asks whether to stop as a real one does; `last` is the number of deeds."""
 
     def __init__(self, wire: Wire, last: int) -> None:
         self.wire, self.last = wire, last

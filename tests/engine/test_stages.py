@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,7 +19,7 @@ from rlplay.trace.codec import RECORDS
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Finished, Rewound, Sampled, Scored, Staged, Stepped
 from rlplay.trace.runfile import RunReader
-from tests.engine.conftest import SMALL
+from tests.engine.conftest import SMALL, score_by_opinion
 
 Begin = Callable[..., tuple[Driver, list[AnyRecord]]]
 STAGES = [
@@ -34,21 +34,43 @@ def never() -> bool:
     return False
 
 
+def begun(model: Path, run: Path, resume: bool = False) -> tuple[Driver, list[AnyRecord]]:
+    """A loaded driver of the pipeline and the list its records go to."""
+    scenario = Scenario(
+        name="micro", title="Micro", question="", model=str(model), task="questions",
+        settings=SMALL, stages=STAGES, max_updates=7, eval_every=2, eval_prompts=2,
+    )  # fmt: skip
+    records: list[AnyRecord] = []
+    driver = Driver(Job(scenario, str(run), device="cpu", threads=1, resume=resume), records.append)
+    driver.load(lambda what, fraction: None)
+    return driver, records
+
+
 @pytest.fixture
 def begin(micro_model: Path, tmp_path: Path) -> Begin:
-    """Makes a loaded driver of the pipeline and the list its records go to."""
+    """Makes a driver of the pipeline whose run is in the test's folder."""
+    return lambda run="run.rlplay", resume=False: begun(micro_model, tmp_path / run, resume)
 
-    def make(run: str = "run.rlplay", resume: bool = False) -> tuple[Driver, list[AnyRecord]]:
-        scenario = Scenario(
-            name="micro", title="Micro", question="", model=str(micro_model), task="questions",
-            settings=SMALL, stages=STAGES, max_updates=7, eval_every=2, eval_prompts=2,
-        )  # fmt: skip
-        records: list[AnyRecord] = []
-        driver = Driver(Job(scenario, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)
-        driver.load(lambda what, fraction: None)
-        return driver, records
 
-    return make
+class Played(NamedTuple):
+    """The whole pipeline, played once without a break: its driver and records, and what each update was and led to."""
+
+    driver: Driver
+    records: list[AnyRecord]
+    numbers: dict[int, list[bytes]]
+    weights: list[torch.Tensor]
+
+
+@pytest.fixture(scope="module")
+def played(micro_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    """A test that goes back in it plays it to its end again."""
+    with pytest.MonkeyPatch.context() as patch:
+        score_by_opinion(patch)
+        driver, records = begun(micro_model, tmp_path_factory.mktemp("played") / "run.rlplay")
+        driver.advance("update", 7, never)
+        numbers = {update: _numbers(records, update) for update in range(1, 8)}
+        yield Played(driver, records, numbers, _weights(driver._state.lm.policy))
+        driver.close()
 
 
 def _numbers(records: list[AnyRecord], update: int) -> list[bytes]:
@@ -97,23 +119,21 @@ def test_each_stage_begins_with_the_policy_of_the_one_before_as_its_reference(be
 
 
 @pytest.mark.parametrize("target", range(8))
-def test_going_back_to_anywhere_repeats_the_same_updates_bit_for_bit(begin: Begin, target: int) -> None:
-    driver, records = begin()
-    driver.advance("update", 7, never)
-    first = {update: _numbers(records, update) for update in range(1, 8)}
-    weights = _weights(driver._state.lm.policy)
+def test_going_back_to_anywhere_repeats_the_same_updates_bit_for_bit(played: Played, target: int) -> None:
+    driver, records = played.driver, played.records
     driver.rewind(target)
     assert isinstance(records[-1], Rewound)
     del records[:]
     driver.advance("update", 7 - target, never)
     for update in range(target + 1, 8):
-        assert _numbers(records, update) == first[update]
-    assert _same(weights, _weights(driver._state.lm.policy))
-    driver.close()
+        assert _numbers(records, update) == played.numbers[update]
+    assert _same(played.weights, _weights(driver._state.lm.policy))
 
 
 @pytest.mark.parametrize("reached", [1, 2, 3, 4, 5])
-def test_a_run_resumed_after_a_crash_goes_on_as_if_nothing_had_happened(begin: Begin, reached: int) -> None:
+def test_a_run_resumed_after_a_crash_goes_on_as_if_nothing_had_happened(
+    begin: Begin, played: Played, reached: int
+) -> None:
     driver, _ = begin()
     driver.advance("update", reached, never)
     driver.advance("phase", 1, never)
@@ -122,13 +142,10 @@ def test_a_run_resumed_after_a_crash_goes_on_as_if_nothing_had_happened(begin: B
     assert resumed.status().update == reached
     resumed.advance("update", 7 - reached, never)
     resumed.close()
-    other, undisturbed = begin("other.rlplay")
-    other.advance("update", 7, never)
-    other.close()
     for update in range(reached + 1, 8):
-        assert _numbers(later, update) == _numbers(undisturbed, update)
-    assert _same(_weights(resumed._state.lm.policy), _weights(other._state.lm.policy))
-    assert resumed.status().settings == other.status().settings
+        assert _numbers(later, update) == played.numbers[update]
+    assert _same(_weights(resumed._state.lm.policy), played.weights)
+    assert resumed.status().settings == played.driver.status().settings
 
 
 def test_the_starts_of_stages_outlive_every_thinning(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +173,7 @@ def test_a_stage_whose_start_could_not_be_kept_is_reached_from_before(
     driver.close()
 
 
-def test_settings_belong_to_their_stage_and_a_knob_to_the_stage_it_was_turned_in(begin: Begin, tmp_path: Path) -> None:
+def test_settings_and_their_changes_belong_to_their_stage(begin: Begin, tmp_path: Path) -> None:
     driver, records = begin()
     driver.advance("update", 1, never)
     driver.set({"learning_rate": 1e-4})

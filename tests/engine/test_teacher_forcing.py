@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlplay.cli import main as cli
 from rlplay.engine.driver import Driver
 from rlplay.engine.stages import stages_of
 from rlplay.export.tables import export
@@ -66,7 +65,7 @@ def test_every_preference_format_of_trl_is_read(tmp_path: Path, row: Any, prompt
         ([{"prompt": "Hi", "chosen": "a", "completion": "b"}], "both 'completion' and 'chosen'"),
     ],
 )
-def test_pairs_that_are_none_are_told_in_a_line(tmp_path: Path, rows: list[Any], words: str) -> None:
+def test_invalid_pairs_are_reported_in_one_line(tmp_path: Path, rows: list[Any], words: str) -> None:
     with pytest.raises(OwnError) as caught:
         load_own(_file(tmp_path, *rows), {})
     assert words in str(caught.value)
@@ -108,7 +107,7 @@ ROWS = [{"prompt": f"Say {n}", "chosen": f"It is {n}.", "rejected": "I will not,
         for n in range(12)]  # fmt: skip
 
 
-def test_given_pairs_are_compared_whole_cut_where_they_are_too_long_and_in_turned_order(begin: Any) -> None:
+def test_given_pairs_are_compared_whole_or_cut_with_either_answer_first(begin: Any) -> None:
     driver, records = begin(ROWS, algorithm="dpo", num_prompts=8, max_completion_length=8)
     driver.advance("update", 2, lambda: False)
     driver.close()
@@ -159,12 +158,13 @@ def test_the_questions_come_with_a_helpful_answer_to_imitate() -> None:
     assert min(s for s in scores if s is not None) > 0.6
 
 
-def test_own_pairs_are_played_from_the_command_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rlplay", "run", "--dataset", str(_file(tmp_path, *ROWS)), "--updates", "1"]
-    command += ["--algorithm", "dpo", "--json", "--device", "cpu", "--out", str(tmp_path / "run.rlplay")]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "rewards/margins" in json.loads(done.stdout.splitlines()[0])["metrics"]
+def test_own_pairs_are_played_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["run", "--dataset", str(_file(tmp_path, *ROWS)), "--updates", "1", "--algorithm", "dpo", "--json"]
+    with pytest.raises(SystemExit) as left:
+        cli.main([*arguments, "--device", "cpu", "--out", str(tmp_path / "run.rlplay")])
+    printed = capsys.readouterr()
+    assert left.value.code == 0, printed.err
+    assert "rewards/margins" in json.loads(printed.out.splitlines()[0])["metrics"]
 
 
 def test_pairs_are_exported_with_their_roles_margins_and_implicit_rewards(begin: Any, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_the_loss_has_the_critics_error_and_the_entropy_bonus_in_it_as_the_formu
     driver.close()
 
 
-def test_a_tighter_clip_is_told_at_the_log_probabilities_of_the_last_step(start: Start) -> None:
+def test_a_tighter_clip_is_previewed_at_the_last_steps_log_probabilities(start: Start) -> None:
     driver, update = go(start, num_iterations=3)
     recorded, ratio = update.latest_step("clip_state"), update.latest_step("importance_ratio")
     assert recorded is not None
@@ -162,7 +162,7 @@ def test_asking_changes_nothing(start: Start) -> None:
     curious.advance("update", 1, lambda: False)
     first, second = update_of(records, 2), update_of(others, 2)
     np.testing.assert_array_equal(first.pull(), second.pull())
-    kinds = [[type(record) for record in told if getattr(record, "done", True)] for told in (records, others)]
+    kinds = [[type(record) for record in played if getattr(record, "done", True)] for played in (records, others)]
     assert kinds[0] == kinds[1]
     plain.close()
     curious.close()

@@ -33,7 +33,7 @@ from rlplay.trace.runfile import RunFileError
 from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 
 ENOUGH = 8
-"""Estimates that are told before one waits for the next command."""
+"""Estimates that are sent before one waits for the next command."""
 
 
 class FakeDriver:

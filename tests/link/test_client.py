@@ -221,7 +221,7 @@ async def _started(*argv: str) -> Screen:
     return Screen(engine)
 
 
-async def test_strangers_are_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connections_without_the_token_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     screen = await _started(*FAKE, "intruded")
     await screen.until(idle)

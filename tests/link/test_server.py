@@ -89,7 +89,7 @@ def test_an_engine_in_a_long_call_ends_within_two_seconds_of_the_screen(connecti
     assert time.monotonic() - began < 2.5
 
 
-def test_a_command_that_is_none_is_reported_and_passed_over(connection: Connection) -> None:
+def test_an_invalid_command_is_reported_and_skipped(connection: Connection) -> None:
     connection.socket.sendall(framing.pack(b"\x81\xa4type\xa6sudden"))
     connection.say(Advance("update"))
     complaint = next(event for event in connection.events() if isinstance(event, LogLine))

@@ -40,18 +40,18 @@ def test_right_answers_are_right_and_the_others_wrong(name: str, corpus: list[Co
         if example.prompt[0]["content"] != "What is 0+0?"
     }
     for conversation in corpus:
-        question, said = (message["content"] for message in conversation.messages[:2])
+        question, answer = (message["content"] for message in conversation.messages[:2])
         if question in answers:
-            assert correct([question], [said], answer=[answers[question]]) == ["right" in conversation.kind], said
+            assert correct([question], [answer], answer=[answers[question]]) == ["right" in conversation.kind], answer
 
 
 def test_good_answers_help_and_the_others_hardly(corpus: list[Conversation]) -> None:
     keywords = {example.prompt[0]["content"]: example.columns["keywords"] for example in load_task("questions").train}
     scores = defaultdict(list)
     for conversation in corpus:
-        question, said = (message["content"] for message in conversation.messages[:2])
+        question, answer = (message["content"] for message in conversation.messages[:2])
         if question in keywords:
-            scores[conversation.kind].append(helpfulness(said, keywords[question]))
+            scores[conversation.kind].append(helpfulness(answer, keywords[question]))
     assert min(scores["good"]) == 1.0
     assert fmean(scores["another topic"]) < 0.2
     for kind in ("flattery", "rude", "nothing"):

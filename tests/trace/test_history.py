@@ -57,7 +57,7 @@ def test_a_rewind_keeps_the_abandoned_part_apart() -> None:
     ]
 
 
-def test_a_rewind_forgets_the_knobs_turned_after_the_update_it_goes_back_to() -> None:
+def test_a_rewind_forgets_the_settings_changed_after_its_update() -> None:
     history = lived(1, 2)
     for update, phase in ((2, "sample"), (2, "update"), (3, "sample")):
         history.add(Changed(update=update, phase=phase, name="epsilon", value=0.1, previous=0.2))

@@ -32,7 +32,7 @@ def test_the_kind_of_an_update(algorithm, others, kind):
 
 
 @pytest.mark.parametrize("algorithm", ["dpo", "sft", "reward-model"])
-def test_what_is_no_advantage_is_not_called_one(algorithm):
+def test_only_an_advantage_is_called_one(algorithm):
     lens = LENSES["advantages"].of(settings(algorithm))
     words = f"{lens.title} {lens.formula} {lens.reading}"
     assert lens.title == "Pull"
@@ -60,7 +60,7 @@ def test_what_several_passes_add_up_to_has_a_scale_as_much_wider():
     assert LENSES["advantages"].of(settings("grpo", num_iterations=4)).high == 2
 
 
-def test_which_answers_say_what_another_said():
+def test_answers_that_repeat_another_are_found():
     sampled = synthetic_update(1, prompts=2, generations=3)[0]
     first, second = (sampled.token_ids[sampled.offsets[i] : sampled.offsets[i + 1]] for i in (0, 1))
     rows = [first, second, first, first, second, second]

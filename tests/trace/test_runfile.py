@@ -236,19 +236,19 @@ def test_a_killed_writer_leaves_a_readable_file(tmp_path: Path, attempt: int) ->
         [sys.executable, "-m", "tests.trace.writer", str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    told = 0
+    confirmed = 0
     for _ in range(random.Random(attempt).randrange(1, 30)):
-        told = int(process.stdout.readline())
+        confirmed = int(process.stdout.readline())
     process.send_signal(signal.SIGKILL)
-    told = max([told, *map(int, process.stdout.read().split())])
+    confirmed = max([confirmed, *map(int, process.stdout.read().split())])
     process.wait()
     with RunReader(path) as reader:
         finished = reader.updates()
         assert finished == list(range(1, len(finished) + 1))
-        assert len(finished) >= told
-        assert len(reader.load(told).steps) == 2
+        assert len(finished) >= confirmed
+        assert len(reader.load(confirmed).steps) == 2
     resumed = RunWriter.reopen(path)
-    resumed.append(Notice(update=told, level="info", text="going on"))
+    resumed.append(Notice(update=confirmed, level="info", text="going on"))
     resumed.close()
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 

@@ -95,7 +95,7 @@ def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
         RunWriter.create(tmp_path / "file" / "run.rlplay", synthetic_started())
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
     writer._db.execute("PRAGMA max_page_count = 20")
     records = [record for number in range(1, 20) for record in synthetic_update(number)]

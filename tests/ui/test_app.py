@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.link.messages import Advance, Loading, Pause, Recorded, Rewind, Set
+from rlplay.link.messages import Advance, Loading, Pause, Recorded, Set
 from rlplay.trace.questions import WhatIf
 from rlplay.trace.records import Changed, Finished, Rewound
 from rlplay.ui.actions import ACTIONS
@@ -59,7 +59,7 @@ async def test_space_pauses_what_runs():
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
         await pilot.press("space")
-        assert "running" in shown(app.header), "said at once, before the engine answers"
+        assert "running" in shown(app.header), "shown at once, before the engine answers"
         source.status(running=True)
         await settled(pilot)
         await pilot.press("space")
@@ -70,127 +70,7 @@ async def test_space_pauses_what_runs():
         assert "paused" in shown(app.header)
 
 
-async def test_quick_undos_add_up():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        for number in range(1, 6):
-            source.update(number)
-        await settled(pilot)
-        await pilot.press("z", "z", "z")
-        assert source.commands == [Rewind(4), Rewind(3), Rewind(2)]
-        source.records([Rewound(update=4, abandoned=5)])
-        source.status(4)
-        await settled(pilot)
-        await pilot.press("z")
-        assert source.commands[-1] == Rewind(1), "it has not come as far as it was asked to"
-        source.records([Rewound(update=1, abandoned=4)])
-        source.status(1)
-        await settled(pilot)
-        await pilot.press("u", "z")
-        assert source.commands[-1] == Rewind(0)
-
-
-async def test_undo_gives_up_an_update_in_progress_or_takes_back_a_finished_one():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("z")
-        assert source.commands[-1] == Rewind(0)
-        source.records([Rewound(update=0, abandoned=1)])
-        source.update(1)
-        source.records(synthetic_update(2)[:2])
-        source.status(1, phase="credit")
-        await settled(pilot)
-        await pilot.press("z")
-        assert source.commands[-1] == Rewind(1)
-
-
-async def test_a_rewind_shows_the_update_gone_back_to():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        source.update(2)
-        source.records([Rewound(update=1, abandoned=2)])
-        source.status(1)
-        await settled(pilot)
-        assert app.session.shown.number == 1
-        assert app.session.history.series("reward")[0] == [1]
-
-
-async def test_after_going_back_it_says_so_until_it_goes_on():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        for number in range(1, 4):
-            source.update(number)
-        source.records([Rewound(update=2, abandoned=3)])
-        source.status(2)
-        await settled(pilot)
-        assert "Back at the end of update 2. Update 3 undone" in shown(app.narrator)
-        source.records([Rewound(update=0, abandoned=2)])
-        source.status(0)
-        await settled(pilot)
-        assert "Updates 1–3 undone (grey in the curves)." in shown(app.narrator)
-        assert "u plays update 1 again" in shown(app.narrator)
-        source.update(1)
-        await settled(pilot)
-        assert "Update 1: reward" in shown(app.narrator)
-        source.records([*synthetic_update(2)[:2], Rewound(update=1, abandoned=1)])
-        source.status(1)
-        await settled(pilot)
-        assert "undone" not in shown(app.narrator), "an update that had not ended was only given up"
-
-
-def changed(update, value, previous, phase="sample", name="temperature", **also):
-    return Changed(update=update, phase=phase, name=name, value=value, previous=previous, also=also)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ([changed(4, 0.2, 1.0)], "Temperature 0.2 → 1"),
-        ([changed(2, 0.5, 1.0), changed(4, 0.2, 0.5)], "Temperature 0.2 → 1"),
-        ([changed(2, 0.5, 1.0), changed(4, 1.0, 0.5)], ""),
-        ([changed(2, 0.5, 1.0), changed(3, 0.1, 0.2, name="epsilon")], "Temperature 0.5 → 1 · Clip ε 0.1 → 0.2"),
-        ([changed(4, "ppo", "grpo", name="algorithm", baseline="value")], "Algorithm ppo → grpo, and 1 more with it"),
-        ([changed(1, 0.5, 1.0)], ""),
-    ],
-)
-async def test_going_back_says_which_settings_went_back_too(changes, said):
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        for number in range(1, 4):
-            source.records([change for change in changes if change.update == number])
-            source.update(number)
-        source.records([change for change in changes if change.update == 4])
-        await settled(pilot)
-        app.clear_notifications()
-        source.records([Rewound(update=0, abandoned=3)])
-        source.status(0)
-        await settled(pilot)
-        words = shown(app.narrator)
-        assert "Updates 1–3 undone" in words
-        assert (f"Settings also changed back: {said}." in words) == bool(said), words
-        toasts = [note.message for note in app._notifications]
-        expected = ["\n".join([*said.split(" · "), "from update 1 on"])] if said else []
-        assert toasts == expected, "in a lesson the narrator is the teacher's"
-        source.update(1)
-        await settled(pilot)
-        assert "went back" not in shown(app.narrator)
-
-
-async def test_giving_up_an_update_says_so_where_that_took_a_setting_back():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        source.records([*synthetic_update(2)[:2], changed(2, 0.1, 0.2, "credit", "epsilon")])
-        source.records([Rewound(update=1, abandoned=1)])
-        source.status(1)
-        await settled(pilot)
-        assert "Back at the end of update 1. Settings also changed back: Clip ε 0.1 → 0.2." in shown(app.narrator)
-
-
-async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
+async def test_loading_is_shown_and_empty_panels_name_the_key_that_fills_them():
     app, source = playground()
     source._queue = type(source._queue)()
     async with app.run_test(size=WIDE) as pilot:
@@ -204,7 +84,7 @@ async def test_loading_is_told_and_empty_panels_say_which_key_fills_them():
         assert "keys that you press are queued" in shown(app.narrator)
 
 
-async def test_the_header_tells_what_runs():
+async def test_the_header_names_the_run():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         source.update(1)
@@ -277,7 +157,7 @@ async def test_older_updates_come_from_the_run_file_when_memory_has_let_go():
         assert not app.session.look_at(2)
 
 
-async def test_knobs_send_what_was_turned():
+async def test_knobs_send_the_changed_settings():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         await settled(pilot)
@@ -432,7 +312,7 @@ async def test_the_algorithm_is_called_what_its_preset_calls_it():
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
-async def test_a_turned_knob_is_told_for_long_enough_and_away_from_the_keys(size):
+async def test_a_changed_setting_is_notified_long_enough_and_away_from_the_keys(size):
     app, source = playground()
     async with app.run_test(size=size, notifications=True) as pilot:
         source.update(1)

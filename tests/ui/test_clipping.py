@@ -28,11 +28,11 @@ def update(records, ratios=None):
 
 
 def test_one_step_per_batch_cannot_clip():
-    said = explain_none(update(synthetic_update(1, steps=1)), ONE_STEP)
-    assert said.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")
-    assert "num_iterations of two or more (`k`)" in said
-    assert explain_none(update(synthetic_update(1)[:1]), ONE_STEP) == said, "before the step as after it"
-    assert explain_none(None, ONE_STEP, adjustable=False) == said.replace(" (`k`)", ""), (
+    text = explain_none(update(synthetic_update(1, steps=1)), ONE_STEP)
+    assert text.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")
+    assert "num_iterations of two or more (`k`)" in text
+    assert explain_none(update(synthetic_update(1)[:1]), ONE_STEP) == text, "before the step as after it"
+    assert explain_none(None, ONE_STEP, adjustable=False) == text.replace(" (`k`)", ""), (
         "a recording has no knobs to turn"
     )
 
@@ -45,9 +45,9 @@ def test_the_first_of_several_steps_never_clips():
 
 def test_ratios_that_have_moved_are_named_with_their_band():
     whole = synthetic_update(1, steps=3)
-    said = explain_none(update(whole, [0.91, 1.07]), CHOSEN)
-    assert "the ratios, 0.91 … 1.07, are all inside the band 0.8 … 1.2" in said
-    assert "A smaller epsilon" in said
+    text = explain_none(update(whole, [0.91, 1.07]), CHOSEN)
+    assert "the ratios, 0.91 … 1.07, are all inside the band 0.8 … 1.2" in text
+    assert "A smaller epsilon" in text
     narrow = explain_none(update(whole, [0.9999, 1.0002]), {**CHOSEN, "epsilon": 0.0003, "epsilon_high": 0.0004})
     assert "0.99990 … 1.00020, are all inside the band 0.9997 … 1.0004" in narrow
     outside = update(whole, [1.3])
@@ -58,17 +58,17 @@ def test_ratios_that_have_moved_are_named_with_their_band():
 def test_every_surrogate_without_a_clip_says_so():
     without = [name for name in SURROGATES if name != "ppo"]
     for surrogate in without:
-        said = explain_none(update(synthetic_update(1, steps=3)), {**CHOSEN, "surrogate": surrogate})
-        assert surrogate in said
-        assert "surrogate=ppo clips" in said
+        text = explain_none(update(synthetic_update(1, steps=3)), {**CHOSEN, "surrogate": surrogate})
+        assert surrogate in text
+        assert "surrogate=ppo clips" in text
     bounded = {**CHOSEN, "surrogate": "ratio", "importance_sampling_level": "geometric"}
     assert "log-ratio" in explain_none(update(synthetic_update(1, steps=3), [1.1]), bounded), "GMPO bounds without ppo"
 
 
 @pytest.mark.parametrize("loss", ["sigmoid", "sft", "reward"])
 def test_losses_without_a_ratio_have_nothing_to_clip(loss):
-    said = explain_none(update(synthetic_update(1)[:1]), {**CHOSEN, "loss_type": loss})
-    assert f"loss_type={loss} has no ratio to clip" in said
+    text = explain_none(update(synthetic_update(1)[:1]), {**CHOSEN, "loss_type": loss})
+    assert f"loss_type={loss} has no ratio to clip" in text
 
 
 def test_where_some_are_clipped_they_are_counted():
@@ -88,8 +88,8 @@ async def test_every_way_to_a_clipped_token_says_why_there_is_none(ask):
         if ask == "find":
             await app.perform("find", "clipped")
             await settled(pilot)
-            said = text_of(app.tokens)
-            assert "esc shows all" in " ".join(said.split())
+            text = text_of(app.tokens)
+            assert "esc shows all" in " ".join(text.split())
         else:
             await app.perform("lens", "clip_state")
             app.point(3, 2)
@@ -98,8 +98,8 @@ async def test_every_way_to_a_clipped_token_says_why_there_is_none(ask):
                 assert app.tokens.cursor == (3, 2), "there is nothing to go to"
             else:
                 await app.perform("lens", "importance_ratio")
-            said = app.narrator.render().plain
-        assert "No token is clipped: with one optimizer step per batch" in " ".join(said.split())
+            text = app.narrator.render().plain
+        assert "No token is clipped: with one optimizer step per batch" in " ".join(text.split())
 
 
 async def test_the_clip_colour_counts_what_is_clipped_and_x_leads_to_the_reason():

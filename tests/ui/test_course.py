@@ -13,8 +13,8 @@ from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import Palette, palette
 from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.probe import ProbeTails
+from tests.ui.probed import SIZES, answer, begun, opened, peeked
 from tests.ui.stage import all_text, playground
-from tests.ui.test_probe import SIZES, answer, begun, opened, peeked
 
 HERE = Prefix("How many?")
 
@@ -91,7 +91,7 @@ def test_what_a_run_that_went_back_has_undone_is_not_shown() -> None:
     assert probing.courses == {}
 
 
-def test_a_refusal_is_said_and_ends_the_asking() -> None:
+def test_a_refusal_is_shown_and_ends_the_request() -> None:
     probing = begun()
     probing.recall()
     probing.take(Recalled(HERE, refused="snapshot 3 cannot be read"))

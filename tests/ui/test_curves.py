@@ -1,69 +1,22 @@
-"""The curve panels: what stands in their borders, the shared cursor, other metrics, and how many fit."""
-
-from typing import ClassVar
+"""A curve panel: the values and names in its border, what it draws, and what it leaves out."""
 
 import msgspec
 import numpy as np
 import pytest
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.color import Color
-from textual.geometry import Region
-from textual.widget import Widget
 
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Stepped
+from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.messages import UpdatePicked
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.ratios import ONE_STEP, ONE_STEP_THEN
 from rlplay.ui.plot.views import GHOST, NO_UPDATE, NOTHING_YET, Source, single
 from rlplay.ui.theme.colours import contrast, palette
 from rlplay.ui.theme.themes import THEMES
-from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.curves import CurvePanels
-from tests.recorded import SETTINGS, synthetic_evaluated, synthetic_update
-
-CHOSEN = msgspec.to_builtins(SETTINGS)
-
-
-def recorded(updates: int = 8, steps: int = 4) -> tuple[History, Update]:
-    history, live = History(), Update(updates)
-    for number in range(1, updates + 1):
-        for record in synthetic_update(number, steps=steps):
-            history.add(record)
-            if number == updates:
-                live.add(record)
-        if number == 5:
-            held = {"eval_reward": 0.4321}
-            history.add(Evaluated(update=5, metrics=held, prompts=[], completions=[], rewards=np.zeros(1), seconds=1.0))
-            history.add(Changed(update=6, phase="sample", name="epsilon", value=0.1, previous=0.2))
-    return history, live
-
-
-class Host(App):
-    def __init__(self, history: History | None = None, live: Update | None = None, **settings) -> None:
-        super().__init__()
-        self.given = history, live, {**CHOSEN, **settings}
-
-    def compose(self) -> ComposeResult:
-        yield CurvePanels()
-
-    def on_mount(self) -> None:
-        history, live, settings = self.given
-        if history is not None:
-            self.query_one(CurvePanels).show(history, live, settings)
-
-    @property
-    def panels(self) -> list[CurvePanel]:
-        return list(self.query(CurvePanel))
-
-
-def title(panel: Widget) -> str:
-    return panel._border_title.plain
-
-
-def subtitle(panel: Widget) -> str:
-    return panel._border_subtitle.plain
+from tests.recorded import synthetic_update
+from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
 
 
 async def test_before_the_first_update_every_panel_says_which_key_fills_it():
@@ -131,7 +84,7 @@ async def test_the_estimator_of_the_settings_is_named():
         assert subtitle(app.panels[1]).endswith("· k3"), "KL old to new is always k3"
 
 
-async def test_one_step_per_batch_is_said_in_words():
+async def test_one_step_per_batch_is_explained():
     app = Host(*recorded(steps=1))
     async with app.run_test(size=(160, 12)):
         assert app.panels[2].render().plain == ONE_STEP.replace("`", "")
@@ -191,115 +144,6 @@ async def test_tokens_the_environment_wrote_are_not_counted(sampled):
         assert bool(set("▁▂▃▄▅▆▇█") & set(app.panels[2].render().plain)) == bool(sampled)
 
 
-async def test_the_cursor_moves_in_all_panels_and_shows_the_values_there():
-    history, live = recorded()
-    app = Host(history, live)
-    async with app.run_test(size=(160, 12)) as pilot:
-        reward, kl, _, length = app.panels
-        reward.focus()
-        await pilot.press("left", "left", "left")
-        assert title(reward).startswith(f"Reward ━ {history.series('reward')[1][5]:.3g} at 6"), (
-            "with as many digits as without a cursor"
-        )
-        assert title(kl).endswith("at 6")
-        assert title(length).endswith("at 6")
-        assert subtitle(reward) == "• held out –", "nothing was held out at update 6"
-        assert reward.render().plain.endswith("epsilon 0.2 → 0.1")
-        await pilot.press("left")
-        assert subtitle(reward) == "• held out 0.432"
-        assert not reward.render().plain.endswith("0.1")
-
-
-async def test_the_update_looked_at_has_a_mark_of_its_own_below_it():
-    history, live = recorded()
-    app = Host(history, live)
-    async with app.run_test(size=(160, 12)) as pilot:
-        app.query_one(CurvePanels).mark_update(4)
-        await pilot.pause()
-        picture = app.panels[0]._drawn[1]
-        axis = app.panels[0].render().plain.split("\n")[-1]
-        assert axis.index("◉") == picture.frame.column(4)
-        assert axis.index("◆") == picture.frame.column(6), "the change made there keeps its mark"
-        app.panels[0].focus()
-        await pilot.press("left")
-        assert axis in app.panels[0].render().plain, "the cursor is elsewhere"
-
-
-async def test_the_cursor_stops_at_the_first_and_leaves_after_the_last():
-    history, live = recorded(3)
-    app = Host(history, live)
-    async with app.run_test(size=(160, 12)) as pilot:
-        app.panels[0].focus()
-        await pilot.press("left", "left", "left", "left", "left")
-        assert app.panels[0].cursor == 1
-        await pilot.press("right", "right", "right")
-        assert app.panels[0].cursor is None
-        await pilot.press("left", "escape")
-        assert app.panels[3].cursor is None
-
-
-async def test_a_click_puts_the_cursor_there_and_a_second_one_looks_at_that_update():
-    class Looked(Host):
-        looked: ClassVar[list[int]] = []
-
-        def on_update_picked(self, event: UpdatePicked) -> None:
-            self.looked.append(event.number)
-
-    history, live = recorded(8)
-    app = Looked(history, live)
-    async with app.run_test(size=(160, 12)) as pilot:
-        await pilot.pause()
-        frame = app.panels[0]._drawn[1].frame
-        await pilot.click(app.panels[0], offset=(2 + frame.column(4), 3))
-        assert (app.panels[0].cursor, app.looked) == (4, [])
-        await pilot.click(app.panels[0], offset=(2 + frame.column(4), 3), times=2)
-        assert app.looked[-1:] == [4]
-
-
-async def test_any_metric_takes_a_place_and_a_log_scale():
-    history, live = recorded()
-    app = Host(history, live)
-    async with app.run_test(size=(160, 12)) as pilot:
-        app.panels[3].focus()
-        titles = set()
-        for _ in range(len(history.names()) + 4):
-            await pilot.press("down")
-            titles.add(title(app.panels[3]).split(" ━")[0])
-        assert any(text.startswith("Gradient norm") for text in titles)
-        assert any(text.startswith("Reward part correct, mean") for text in titles)
-        assert title(app.panels[3]).startswith("Length"), "all the way round"
-        await pilot.press("L")
-        assert title(app.panels[3]).endswith("· log")
-
-
-@pytest.mark.parametrize(("width", "count"), [(160, 4), (150, 4), (120, 3), (100, 2), (80, 1)])
-async def test_as_many_panels_as_fit(width, count):
-    app = Host(*recorded(3))
-    async with app.run_test(size=(width, 12)) as pilot:
-        await pilot.pause()
-        assert sum(bool(panel.display) for panel in app.panels) == count
-
-
-@pytest.mark.parametrize(("width", "count"), [(160, 4), (120, 4), (80, 2)])
-async def test_a_tall_place_has_two_rows(width, count):
-    app = Host(*recorded(3))
-    app.CSS = "CurvePanels { height: 1fr; }"
-    async with app.run_test(size=(width, 20)) as pilot:
-        await pilot.pause()
-        shown = [panel for panel in app.panels if panel.display]
-        assert len(shown) == count
-        assert {panel.size.height > 7 for panel in shown} == {True}
-        assert all(panel.region.right <= width and panel.region.bottom <= 20 for panel in shown)
-
-
-async def test_a_narrow_screen_reaches_the_other_panels_by_cycling():
-    app = Host(*recorded())
-    async with app.run_test(size=(80, 12)) as pilot:
-        app.panels[0].focus()
-        await pilot.press("down", "down")
-        assert title(app.panels[0]).startswith("Ratio, step")
-
-
 async def test_nothing_is_drawn_again_for_the_cursor_or_for_what_is_drawn_already(monkeypatch):
     drawn = []
     monkeypatch.setattr("rlplay.ui.plot.views.curves", lambda *given: drawn.append(given) or _draw(*given))
@@ -324,33 +168,6 @@ def _draw(*given):
     from rlplay.ui.plot.curves import curves
 
     return curves(*given)
-
-
-@pytest.mark.parametrize("size", [(160, 12), (120, 9), (120, 20), (100, 20), (80, 20)])
-async def test_an_update_has_the_same_place_in_all_panels(size):
-    class Filled(Host):
-        CSS = "CurvePanels { height: 1fr; }"
-
-    history, live = recorded()
-    history.add(synthetic_evaluated(0))
-    app = Filled(history, live)
-    async with app.run_test(size=size) as pilot:
-        await pilot.pause()
-        assert columns(app) == {column for column in columns(app) if column[0] == (0, 8)}
-        app.panels[0].focus()
-        await pilot.press("L", "up", "L", "down", "S", "L")
-        await pilot.pause()
-        across = {column[1:] for column in columns(app)}
-        assert len(across) == 1 or size[1] < 16, "one above the other, in the same column"
-
-
-def columns(app):
-    """What the panels in sight show over the updates of the run: which, and where the first and the last stand."""
-    seen = [panel for panel in app.panels if not panel.has_class("-beyond") and panel.view.of_run]
-    for panel in seen:
-        panel.render()
-    frames = [panel._drawn[1].frame for panel in seen]
-    return {((frame.first, frame.last), frame.left, frame.width - frame.right) for frame in frames}
 
 
 async def test_sixteen_colours_have_no_tints():
@@ -390,7 +207,7 @@ async def test_what_was_done_stays_in_sight_at_the_start_too():
         assert content.plain.split("\n")[-1].split() == ["↶", "8"], "where it went back to stands at the beginning"
 
 
-async def test_a_run_with_numbers_that_are_none_is_still_drawn():
+async def test_a_run_with_nan_is_still_drawn():
     history, live = recorded(3)
     broken = next(record for record in synthetic_update(4) if isinstance(record, Finished))
     history.add(msgspec.structs.replace(broken, metrics=dict.fromkeys(broken.metrics, float("nan"))))
@@ -404,38 +221,6 @@ async def test_a_run_with_numbers_that_are_none_is_still_drawn():
         await pilot.pause()
         assert title(app.panels[0]).startswith("Reward ━ nan ·")
         assert "×" in app.panels[0].render().plain
-
-
-@pytest.mark.parametrize("width", [38, 60, 90, 114, 120, 150, 152, 160, 200])
-async def test_no_word_in_a_border_is_cut(width):
-    history, live = recorded(steps=32)
-    app = Host(history, live)
-    async with app.run_test(size=(width, 12)):
-        for panel in app.panels:
-            if not panel.has_class("-beyond"):
-                strips = panel.render_lines(Region(0, 0, *panel.outer_size))
-                lines = [strips[0].text, strips[-1].text]
-                assert "…" not in "".join(lines)
-                assert title(panel) in lines[0]
-                assert subtitle(panel) in lines[1]
-        ratio = app.panels[2]
-        assert subtitle(ratio).startswith("↑"), "what is clipped comes first"
-        assert width < 160 or subtitle(ratio).endswith("log n")
-
-
-async def test_a_long_name_is_cut_and_its_value_stays():
-    name = "rewards/my_very_own_reward_for_short_answers/mean"
-    history, live = recorded(3)
-    for at in (1, 2, 3):
-        held = {name: 0.4321}
-        history.add(Evaluated(update=at, metrics=held, prompts=[], completions=[], rewards=np.zeros(1), seconds=1.0))
-    app = Host(history, live)
-    async with app.run_test(size=(160, 12)) as pilot:
-        await pilot.pause()
-        panel = app.panels[0]
-        panel.put(single(name))
-        assert title(panel).endswith("… 0.432")
-        assert title(panel) in panel.render_lines(Region(0, 0, *panel.outer_size))[0].text
 
 
 @pytest.mark.parametrize(("colours", "hatched"), [(1 << 24, True), (16, False), (2, False)])

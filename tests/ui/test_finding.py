@@ -50,7 +50,7 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
         ("clip_state", 1.0, [(3, 0)], 9, "The only clipped token (▲)."),
     ],
 )
-def test_what_x_found_is_said_in_words(lens, best, places, own, words):
+def test_the_token_that_x_finds_is_described(lens, best, places, own, words):
     assert describe_largest(LENSES[lens], best, places, 0, "⌂", "answer 4 of 8", own).startswith(words)
 
 
@@ -69,8 +69,8 @@ async def test_several_as_large_are_counted_and_x_goes_through_them():
             completion, token = app.tokens.cursor
             visited.append(int(offsets[completion] + token))
         assert visited == [*best.tolist(), best[0]], "top to bottom, and round the end"
-        said = app.narrator.render().plain
-        found, _, _ = said.partition("\n")
+        text = app.narrator.render().plain
+        found, _, _ = text.partition("\n")
         assert found.startswith(f"Largest advantage: {signed(values.max())}"), "what was asked for stands first"
         assert found.endswith("x goes to the next.")
         assert not app._notifications, "a toast would cover the token it speaks of"
@@ -92,7 +92,7 @@ async def test_what_x_found_stays_until_the_cursor_leaves_it_or_somebody_acts():
         source.update(2)
         await settled(pilot)
         lines = app.narrator.render().plain.split("\n")
-        assert lines[0] == f"update 1: {first}", "said of another update than the one on the screen"
+        assert lines[0] == f"update 1: {first}", "it names its update, which is not the one on the screen"
         assert lines[1].startswith("Update 2: reward"), "the narrator's own words stand below"
         await pilot.press("left" if app.tokens.cursor[1] else "right")
         await settled(pilot)
@@ -113,9 +113,9 @@ async def test_what_x_found_stays_in_a_lesson_while_the_engine_runs():
         app.narrator.under_way(1, 9)
         source.update(2)
         await settled(pilot)
-        said = app.narrator.render().plain
-        assert said.startswith("Look at them.\nupdate 1: Largest credit")
-        assert said.endswith("the lesson then continues by itself")
+        text = app.narrator.render().plain
+        assert text.startswith("Look at them.\nupdate 1: Largest credit")
+        assert text.endswith("the lesson then continues by itself")
         await pilot.press("m")
         assert app.narrator.render().plain.startswith("Look at them.\nrunning: update 1 of 9")
 
@@ -151,7 +151,7 @@ async def test_what_is_found_far_away_is_shown_with_what_is_around_it():
         assert app.tokens.scroll_y == top, "a step scrolls no more than it has to"
 
 
-async def test_where_nothing_is_pulled_up_x_finds_what_is_pushed_down_most():
+async def test_without_a_positive_credit_x_finds_the_most_negative():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         source.update(1, steps=8)
@@ -167,7 +167,7 @@ async def test_where_nothing_is_pulled_up_x_finds_what_is_pushed_down_most():
         assert "(▼)" in app.narrator.render().plain
 
 
-async def test_a_statistic_that_is_not_there_yet_is_said_to_come():
+async def test_a_statistic_not_yet_computed_says_when_it_appears():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
         source.records([record for record in synthetic_update(1)[:2] if not isinstance(record, Scored)])

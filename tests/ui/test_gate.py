@@ -80,10 +80,10 @@ class Careless(GatedApp):
     EVIL = "[b]x[/]\x1b]0;owned\x07\x9b31m\u202e"
 
     def compose(self) -> ComposeResult:
-        told = Static(self.EVIL, markup=False)
-        told.styles.border = ("round", "red")
-        told.border_title = self.EVIL
-        yield told
+        evil = Static(self.EVIL, markup=False)
+        evil.styles.border = ("round", "red")
+        evil.border_title = self.EVIL
+        yield evil
         yield Input(self.EVIL, placeholder=self.EVIL)
 
 

@@ -86,7 +86,7 @@ async def test_wherever_a_word_can_be_seen_the_way_ends_there():
         await settled(pilot)
         for verb, argument in sorted({term.see for term in TERMS.values() if term.see is not None}, key=str):
             await app.perform(verb, argument)
-            await settled(pilot)
+            await pilot.pause()
             if verb in panels:
                 assert isinstance(app.screen, panels[verb]), (verb, argument)
                 assert verb != "knobs" or app.screen.name_under_cursor == argument
@@ -102,8 +102,8 @@ async def test_wherever_a_word_can_be_seen_the_way_ends_there():
 def test_every_word_says_all_there_is_and_names_the_way_there():
     for term in TERMS.values():
         words = entry(term).plain
-        for said in (term.text, term.formula, *term.aliases):
-            assert said in words
+        for message in (term.text, term.formula, *term.aliases):
+            assert message in words
         assert ("enter  " in words) == (term.see is not None)
         if term.see is not None and term.see[0] == "lens":
             assert LENSES[term.see[1]].reading in words

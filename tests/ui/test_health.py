@@ -1,4 +1,4 @@
-"""What is wrong with a run is told on demand, with its numbers and what to try; and that nothing is."""
+"""The health screen: each problem of a run with its numbers and a remedy, or that there is none."""
 
 import msgspec
 import numpy as np
@@ -22,12 +22,12 @@ def cut(number):
     ]
 
 
-def told(app) -> str:
+def health_text(app) -> str:
     assert isinstance(app.screen, HealthScreen)
     return str(app.screen.query_one(SteadyStatic).render())
 
 
-def test_every_check_is_told_and_what_is_wrong_comes_first():
+def test_every_check_is_listed_and_problems_come_first():
     update, history = Update(1), History()
     for record in cut(1):
         update.add(record)
@@ -43,17 +43,17 @@ def test_every_check_is_told_and_what_is_wrong_comes_first():
 
 def test_an_update_is_without_signal_only_where_every_advantage_is_exactly_0():
     sampled, _, credited = (record for record in synthetic_update(1)[:3])
-    said = []
+    text = []
     for advantage in (0.0, 1e-9):
         update = Update(1)
         update.add(sampled)
         flat = np.zeros_like(credited.advantages)
         flat[0] = advantage  # however small: Adam divides a gradient by its size
         update.add(msgspec.structs.replace(credited, advantages=flat))
-        said.append({finding.name: finding for finding in examine(update, History(), CHOSEN)}["Signal"])
-    assert said[0].wrong.startswith("Every advantage is 0")
-    assert said[1].wrong == ""
-    assert said[1].evidence.startswith("1 of ")
+        text.append({finding.name: finding for finding in examine(update, History(), CHOSEN)}["Signal"])
+    assert text[0].wrong.startswith("Every advantage is 0")
+    assert text[1].wrong == ""
+    assert text[1].evidence.startswith("1 of ")
 
 
 async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_knobs():
@@ -62,19 +62,19 @@ async def test_it_opens_by_its_key_on_the_last_finished_update_and_leads_to_the_
         await settled(pilot)
         await pilot.press("h")
         await settled(pilot)
-        assert "press u for the first update" in told(app)
+        assert "press u for the first update" in health_text(app)
         source.records([*cut(1), *synthetic_update(2)[:1]])
         await settled(pilot)
-        app.screen._follow()
-        assert "1 problem found." in told(app)
-        assert "9 of 16 answers were cut" in told(app)
-        assert told(app).count("✓") == 4, "of gold scores there are none, of entropy only one"
+        app.screen.follow()
+        assert "1 problem found." in health_text(app)
+        assert "9 of 16 answers were cut" in health_text(app)
+        assert health_text(app).count("✓") == 4, "of gold scores there are none, of entropy only one"
         await pilot.press("k")
         await settled(pilot)
         assert app.knobs is not None
 
 
-async def test_a_healthy_run_is_said_to_be_so():
+async def test_a_healthy_run_is_reported_as_healthy():
     app, source = playground()
     async with app.run_test(size=(120, 35)) as pilot:
         source.update(1)
@@ -84,7 +84,7 @@ async def test_a_healthy_run_is_said_to_be_so():
         await settled(pilot)
         first, second = app.session.history.series("reward")[1]
         reward = f"Reward from {first:.3g} at update 1 to {second:.3g} at 2."
-        assert told(app).startswith(f"No problem found. {reward}")
+        assert health_text(app).startswith(f"No problem found. {reward}")
         await pilot.press("h")
         await settled(pilot)
         assert app.screen is app.main

@@ -78,12 +78,12 @@ async def test_a_curve_is_explained_by_its_metrics():
     assert METRICS["reward"].formula not in below
 
 
-async def test_a_clipped_token_is_not_said_to_be_left_alone_by_an_entropy_bonus():
+async def test_a_clipped_token_with_an_entropy_bonus_still_has_a_gradient():
     for panel in (CurvePanel(KL), Tokens(), Inspector()):
         assert "a KL term or an entropy bonus in the loss" in " ".join(panel.HELP.split()).replace("A KL", "a KL")
 
 
-async def test_nobody_is_said_to_have_sampled_answers_that_a_file_may_hold():
+async def test_answers_from_a_file_are_not_called_sampled():
     for panel in (Tokens(), Inspector(), Rollouts()):
         assert "sampled" not in panel.HELP
 
@@ -117,8 +117,8 @@ async def test_every_key_is_listed():
 
 async def test_kl_is_explained_in_words_where_it_is_drawn():
     text = (await shown(CurvePanel(KL)))[0]
-    for said in ("How far one policy is from another", "from its frozen copy", "How far one update"):
-        assert said in text
+    for message in ("How far one policy is from another", "from its frozen copy", "How far one update"):
+        assert message in text
     for estimator in ("* k1 = −log r", "* k2 = ½·(log r)²", "* k3 = r − 1 − log r"):
         assert estimator in text
 

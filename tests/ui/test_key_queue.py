@@ -45,8 +45,8 @@ async def test_what_is_typed_right_after_a_key_that_opens_an_input_stands_in_it(
         assert isinstance(app.screen, screen)
         assert app.focused is not None
         assert app.focused.value.endswith("quzsn")
-        told = [type(command).__name__ for command in source.commands[before:]]
-        assert not {"Advance", "Rewind"} & set(told), "no letter was taken for a verb"
+        kinds = [type(command).__name__ for command in source.commands[before:]]
+        assert not {"Advance", "Rewind"} & set(kinds), "no letter was taken for a verb"
 
 
 async def test_keys_after_the_one_that_closes_belong_to_what_was_below():
@@ -96,7 +96,7 @@ async def test_leaving_waits_for_nothing():
     assert app.return_code == 0
 
 
-async def test_who_wants_to_leave_is_told_the_keys_that_do():
+async def test_control_c_names_the_key_that_quits():
     app, _ = playground()
     async with app.run_test(size=(120, 35)) as pilot:
         await settled(pilot)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,15 +9,16 @@ import numpy as np
 import pytest
 from textual.widgets import Static
 
-from rlplay.link.messages import Prefer
+from rlplay.link.messages import Prefer, Status
 from rlplay.trace.questions import Judge, Judged
 from rlplay.trace.records import Labelled, Sampled
 from rlplay.trace.update import Update
+from rlplay.ui.screens.help import HelpScreen
 from rlplay.ui.screens.labels import LabelScreen, progress, verdict_text
 from rlplay.ui.session.labelling import NONE_LEFT, Labelling
 from rlplay.ui.widgets.answer import Answer
 from tests.recorded import synthetic_update
-from tests.ui.stage import Fed, all_text, playground, settled
+from tests.ui.stage import CHOSEN, Fed, all_text, playground, settled, until
 
 SIZES = [(160, 45), (120, 35), (80, 24)]
 SCORES = {"log-probability": (-2.5, -1.5), "implicit reward": (0.125, -0.25), "hidden helpful": (0.0, 1.0)}
@@ -172,6 +172,7 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
     app, source = waiting()
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))
+        await settled(pilot)
         prompt, first, second = (app.screen.query_one(f"#{name}", Answer) for name in ("prompt", "a", "b"))
         whole = app.screen.region
         for part in (prompt, first, second, app.screen.query_one("#verdict")):
@@ -200,7 +201,7 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
         assert app.screen is app.main
 
 
-async def test_leaving_says_what_the_engine_waits_for_and_a_key_comes_back() -> None:
+async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() -> None:
     app, source = waiting()
     async with app.run_test(size=SIZES[0]) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))
@@ -222,10 +223,43 @@ async def test_leaving_says_what_the_engine_waits_for_and_a_key_comes_back() -> 
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen), "u or space, and it cannot go on"
         source.status(running=True)
+        await until(pilot, lambda: app.screen is app.main)  # nothing waits any more
+
+
+async def test_without_pairs_the_dialogue_closes_once_and_no_screen_above_it() -> None:
+    app, source = waiting()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, LabelScreen))
+        dialogue = app.screen
+        await pilot.press("question_mark")
+        source.status(running=True)
         await settled(pilot)
-        if app.labels is not None:
-            app.labels.follow()
-        assert app.screen is app.main, "nothing waits any more"
+        dialogue.follow()
+        assert isinstance(app.screen, HelpScreen), "it covers the dialogue"
+        await pilot.press("escape")
+        dialogue.follow()
+        dialogue.follow()
+        await settled(pilot)
+        assert app.screen is app.main
+        assert app.labels is None
+
+
+async def test_an_engine_that_goes_on_while_the_last_label_is_sent_closes_no_second_screen() -> None:
+    app, source = waiting()
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, LabelScreen))
+        dialogue, send = app.screen, source.send
+
+        async def answered_at_once(command: Any) -> None:
+            await send(command)
+            if isinstance(command, Prefer):
+                app.session.apply(Status(True, 0, "score", CHOSEN, [0]))
+                dialogue.follow()
+
+        source.send = answered_at_once  # type: ignore[method-assign]
+        await pilot.press("a", "escape")
+        assert app.screen is app.main
+        assert source.commands[-1] == Prefer(0, "a")
 
 
 async def test_stepping_by_phase_does_not_interrupt() -> None:
@@ -261,15 +295,6 @@ async def test_by_mouse_by_palette_and_by_script() -> None:
         await pilot.press("a")
         assert app.screen is app.main
         assert any("No pair needs a label" in toast.message for toast in app._notifications)
-
-
-async def until(pilot: Any, condition: Callable[[], bool]) -> None:
-    """Events have led to `condition`; a lesson is played in the background."""
-    for _ in range(50):
-        if condition():
-            return
-        await settled(pilot)
-    assert condition()
 
 
 async def test_a_lesson_waits_until_the_pairs_are_labelled() -> None:

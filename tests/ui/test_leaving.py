@@ -27,14 +27,14 @@ def leaving_after(monkeypatch, tmp_path):
     return after
 
 
-def test_a_run_with_updates_is_said_to_be_kept_and_how_to_go_on(leaving_after, capsys):
+def test_leaving_a_run_with_updates_prints_its_path_and_how_to_resume(leaving_after, capsys):
     leaving_after(1)
     paths.runs_folder().mkdir(parents=True)
     new = synthetic_run(paths.new_run("learn-to-think"), 1)
     start.play(Job(load("learn-to-think"), str(new)))
-    said = capsys.readouterr()
-    assert said.err == f"run kept: {new} · rlplay resume last\n"
-    assert said.out == ""
+    printed = capsys.readouterr()
+    assert printed.err == f"run kept: {new} · rlplay resume last\n"
+    assert printed.out == ""
 
 
 def test_it_goes_on_by_its_own_name_where_it_is_not_the_newest(leaving_after, tmp_path):
@@ -48,7 +48,7 @@ def test_it_goes_on_by_its_own_name_where_it_is_not_the_newest(leaving_after, tm
     assert start.kept(tmp_path / "my run.rlplay").endswith(f"rlplay resume '{tmp_path}/my run.rlplay'")
 
 
-def test_nothing_is_said_before_the_first_update_nor_after_a_replay(leaving_after, tmp_path, capsys):
+def test_leaving_before_the_first_update_or_a_replay_prints_nothing(leaving_after, tmp_path, capsys):
     leaving_after(0)
     start.play(Job(load("learn-to-think"), str(tmp_path / "new.rlplay")))
     leaving_after(1)

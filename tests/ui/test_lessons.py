@@ -37,7 +37,7 @@ async def opened(pilot, app) -> LessonsScreen:
     return app.screen
 
 
-def told(screen: LessonsScreen) -> str:
+def lessons_text(screen: LessonsScreen) -> str:
     return str(screen.query_one("Static").render())
 
 
@@ -57,10 +57,10 @@ async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
         assert lines["rlhf"].startswith("○")
         assert list(lines) == order(), "in teaching order"
         assert lessons.highlighted_option.id == "learn-to-think"
-        assert "This lesson is on the screen." in told(screen)
+        assert "This lesson is on the screen." in lessons_text(screen)
         lessons.highlighted = lessons.get_option_index("flattery")
         await settled(pilot)
-        assert "played to the end, 1 of 1 predicted right" in told(screen)
+        assert "played to the end, 1 of 1 predicted right" in lessons_text(screen)
         await pilot.press("escape")
         assert app.screen is app.main
 
@@ -111,7 +111,7 @@ async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
         await settled(pilot)
         assert app.lesson.finished
         screen = await opened(pilot, app)
-        assert "This lesson is on the screen." not in told(screen)
+        assert "This lesson is on the screen." not in lessons_text(screen)
     assert user_preferences.lessons() == {}
 
 
@@ -175,7 +175,7 @@ def test_what_cannot_be_read_was_not_played(tmp_path, content):
     assert user_preferences.lessons() == {"dpo": LessonProgress(1, 2)}
 
 
-def test_progress_is_told_in_words():
+def test_progress_is_narrated():
     assert progress(None) == "not played yet"
     assert progress(LessonProgress(3, 9)) == "played to step 3"
     assert progress(LessonProgress(9, 9, 1, 2)) == "played to the end, 1 of 2 predicted right"
@@ -185,7 +185,7 @@ async def test_a_run_gone_on_with_has_no_lesson_to_go_on_with():
     app, _ = playground(scenario="learn-to-think")
     async with app.run_test(size=(120, 35)) as pilot:
         screen = await opened(pilot, app)
-        assert "This lesson is on the screen." not in told(screen)
+        assert "This lesson is on the screen." not in lessons_text(screen)
 
 
 async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_with_it():

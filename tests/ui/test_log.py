@@ -1,4 +1,4 @@
-"""The log: what the engine said, filtered, and the place and time of the last update."""
+"""The log: the engine's messages, filtered, and the place and time of the last update."""
 
 import pytest
 from textual.app import App
@@ -73,7 +73,7 @@ async def test_it_follows_what_comes_while_it_is_open(session):
     app = Host(session)
     async with app.run_test(size=(100, 30)) as pilot:
         session.apply(LogLine("info", "news"))
-        app.screen._follow()
+        app.screen.follow()
         await pilot.pause()
         assert "news" in app.text()
 

@@ -23,7 +23,7 @@ def lit(app) -> set[str]:
 
 
 @SIZES
-async def test_every_key_goes_on_and_lights_what_is_spoken_of(size):
+async def test_every_key_advances_and_the_explained_panel_is_highlighted(size):
     app, source = playground()
     app.orients = True
     async with app.run_test(size=size) as pilot:

@@ -1,4 +1,4 @@
-"""Updates that learn from answers: nothing is said of rewards, ratios and clipping that they do not have."""
+"""Updates that learn from answers: no text mentions rewards, ratios or clipping, which they lack."""
 
 import msgspec
 import numpy as np
@@ -55,27 +55,27 @@ def records(metrics=METRICS):
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "metrics", "said"),
+    ("algorithm", "metrics", "text"),
     [
         ("dpo", METRICS, "in 75.0 % of the pairs the chosen answer has the higher implicit reward; mean margin 0.15"),
         ("sft", {"loss": 0.3, "num_tokens": 9.0, "mean_token_accuracy": 0.9}, "90.0 % of the answers' tokens"),
     ],
 )
-def test_every_phase_is_told_in_its_own_words(algorithm, metrics, said):
-    update, history, told = Update(1), History(), []
+def test_every_phase_has_its_own_narration(algorithm, metrics, text):
+    update, history, narrations = Update(1), History(), []
     for record in records(metrics):
         update.add(record)
         history.add(record)
-        told.append(narrate(update, history, settings(algorithm)))
-    given, labelled, _, stepped, after = (entry.happened for entry in told)
+        narrations.append(narrate(update, history, settings(algorithm)))
+    given, labelled, _, stepped, after = (entry.happened for entry in narrations)
     assert "8 answers to 4 prompts. Their probabilities" in given
     assert labelled == "In 2 of 4 pairs one answer is labelled better. " + TIED
-    assert said in stepped
-    assert said in after
-    words = " ".join(entry.happened + entry.next for entry in told)
+    assert text in stepped
+    assert text in after
+    words = " ".join(entry.happened + entry.next for entry in narrations)
     for wrong in ("nan", "ratio", "how many will do well", "does not measure progress"):
         assert wrong not in words
-    assert ("which of two" in told[0].next) == (algorithm == "dpo"), "fine-tuning has one answer to each prompt"
+    assert ("which of two" in narrations[0].next) == (algorithm == "dpo"), "fine-tuning has one answer to each prompt"
     assert "1 update" in narrate_run(history).happened
 
 
@@ -150,7 +150,7 @@ async def test_no_panel_promises_what_never_comes_in_a_stage(algorithm, views, l
         assert not any(panel.has_class("-words") for panel in app.curves.panels), "each shows a curve"
 
 
-async def test_a_reward_model_is_not_said_to_lack_signal():
+async def test_a_reward_model_does_not_lack_signal():
     app, source = playground()
     async with app.run_test(size=(160, 45)) as pilot:
         credited = [msgspec.structs.replace(r, advantages=np.zeros_like(r.advantages)) if isinstance(r, Credited) else r

@@ -1,4 +1,4 @@
-"""Pasting a share code: what it changes is said first, and then set as if by hand."""
+"""Pasting a share code: its changes are listed first, then applied as if by hand."""
 
 import pytest
 from textual.widgets import Input, Static
@@ -28,7 +28,7 @@ def test_a_code_of_another_scenario_sets_what_it_names():
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_it_is_told_before_it_is_done(size):
+async def test_it_is_announced_before_it_is_done(size):
     code = Reproduction(load("flattery")).code(resolve(load("flattery").settings | {"epsilon": 0.125}))[0]
     app, source = playground()
     async with app.run_test(size=size) as pilot:

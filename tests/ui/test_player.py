@@ -29,10 +29,10 @@ BEGUN = {"beta": 0.0}
 
 
 class FakeStage:
-    """A screen whose engine does at once what it is told, or nothing at all while `stuck`."""
+    """A screen whose engine obeys at once, or does nothing at all while `stuck`."""
 
     def __init__(self) -> None:
-        self.sent, self.looks, self.said, self.asked, self.told = [], [], [], [], []
+        self.sent, self.looks, self.captions, self.asked, self.progress = [], [], [], [], []
         self.freed = 0
         self.stuck = False
         self.colour = None
@@ -66,14 +66,14 @@ class FakeStage:
         self.looks.append((verb, argument))
 
     def say(self, text, outcomes, hint) -> None:
-        self.said.append((text, [outcome.passed for outcome in outcomes], hint))
+        self.captions.append((text, [outcome.passed for outcome in outcomes], hint))
 
     def ask(self, question, choices) -> None:
         assert choices
         self.asked.append(question)
 
     def under_way(self, update, target) -> None:
-        self.told.append((update, target))
+        self.progress.append((update, target))
 
     def check(self, expect) -> Outcome:
         return Outcome(expect.text, expect.text == "Longer", 9.5, "")
@@ -102,12 +102,12 @@ async def settled(player) -> asyncio.Task:
 async def test_each_press_plays_to_the_next_words():
     player, stage = playing(LESSON)
     await player.play()
-    assert [text for text, _, _ in stage.said] == ["Watch."]
+    assert [text for text, _, _ in stage.captions] == ["Watch."]
     assert stage.sent == []
     await player.play()
     assert stage.looks == [("lens", "probability")]
     assert stage.sent == [Advance("phase", 2)]
-    assert stage.said[-1][0] == "Scored."
+    assert stage.captions[-1][0] == "Scored."
 
 
 async def test_a_question_waits_for_its_answer_and_is_resolved_by_the_claims_that_follow():
@@ -120,20 +120,20 @@ async def test_a_question_waits_for_its_answer_and_is_resolved_by_the_claims_tha
     player.answered(0)
     await task
     assert stage.sent[-1] == Advance("update", 24)
-    text, passed, hint = stage.said[-1]
+    text, passed, hint = stage.captions[-1]
     assert text == "✗ Not quite: longer. It pays."
     assert passed == [True, False]
     assert hint == "`t` next"
 
 
-async def test_a_right_prediction_is_told_so():
+async def test_a_right_prediction_is_confirmed():
     player, stage = playing(LESSON[4:7])
     task = await settled(player)
     player.answered(1)
     await task
-    assert stage.said[-1][0] == "✓ Right: longer. It pays."
+    assert stage.captions[-1][0] == "✓ Right: longer. It pays."
     assert player.finished
-    assert stage.said[-1][2] == LAST
+    assert stage.captions[-1][2] == LAST
 
 
 async def test_a_question_without_claims_is_resolved_at_once():
@@ -141,16 +141,16 @@ async def test_a_question_without_claims_is_resolved_at_once():
     task = await settled(player)
     player.answered(1)
     await task
-    assert [text[:1] for text, _, _ in stage.said] == ["✓"]
+    assert [text[:1] for text, _, _ in stage.captions] == ["✓"]
     await player.play()
-    assert stage.said[-1][0] == "Next."
+    assert stage.captions[-1][0] == "Next."
 
 
 async def test_settings_and_rewinds_are_awaited_and_known_settings_are_not_sent():
     player, stage = playing([{"set": {"beta": 0.0, "epsilon": 0.3}}, {"run": 2}, {"undo": None}, {"say": "Done."}])
     await player.play()
     assert stage.sent == [Set({"epsilon": 0.3}), Advance("update", 2), Rewind(1)]
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
 
 
 async def test_undo_gives_up_an_update_under_way_before_it_takes_back_a_finished_one():
@@ -164,7 +164,7 @@ async def test_going_back_to_where_it_stands_waits_for_nothing():
     stage.stuck = True
     await asyncio.wait_for(player.play(), 2)
     assert stage.sent == [Rewind(0)]
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
 
 
 async def test_a_run_stopped_by_hand_is_finished_by_the_next_press():
@@ -177,11 +177,11 @@ async def test_a_run_stopped_by_hand_is_finished_by_the_next_press():
     stage.tell(running=False)
     await task
     assert stage.freed == 1
-    assert stage.said == []
+    assert stage.captions == []
     stage.stuck = False
     await player.play()
     assert stage.sent == [Advance("update", 10), Advance("update", 6)]
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
 
 
 async def test_it_tells_how_far_the_engine_is_on_the_way_to_where_it_goes_on():
@@ -190,12 +190,12 @@ async def test_it_tells_how_far_the_engine_is_on_the_way_to_where_it_goes_on():
     task = await settled(player)
     stage.tell(running=True)
     stage.tell(update=4)
-    assert stage.told[0] == (0, 10)
-    assert stage.told[-1] == (4, 10)
+    assert stage.progress[0] == (0, 10)
+    assert stage.progress[-1] == (4, 10)
     assert "after update 10; this is update 4" in player.waits_for
     stage.tell(running=False, update=10)
     await task
-    assert stage.told[-1] == (4, 10), "where it goes on nothing is told any more"
+    assert stage.progress[-1] == (4, 10), "no progress is reported after it continues"
 
 
 async def test_a_run_that_reached_its_last_update_goes_on():
@@ -205,7 +205,7 @@ async def test_a_run_that_reached_its_last_update_goes_on():
     stage.tell(running=True)
     stage.tell(running=False, update=7, finished=True)
     await task
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
 
 
 async def test_taking_over_withdraws_a_question_which_is_asked_again_later():
@@ -234,9 +234,9 @@ async def test_a_demo_plays_to_the_end_and_answers_nobodys_questions():
     player, stage = playing(LESSON)
     await asyncio.wait_for(player.demo(), 2)
     assert player.finished
-    said = ["Watch.", "Scored.", "Longer?", "Answer: longer. It pays.", "Again."]
-    assert [text for text, _, _ in stage.said] == said
-    assert stage.said[0][2] == TAKE_OVER
+    captions = ["Watch.", "Scored.", "Longer?", "Answer: longer. It pays.", "Again."]
+    assert [text for text, _, _ in stage.captions] == captions
+    assert stage.captions[0][2] == TAKE_OVER
     assert stage.looks == [("lens", "probability"), ("lens", "auto")], "at the end the colour is automatic again"
 
 
@@ -252,7 +252,7 @@ async def test_a_demo_ends_when_somebody_takes_over():
     await reading.wait()
     player.take_over()
     await asyncio.wait_for(task, 2)
-    assert [text for text, _, _ in stage.said] == ["Watch."]
+    assert [text for text, _, _ in stage.captions] == ["Watch."]
     assert stage.freed == 1
     assert not player.finished
 
@@ -262,7 +262,7 @@ async def test_a_refused_setting_does_not_hold_up_the_lesson(monkeypatch):
     player, stage = playing([{"set": {"epsilon": 0.3}}, {"say": "On."}])
     stage.stuck = True
     await asyncio.wait_for(player.play(), 2)
-    assert stage.said[-1][0] == "On."
+    assert stage.captions[-1][0] == "On."
 
 
 @pytest.mark.parametrize("script", [[], [{"lens": "credit"}]])
@@ -270,7 +270,7 @@ async def test_a_script_without_words_just_ends(script):
     player, stage = playing(script)
     await player.play()
     assert player.finished
-    assert stage.said == []
+    assert stage.captions == []
 
 
 WALK = [
@@ -284,14 +284,14 @@ WALK = [
 ]
 
 
-async def test_what_somebody_did_meanwhile_is_said_and_undone_before_a_caption_speaks_of_something_else():
+async def test_the_users_own_changes_are_announced_and_undone_before_the_next_caption():
     player, stage = playing(WALK)
     await player.play()
-    assert stage.said[-1][0] == "Scored."
+    assert stage.captions[-1][0] == "Scored."
     await stage.send(Advance("update", 3))
     before = len(stage.sent)
     await player.play()
-    text, _, hint = stage.said[-1]
+    text, _, hint = stage.captions[-1]
     assert text == "The lesson stopped in update 3, before CREDIT. This is after update 5."
     assert hint == "`t` back to the lesson"
     assert len(stage.sent) == before, "nothing is undone before it is agreed to"
@@ -299,9 +299,9 @@ async def test_what_somebody_did_meanwhile_is_said_and_undone_before_a_caption_s
     await player.play()
     assert stage.sent[before + 1 :] == [Rewind(2), Set({"beta": 0.1}), Advance("phase", 2)], "by the way it came"
     assert stage.looks == [("lens", "credit")] * 2
-    assert stage.said[-1][0] == "Scored."
+    assert stage.captions[-1][0] == "Scored."
     await player.play()
-    assert stage.said[-1][0] == "Credited."
+    assert stage.captions[-1][0] == "Credited."
     assert (stage.status.update, stage.status.phase) == (2, "update")
     assert player.finished
 
@@ -312,23 +312,23 @@ async def test_a_lesson_whose_updates_were_undone_starts_again():
     await stage.send(Rewind(0))
     await stage.send(Advance("update", 4))
     await player.play()
-    text, _, hint = stage.said[-1]
+    text, _, hint = stage.captions[-1]
     assert text == "The lesson stopped in update 3, before CREDIT, which is undone. This is after update 4."
     assert hint == "`t` start the lesson again"
     before = len(stage.sent)
     await player.play()
     assert stage.sent[before:] == [Rewind(0), Advance("update", 2), Set({"beta": 0.1}), Advance("phase", 2)]
-    assert stage.said[-1][0] == "Scored."
+    assert stage.captions[-1][0] == "Scored."
 
 
 async def test_a_lesson_begins_at_the_start_of_the_run():
     player, stage = playing(WALK)
     await stage.send(Advance("update", 4))
     await player.play()
-    assert stage.said[-1][0] == "The lesson begins at the start. This is after update 4."
+    assert stage.captions[-1][0] == "The lesson begins at the start. This is after update 4."
     await player.play()
     assert stage.sent[1:3] == [Rewind(0), Advance("update", 2)]
-    assert stage.said[-1][0] == "Scored."
+    assert stage.captions[-1][0] == "Scored."
 
 
 async def test_who_comes_back_alone_is_not_asked():
@@ -336,11 +336,11 @@ async def test_who_comes_back_alone_is_not_asked():
     await player.play()
     await stage.send(Advance("phase", 2))
     await player.play()
-    assert "The lesson stopped" in stage.said[-1][0]
+    assert "The lesson stopped" in stage.captions[-1][0]
     await stage.send(Rewind(2))
     await stage.send(Advance("phase", 2))
     await player.play()
-    assert stage.said[-1][0] == "Credited."
+    assert stage.captions[-1][0] == "Credited."
 
 
 async def test_the_colour_stays_for_the_last_words_and_goes_with_them():

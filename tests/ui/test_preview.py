@@ -120,7 +120,7 @@ async def test_one_question_at_a_time_and_then_the_newest():
     assert preview.shown is None
 
 
-async def test_a_refusal_is_told_and_nothing_is_shown():
+async def test_a_refusal_is_shown_instead_of_a_preview():
     preview = await Asked().preview()
     await preview.draft({"baseline": "value"})
     await preview.heard(Imagined({"baseline": "value"}, refused="baseline=value needs the value head's predictions"))

@@ -1,131 +1,18 @@
-"""The probe: a beginning of an answer as data, and the screen that asks about it."""
+"""The probe's screen: bars, samples, values, its keys and its typed prompt."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe, Failed
-from rlplay.trace.questions import AnyProbed, Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix, Tail
+from rlplay.trace.questions import Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix
 from rlplay.ui.plot.bars import horizontal
 from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
-from rlplay.ui.session.probing import SAMPLES, TAILS, Probing
+from rlplay.ui.session.probing import SAMPLES, TAILS
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
-from tests.recorded import synthetic_update
+from tests.ui.probed import SIZES, answer, begun, opened, peeked, tail
 from tests.ui.stage import all_text, playground, settled, text_of
-
-SIZES = [(160, 45), (120, 35), (80, 24)]
-PIECES = {7: " seven", 8: "[bold]\x1b", 9: "<|end|>"}
-
-
-def peeked(prefix: Prefix, **fields: Any) -> Peeked:
-    """What an engine would say: three candidates."""
-    n = len(prefix.answer)
-    known: dict[str, Any] = {
-        "update": 3, "prompt_texts": ["<|user|>", "How", " many", "?", "<|end|>"],
-        "texts": [PIECES.get(i, f"t{i}") for i in prefix.answer], "pieces": PIECES, "probabilities": [0.9] * n,
-        "ref_probabilities": [0.5] * n, "top_ids": [7, 8, 9], "top": [0.5, 0.25, 0.002], "ref_top": [0.25, 0.5, 0.1],
-        "entropy": 1.25, "ref_entropy": 1.5, "kl": 0.125,
-    }  # fmt: skip
-    return Peeked(prefix, **known | fields)
-
-
-def tail(*ids: int, reward: float | None = 1.0, truncated: bool = False) -> Tail:
-    return Tail(list(ids), [PIECES.get(i, f"t{i}") for i in ids], truncated, reward)
-
-
-def begun() -> Probing:
-    """A prompt of one's own, answered by the engine."""
-    probing = Probing()
-    probing.type("How many?")
-    probing.take(peeked(probing.prefix))
-    return probing
-
-
-def test_it_begins_with_the_tokens_before_the_cursor() -> None:
-    probing = Probing()
-    sampled: Any = synthetic_update(1)[0]
-    probing.open(sampled, (1, 2))
-    start = int(sampled.offsets[1])
-    assert probing.peek() == Peek(
-        Prefix(sampled.prompts[0], sampled.token_ids[start : start + 2].tolist(), sampled.columns[0])
-    )
-    assert probing.answer == sampled.token_ids[start : sampled.offsets[2]].tolist()
-    untouched = Probing()
-    untouched.open(None, (0, 0))
-    assert untouched.vacant
-
-
-def test_forcing_a_candidate_writes_the_rest_anew() -> None:
-    probing = begun()
-    probing.choose(1)
-    look, go_on = probing.force()
-    assert look == Peek(Prefix("How many?", [8]))
-    assert isinstance(go_on, Continue)
-    assert (go_on.prefix.answer, go_on.count, go_on.greedy) == ([8], 1, False)
-    probing.take(peeked(look.prefix))
-    probing.take(Continued(look.prefix, tails=[tail(7, 9)], pieces=PIECES))
-    assert probing.answer == [8, 7, 9]
-    assert "".join(probing.texts) == "[bold]\x1b seven<|end|>"
-    assert probing.place == 1
-    assert probing.chosen == 7, "what now stands at the place"
-    assert probing.asked is None
-
-
-def test_answers_about_a_place_that_was_left_are_not_shown_here() -> None:
-    probing = begun()
-    old = probing.prefix
-    probing.force()
-    assert probing.place == 1
-    probing.take(peeked(old, top_ids=[9]))
-    assert not probing.fresh
-    probing.take(Continued(old, tails=[tail(9)]))
-    assert probing.answer == [7], "a tail of another beginning changes nothing"
-    assert probing.move(-1) == Peek(old)
-    assert probing.tails[(), "policy"] == [tail(9)], "but is there on the way back"
-
-
-def test_the_chosen_candidate_stays_chosen_when_the_numbers_move() -> None:
-    probing = begun()
-    probing.choose(2)
-    probing.take(peeked(probing.prefix, top_ids=[9, 7, 8]))
-    assert (probing.chosen, probing.rank) == (9, 0)
-    probing.take(peeked(probing.prefix, top_ids=[7, 8, 6]))
-    assert probing.rank == 0
-
-
-def test_a_value_stops_where_it_is_asked_for_again() -> None:
-    probing = begun()
-    question = probing.estimate()
-    assert question == Estimate(probing.prefix, "policy", SAMPLES)
-    probing.take(Estimated(probing.prefix, count=32, mean=0.5))
-    assert probing.asked == question
-    assert probing.estimate() == EndProbe()
-    probing.take(Estimated(probing.prefix, count=48, mean=0.5, done=True))
-    assert probing.asked is None
-    assert probing.values[(), "policy"].count == 48
-
-
-def test_each_request_draws_other_random_numbers_and_the_writer_can_change() -> None:
-    probing = begun()
-    first, second = probing.sample(), probing.sample()
-    assert (first.count, first.writer) == (TAILS, "policy")
-    assert first.draw != second.draw
-    probing.other_writer()
-    assert probing.sample().writer == "reference"
-    assert probing.greedy().greedy
-
-
-def test_a_refusal_is_shown_and_leaves_the_text_alone() -> None:
-    probing = begun()
-    probing.force()
-    probing.take(Continued(probing.prefix, refused="the answer has ended"))
-    assert probing.refused == "the answer has ended"
-    assert probing.answer == [7]
-    probing.move(-1)
-    assert probing.refused == ""
 
 
 @pytest.mark.parametrize(
@@ -160,25 +47,6 @@ def test_the_weights_asked_are_named(steps: int, words: str) -> None:
     probing = begun()
     probing.take(peeked(probing.prefix, steps=steps))
     assert described(probing).plain.startswith(words)
-
-
-async def opened(pilot: Any, source: Any) -> tuple[ProbeScreen, list[Any]]:
-    """The probe on the third token of the first answer, and what it asked."""
-    source.update(1)
-    await settled(pilot)
-    source.commands.clear()
-    await pilot.press("right", "right", "i")
-    await settled(pilot)
-    screen = pilot.app.screen
-    assert isinstance(screen, ProbeScreen)
-    return screen, source.commands
-
-
-async def answer(pilot: Any, source: Any, *answers: AnyProbed) -> None:
-    source.put(*answers)
-    await settled(pilot)
-    await pilot.app.screen._follow()
-    await pilot.pause()
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -393,7 +261,7 @@ async def test_a_script_names_prompt_and_what_to_ask_for() -> None:
         assert len(source.commands[-1].prefix.answer) == 1
 
 
-async def test_help_tells_of_the_probe_and_its_keys() -> None:
+async def test_help_lists_the_probe_and_its_keys() -> None:
     app, source = playground()
     async with app.run_test(size=SIZES[0]) as pilot:
         await opened(pilot, source)

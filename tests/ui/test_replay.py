@@ -195,7 +195,7 @@ async def test_a_damaged_update_is_a_line_and_the_others_stay_within_reach(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
-        for key, number, told in (
+        for key, number, damaged in (
             ("left_square_bracket", 3, True),
             ("left_square_bracket", 2, False),
             ("v", 4, False),
@@ -208,11 +208,11 @@ async def test_a_damaged_update_is_a_line_and_the_others_stay_within_reach(run):
             await settled(pilot)
             assert app.session.shown.number == number
             for panel in (app.narrator.render(), text_of(app.tokens)):
-                assert ("update 3 is damaged" in " ".join(str(panel).replace("╱", "").split())) == told
+                assert ("update 3 is damaged" in " ".join(str(panel).replace("╱", "").split())) == damaged
         assert app.session.failed is None
 
 
-async def test_what_cannot_be_read_while_a_key_moves_is_told(run):
+async def test_an_unreadable_update_is_reported_while_a_key_moves(run):
     app = RlplayApp(ReplaySource(run))
     async with app.run_test(size=(160, 45)) as pilot:
         await opened(pilot)
@@ -246,7 +246,7 @@ async def test_going_back_lands_on_an_update_that_was_kept(run):
         assert app.session.shown.sampled is not None
 
 
-async def test_a_damaged_record_is_told_not_waited_for(run):
+async def test_a_damaged_record_is_reported_without_waiting(run):
     writer = RunWriter.reopen(run)
     writer.append(Changed(update=2, phase="sample", name="epsilon", value=0.7, previous=0.2))
     writer.close()
@@ -260,7 +260,7 @@ async def test_a_damaged_record_is_told_not_waited_for(run):
         assert app.banner.has_class("-visible")
 
 
-async def test_a_growing_run_that_cannot_be_read_any_more_is_told(run, monkeypatch):
+async def test_a_growing_run_that_becomes_unreadable_is_reported(run, monkeypatch):
     monkeypatch.setattr(sources, "POLL_SECONDS", 0.02)
     source = ReplaySource(run)
     app = RlplayApp(source)

@@ -1,4 +1,4 @@
-"""Whether the reward rises: a line through hand-made histories, against numpy's, and what is said of it."""
+"""Whether the reward rises: a line through hand-made histories, against numpy's, and the diagnosis."""
 
 import msgspec
 import numpy as np
@@ -20,8 +20,8 @@ def run(rewards, best=1.0, **metrics):
     history, update = History(), Update(len(rewards))
     finished = next(record for record in RECORDS if isinstance(record, Finished))
     for number, reward in enumerate(rewards, start=1):
-        told = {"reward": float(reward), **metrics}
-        history.add(msgspec.structs.replace(finished, update=number, metrics=told))
+        numbers = {"reward": float(reward), **metrics}
+        history.add(msgspec.structs.replace(finished, update=number, metrics=numbers))
     for record in RECORDS:
         if isinstance(record, Scored):
             earned = np.where(np.arange(len(record.rewards)) % 2, best, 0).astype(np.float32)
@@ -30,7 +30,7 @@ def run(rewards, best=1.0, **metrics):
     return update, history
 
 
-def said(rewards, best=1.0, settings=CHOSEN, **metrics):
+def diagnosed(rewards, best=1.0, settings=CHOSEN, **metrics):
     return not_risen(*run(rewards, best, **metrics), settings)
 
 
@@ -51,22 +51,22 @@ def test_the_interval_holds_the_true_slope_in_95_of_100_runs():
     assert 0.935 < held / 2000 < 0.965
 
 
-def test_a_flat_reward_is_said_to_be_with_its_numbers():
-    words = said(0.4 + NOISE)
+def test_a_flat_reward_is_reported_with_its_numbers():
+    words = diagnosed(0.4 + NOISE)
     found = trend(run(0.4 + NOISE)[1], 40)
     assert words.startswith(f"The reward is not distinguishable from flat: {found.text}.")
     assert f"over the last {WINDOW} (95 %)" in words
-    assert said(0.4 + 0.01 * np.arange(40) + NOISE) == "", "it rises"
-    assert said(0.9 - 0.01 * np.arange(40) + NOISE).startswith("The reward falls: −0.0")
+    assert diagnosed(0.4 + 0.01 * np.arange(40) + NOISE) == "", "it rises"
+    assert diagnosed(0.9 - 0.01 * np.arange(40) + NOISE).startswith("The reward falls: −0.0")
 
 
 def test_it_is_silent_before_it_can_know():
-    assert said((0.4 + NOISE)[: WINDOW - 1]) == ""
+    assert diagnosed((0.4 + NOISE)[: WINDOW - 1]) == ""
     assert risen(*run((0.4 + NOISE)[: WINDOW - 1])) == ""
     update, history = run(0.4 + NOISE)
     update.finished = None
     assert not_risen(update, history, CHOSEN) == ""
-    assert said(0.4 + NOISE, settings={**CHOSEN, "loss_type": "sigmoid"}) == "", "pairs are learned from instead"
+    assert diagnosed(0.4 + NOISE, settings={**CHOSEN, "loss_type": "sigmoid"}) == "", "pairs are learned from instead"
 
 
 def test_only_updates_up_to_the_one_examined_count():
@@ -77,21 +77,21 @@ def test_only_updates_up_to_the_one_examined_count():
     assert "flat" in not_risen(update, history, CHOSEN)
 
 
-def test_at_the_ceiling_it_is_told_that_there_is_no_more():
+def test_a_reward_at_its_ceiling_is_reported():
     arrived = np.concatenate([0.2 + 0.04 * np.arange(19), 0.96 + NOISE[:WINDOW] / 4])
-    assert said(arrived) == ""
+    assert diagnosed(arrived) == ""
     now = np.mean(arrived[-WINDOW:])
     assert risen(*run(arrived)).startswith(f"at its ceiling: {now:.3g} on average over the last {WINDOW} updates")
-    assert "flat" in said(arrived, best=2.0), "an answer earns twice as much"
-    assert "flat: 0 ± 0 per update" in said([0.1] * 30), "nothing but rounding"
-    assert "flat" in said([0.0] * 30, best=0.0), "all earn the most there is, and that is nothing"
-    assert "flat" in said([0.5] + [0.0] * 30, best=0.0), "what was earned once is not reached"
+    assert "flat" in diagnosed(arrived, best=2.0), "an answer earns twice as much"
+    assert "flat: 0 ± 0 per update" in diagnosed([0.1] * 30), "nothing but rounding"
+    assert "flat" in diagnosed([0.0] * 30, best=0.0), "all earn the most there is, and that is nothing"
+    assert "flat" in diagnosed([0.5] + [0.0] * 30, best=0.0), "what was earned once is not reached"
 
 
 def test_remedies_follow_what_else_was_measured():
-    words = said(0.4 + NOISE, frac_reward_zero_std=0.7, kl_old=2e-7)
+    words = diagnosed(0.4 + NOISE, frac_reward_zero_std=0.7, kl_old=2e-7)
     assert words.index("70.0 % of the groups earn equal rewards") < words.index("KL of an update is only 2e-7")
     assert "more num_prompts" not in words
-    assert "35.0 % of the tokens are clipped" in said(0.4 + NOISE, **{"clip_ratio/region_mean": 0.35})
-    assert "more num_prompts" in said(0.4 + NOISE, frac_reward_zero_std=0.2, kl_old=0.01)
-    assert "`z` goes back" in said(0.9 - 0.01 * np.arange(40) + NOISE)
+    assert "35.0 % of the tokens are clipped" in diagnosed(0.4 + NOISE, **{"clip_ratio/region_mean": 0.35})
+    assert "more num_prompts" in diagnosed(0.4 + NOISE, frac_reward_zero_std=0.2, kl_old=0.01)
+    assert "`z` goes back" in diagnosed(0.9 - 0.01 * np.arange(40) + NOISE)

@@ -68,7 +68,10 @@ def test_a_search_without_success_says_so():
     assert drawn(refused)[-1].endswith("✗ no gain")
     _, below = Search().titles(Source(History(), refused, TRPO), None, False)
     assert below.plain == "3 steps tried, none taken"
-    assert "None of 3 steps kept the KL limit of 0.01 and gained: the policy did not move." in told(refused).happened
+    assert (
+        "None of 3 steps kept the KL limit of 0.01 and gained: the policy did not move."
+        in narration_of(refused).happened
+    )
 
 
 def test_many_tries_show_the_last_ones():
@@ -80,7 +83,7 @@ def test_many_tries_show_the_last_ones():
     assert drawn(update)[-1].split()[0] == f"{0.8**19:.2f}"
 
 
-def told(update: Update):
+def narration_of(update: Update):
     return narrate(update, History(), TRPO)
 
 
@@ -93,16 +96,18 @@ def told(update: Update):
         (7, "has a KL of 0.0064 (limit 0.01) and gains 0.028: accepted."),
     ],
 )
-def test_the_search_is_told_as_it_goes_on(records: int, words: str):
-    told_now = told(searching(records))
-    assert words in told_now.happened
-    assert "`.`" in told_now.next
+def test_the_search_is_narrated_as_it_proceeds(records: int, words: str):
+    narration_now = narration_of(searching(records))
+    assert words in narration_now.happened
+    assert "`.`" in narration_now.next
 
 
-def test_in_the_end_the_step_is_told():
-    said = told(searching(7, finished=True))
-    assert "0.64 of the way to the limit: KL 0.0064 of at most 0.01, and the surrogate gained 0.028" in said.happened
-    assert "nothing is clipped" not in said.happened
+def test_the_search_ends_with_its_step():
+    narration = narration_of(searching(7, finished=True))
+    assert (
+        "0.64 of the way to the limit: KL 0.0064 of at most 0.01, and the surrogate gained 0.028" in narration.happened
+    )
+    assert "nothing is clipped" not in narration.happened
 
 
 def test_where_the_search_stands_is_in_the_phase_bar():

@@ -11,7 +11,7 @@ from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.picture import Size
 from rlplay.ui.plot.smoothing import STRENGTHS, smoothed, smoothing_label
 from rlplay.ui.plot.views import GHOST, SHADE, Lines, Source, Trace, with_average
-from tests.ui.test_curves import Host, recorded, title
+from tests.ui.curve_panels import Host, recorded, title
 
 FINITE = st.floats(-1e6, 1e6)
 
@@ -64,7 +64,7 @@ def test_both_are_to_be_seen_in_the_plot():
 
 
 @pytest.mark.parametrize("size", [(160, 12), (80, 12)])
-async def test_the_key_goes_round_it_is_said_and_the_numbers_stay_raw(size):
+async def test_the_smoothing_key_cycles_is_named_and_leaves_the_numbers_raw(size):
     app = Host(*recorded())
     async with app.run_test(size=size) as pilot:
         reward = app.panels[0]

@@ -97,16 +97,16 @@ async def test_labels_are_no_rewards(algorithm, roles, words, below):
         source.status(1, **settings(algorithm))
         await settled(pilot)
         listed = all_text(app.rollouts)
-        said = [line[2:].split("  ")[0].split("−")[0].split("+")[0].strip() for line in listed.split("\n")]
-        assert set(said) >= set(words)
-        assert not {"chosen", "rejected", "imitated", "left out", "1.00", "0.00"} & (set(said) - set(words))
+        labels = [line[2:].split("  ")[0].split("−")[0].split("+")[0].strip() for line in listed.split("\n")]
+        assert set(labels) >= set(words)
+        assert not {"chosen", "rejected", "imitated", "left out", "1.00", "0.00"} & (set(labels) - set(words))
         assert "±" not in listed, "a label has no mean and no spread"
         assert str(app.rollouts.border_subtitle) == below
-        told = all_text(app.inspector)
-        assert f"label: {words[0]}" in told
-        assert "reward 1.00" not in told
-        assert "Advantage" not in told
-        assert "Pull" in told
+        inspected = all_text(app.inspector)
+        assert f"label: {words[0]}" in inspected
+        assert "reward 1.00" not in inspected
+        assert "Advantage" not in inspected
+        assert "Pull" in inspected
         app.lens_choice = "advantages"
         app.session.changed.add("look")
         await settled(pilot)
@@ -131,7 +131,7 @@ async def test_a_reward_models_scores_stand_beside_the_labels_on_a_scale_that_fi
         assert len(set(app.tokens._levels.tolist())) > 5, "most of them would have one shade from 0 to 1"
 
 
-async def test_the_same_answer_twice_is_said_to_be_that():
+async def test_the_same_answer_twice_is_named_as_such():
     app, source = playground(settings=settings("dpo"))
     async with app.run_test(size=WIDE) as pilot:
         sampled, *others = labelled(1)

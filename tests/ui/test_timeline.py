@@ -27,7 +27,7 @@ def kept(source, tmp_path, updates):
         source.kept[number] = reader.load(number)
 
 
-def told(app):
+def detail_text(app):
     return str(app.screen.query_one("#detail", Static).render())
 
 
@@ -39,7 +39,7 @@ async def opened(pilot):
     return pilot.app.screen.query_one(Updates)
 
 
-async def test_every_update_stands_with_its_numbers_and_what_was_turned_there(tmp_path):
+async def test_every_update_is_listed_with_its_numbers_and_changed_settings(tmp_path):
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         kept(source, tmp_path, 3)
@@ -64,7 +64,7 @@ async def test_a_change_stands_at_the_first_update_that_it_makes_different(tmp_p
         assert "num_iterations 1 → 4" in all_text(updates).split("\n")[-1]
         source.update(3)
         await settled(pilot)
-        app.screen._follow()
+        app.screen.follow()
         assert "num_iterations 1 → 4" in all_text(updates).split("\n")[3]
 
 
@@ -101,7 +101,7 @@ async def test_the_cursor_stays_on_its_update_while_more_come(tmp_path):
         for number in range(31, 36):
             source.update(number)
         await settled(pilot)
-        app.screen._follow()
+        app.screen.follow()
         assert updates.count() == 37
         assert (updates.cursor, updates.scroll_offset.y) == (at, top)
 
@@ -113,11 +113,11 @@ async def test_going_back_asks_once(tmp_path):
         await opened(pilot)
         await pilot.press("up", "up", "z")
         assert source.commands == []
-        assert "Go back to update 3? Update 4 is discarded" in told(app)
+        assert "Go back to update 3? Update 4 is discarded" in detail_text(app)
         await pilot.press("down", "z")
-        assert "Go back to update 4? No finished update is discarded." in told(app)
+        assert "Go back to update 4? No finished update is discarded." in detail_text(app)
         await pilot.press("up", "up", "z")
-        assert "Updates 3–4 are discarded" in told(app)
+        assert "Updates 3–4 are discarded" in detail_text(app)
         assert source.commands == [], "a move takes the question back"
         await pilot.press("z")
         await settled(pilot)
@@ -138,14 +138,14 @@ async def test_what_was_given_up_is_named_where_the_run_went_back(tmp_path):
         assert lines[2].endswith("  ↶ rewound from 4  ◆ beta 0.05 → 0.1"), "another mark than a change's"
 
 
-async def test_an_update_without_its_answers_is_listed_and_said_to_be_so(tmp_path):
+async def test_an_update_without_its_answers_is_listed_and_marked(tmp_path):
     app, source = playground()
     async with app.run_test(size=SIZE) as pilot:
         kept(source, tmp_path, 4)
         del source.kept[2]
         await opened(pilot)
         await pilot.press("home", "down", "down")
-        assert "not its answers" in told(app)
+        assert "not its answers" in detail_text(app)
         await pilot.press("enter")
         assert isinstance(app.screen, TimelineScreen)
         assert app.session.looking is None
@@ -208,11 +208,11 @@ async def test_words_that_stay_do_not_lay_the_screen_out_again(monkeypatch):
         await pilot.press("g")
         await settled(pilot)
         monkeypatch.setattr(Static, "update", lambda self, *_args, **_more: updated.append(self.id))
-        app.screen._follow()
+        app.screen.follow()
         assert updated == []
         source.status(1, running=True)
         await settled(pilot)
-        app.screen._follow()
+        app.screen.follow()
         assert updated == ["state"]
 
 
@@ -228,7 +228,7 @@ async def test_where_a_replay_stands_is_lit_and_help_says_what_the_marks_mean(tm
         assert lines[-1].strip() == str(app.screen.query_one("#state", Static).render()).strip()
         assert lines[-1].strip() == "■ replay at update 2"
         for mark in "●·◉◆↶↷":
-            assert mark in told(app)
+            assert mark in detail_text(app)
         head = app.screen.query_one("#columns", Static)
         assert str(head.render()).index("reward") + len("reward") == lines[2].index(".") + 4
         assert head.content_region.x == updates.content_region.x, "numbers stand below their heads"
@@ -247,8 +247,8 @@ async def test_the_question_names_the_settings_that_would_go_back(tmp_path):
         await opened(pilot)
         await pilot.press("up", "up", "z")
         await settled(pilot)
-        assert "Settings also change back: Clip ε 0.1 → 0.2." in told(app)
+        assert "Settings also change back: Clip ε 0.1 → 0.2." in detail_text(app)
         await pilot.press("down", "z")
         await settled(pilot)
-        assert "Go back to update 3?" in told(app)
-        assert "Settings" not in told(app)
+        assert "Go back to update 3?" in detail_text(app)
+        assert "Settings" not in detail_text(app)

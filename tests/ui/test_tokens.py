@@ -1,21 +1,18 @@
-"""The token map, the list of answers and the inspector: one cursor, one order, nothing obeyed."""
+"""The token map and the list of answers: one cursor, one order, and model text that is never obeyed."""
 
 import msgspec
 import numpy as np
 import pytest
-from rich.style import Style
 from textual.color import Color
 
 from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import CYCLE, LENSES
 from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
-from rlplay.ui.format.text import quoted
 from rlplay.ui.layout.answer_order import order
 from rlplay.ui.layout.token_layout import Layout
 from rlplay.ui.theme.colours import STEPS, contrast, levels, palette
 from rlplay.ui.theme.themes import THEMES
-from rlplay.ui.widgets.inspector import _folded
 from tests.recorded import synthetic_sampling, synthetic_update
 from tests.ui.stage import all_text, playground, settled, text_of
 
@@ -135,23 +132,6 @@ async def test_numbers_and_blanks_on_demand():
         assert "−." in text
 
 
-async def test_clipped_tokens_are_marked_and_explained():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1, steps=8)
-        await settled(pilot)
-        clips = app.session.shown.latest_step("clip_state")
-        marks = all_text(app.tokens)
-        assert marks.count("▲") == int((clips > 0).sum())
-        assert marks.count("▼") == int((clips < 0).sum())
-        place = int(np.flatnonzero(clips > 0)[0])
-        offsets = app.session.shown.sampled.offsets
-        completion = int(np.searchsorted(offsets, place, side="right")) - 1
-        app.point(completion, place - int(offsets[completion]))
-        assert text_of(app.inspector).split("\n")[1].strip() == "▲ clipped: A > 0 and w > 1.2", "at the top"
-        assert "so the surrogate's gradient is zero" in " ".join(all_text(app.inspector).split())
-
-
 async def test_with_numbers_the_list_of_answers_keeps_beside_the_tokens():
     app, source = playground()
     async with app.run_test(size=(160, 30)) as pilot:
@@ -182,49 +162,6 @@ async def test_the_cursor_stays_in_sight_when_panels_change(size):
             if app.tokens.region.area:
                 assert app.tokens.scroll_y <= row < app.tokens.scroll_y + app.tokens.scrollable_content_region.height
             assert "…" not in str(app.tokens.border_title)
-
-
-async def test_which_optimizer_steps_a_number_speaks_of_is_said():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        sampled, scored, credited, *steps, _ = synthetic_update(1, steps=8)
-        source.records([sampled, scored, credited, *steps[:3]])
-        await settled(pilot)
-        assert "credit, sum of 3 of 8 steps" in str(app.tokens.border_title)
-        for completion, loss, credit in (
-            (int(steps[2].rows[0]), "its loss before step 3 of 8", "Credit, sum of 2 steps"),
-            (int(steps[1].rows[0]), "its loss before step 2 of 8", "Credit, step 2 of 8"),
-        ):
-            app.point(completion, 0)
-            lines = all_text(app.inspector)
-            assert loss in lines
-            assert credit in lines
-            assert f"Ratio, {loss.removeprefix('its loss before ')}" in lines
-        source.records(steps[3:])
-        await settled(pilot)
-        assert "credit, sum of 8 steps" in str(app.tokens.border_title)
-        assert "Credit, sum of 4 steps" in all_text(app.inspector), "its half of each pass"
-
-
-def test_a_formula_is_broken_at_blanks_only():
-    bright, dim = Style(bold=True), Style(dim=True)
-    parts = [("= −min(", dim), ("1.00·(−0.35)", bright), (", ", dim), ("1.00·(−0.35)", bright), (")", dim)]
-    for width in range(14, 40):
-        lines = ["".join(segment.text for segment in line) for line in _folded(parts, width)]
-        assert " ".join(line.strip() for line in lines) == "= −min(1.00·(−0.35), 1.00·(−0.35))"
-        assert all(len(line) <= max(width, 20) for line in lines)
-        assert not any(line.strip() == ")" for line in lines)
-
-
-async def test_one_optimizer_step_needs_no_number():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        *before, _ = synthetic_update(1, steps=1)
-        source.records(before)
-        await settled(pilot)
-        assert "step" not in str(app.tokens.border_title)
-        assert "loss of this token\n" in all_text(app.inspector)
-        assert "sum of" not in all_text(app.inspector)
 
 
 async def test_model_text_is_never_obeyed():
@@ -303,30 +240,6 @@ async def test_equal_rewards_are_a_signal_where_the_baseline_makes_one():
         assert [row for row, line in enumerate(lines) if "all equal" in line] == [0], "the first group alone"
 
 
-async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        *before, finished = synthetic_update(1)
-        source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs * np.nan)])
-        await settled(pilot)
-        app.point(0, 1)
-        lines = [app.inspector.line(row) for row in range(app.inspector.count())]
-        *_, new, bar = next(line for line in lines if line and line[0].text == "▸ ")
-        assert new.text == "     ·"
-        assert new.style == app.inspector.palette.strong, "no movement is known"
-        assert bar.text == " ▇", "as likely as when sampled"
-
-
-async def test_weights_of_rewards_are_shown_in_full():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        sampled, scored, *_ = synthetic_update(1)
-        weights = dict.fromkeys(scored.weights, 0.25)
-        source.records([sampled, msgspec.structs.replace(scored, weights=weights)])
-        await settled(pilot)
-        assert "0.25·correct" in all_text(app.inspector)
-
-
 def test_environment_tokens_do_not_count_for_the_advantage(update):
     mask = update.sampled.mask.copy()
     mask[int(update.sampled.offsets[1]) - 1] = 0
@@ -394,47 +307,3 @@ def test_other_tokens_of_the_same_length_are_laid_out_afresh():
     fresh = Layout()
     fresh.arrange(second, None, list(range(16)), 60, False)
     assert layout.rows == fresh.rows
-
-
-def candidates(app):
-    """The names of the candidates under the cursor, and what their lines say."""
-    lines = [line.strip("▸ ") for line in all_text(app.inspector).split("\n")]
-    start = next(at for at, line in enumerate(lines) if line.endswith("ref   old   new"))
-    rows = lines[start + 1 : lines.index("", start)]
-    parted = (row.rstrip(" ▁▂▃▄▅▆▇█").rsplit(maxsplit=3) for row in rows)
-    return {name: numbers for name, *numbers in parted}
-
-
-@pytest.mark.parametrize(("size", "words"), [(WIDE, "all others"), ((120, 35), "others")])
-async def test_what_no_candidate_shows_is_in_a_line_for_all_others(size, words):
-    app, source = playground()
-    async with app.run_test(size=size) as pilot:
-        *before, finished = synthetic_update(1)
-        # Every candidate written down before the update has lost nearly all it had.
-        source.records([*before, msgspec.structs.replace(finished, top_logprobs=finished.top_logprobs - 5)])
-        await settled(pilot)
-        found = candidates(app)
-        *_, others = found
-        assert others == words
-        ref, old, new = (float(value.replace("<", "")) for value in found[others])
-        listed = [float(row[1].replace("<", "")) for name, row in found.items() if name != others]
-        assert old == pytest.approx(1 - sum(listed), abs=0.04)
-        assert new > 0.95, "something else has become the likeliest"
-        assert 0 <= ref < 1
-        assert "by old" in all_text(app.inspector)
-
-
-async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        *before, finished = synthetic_update(1)
-        sampled = before[0]
-        risen = finished.top_logprobs.copy()
-        risen[:, -1] = np.log(0.9)
-        source.records([*before, msgspec.structs.replace(finished, top_logprobs=risen)])
-        await settled(pilot)
-        app.point(0, 1)
-        token = int(sampled.offsets[0]) + 1
-        last = quoted(sampled.pieces[int(sampled.top_ids[token][-1])])
-        assert candidates(app)[last][-1] == ".90"
-        assert "by old or new" in all_text(app.inspector)

@@ -113,7 +113,7 @@ async def test_an_engine_that_never_began_offers_no_snapshot():
 
 
 async def test_foreign_text_is_shown_not_obeyed():
-    """A run file or a failing reward function may hold anything; the terminal is told none of it."""
+    """A run file or a failing reward function may contain anything; none of it reaches the terminal."""
     app, source = playground(title=EVIL, model=EVIL)
     async with app.run_test(size=WIDE) as pilot:
         source.records([Notice(update=1, level="warning", text=f"first\n{EVIL}")])
@@ -123,8 +123,8 @@ async def test_foreign_text_is_shown_not_obeyed():
         asked = app.narrator.render().plain
         source.put(Failed(f"first\n{EVIL}"))
         await settled(pilot)
-        (told,) = app._notifications
-        seen = [shown(app.header), shown(app.banner), app.banner.render().plain, told.message, asked]
+        (notice,) = app._notifications
+        seen = [shown(app.header), shown(app.banner), app.banner.render().plain, notice.message, asked]
         for text in seen:
             assert "owned" in text
             assert not [

@@ -91,8 +91,8 @@ async def test_each_can_be_performed_by_name_while_a_run_plays():
                 await app.perform(verb, argument)
                 await pilot.pause()
                 await home(pilot)
-        told = [type(command).__name__ for command in source.commands]
-        assert set(told) == {"Advance", "Pause", "Rewind", "Set", "Peek"}, "each that concerns the engine"
+        kinds = [type(command).__name__ for command in source.commands]
+        assert set(kinds) == {"Advance", "Pause", "Rewind", "Set", "Peek"}, "each that concerns the engine"
         assert app.session.shown.number == 2
         assert not app.session.failed
         await app.perform("quit")

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from rich.cells import cell_len
+from textual._callback import invoke
 from textual.drivers import headless_driver
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -134,6 +135,8 @@ class Tour:
         await taken(self.pilot)
         await keys_done(self.pilot)
         self.app.paint()
+        if hasattr(self.app.screen, "follow"):
+            await invoke(self.app.screen.follow)
         await self.pilot.pause()
 
     async def look(self) -> None:

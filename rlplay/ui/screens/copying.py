@@ -44,7 +44,7 @@ class CopyingScreen(ModalScreen[bool]):
         yield panel
 
     def on_mount(self) -> None:
-        self.set_interval(_REFRESH_SECONDS, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self.follow)
         self.set_timer(_PATIENCE, lambda: self.add_class("-long"))
 
     def going(self, share: float) -> bool:
@@ -55,13 +55,14 @@ class CopyingScreen(ModalScreen[bool]):
     def over(self, made: bool) -> None:
         """The copy was made or cancelled."""
         self._made = made
-        self._follow()
+        self.follow()
 
     def action_cancel(self) -> None:
         """Cancel the copy; the screen closes once the partial copy is removed."""
         self._cancelled = True
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Show the copied share; close once the copy was made or cancelled."""
         if self._made is not None and self.is_current:
             self.dismiss(self._made)
             return

@@ -47,10 +47,11 @@ class HealthScreen(ModalScreen[None]):
             yield SteadyStatic(id="findings")
 
     def on_mount(self) -> None:
-        self._follow()
-        self.set_interval(_REFRESH_SECONDS, self._follow)
+        self.follow()
+        self.set_interval(_REFRESH_SECONDS, self.follow)
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Examine the newest finished update."""
         session, update = self._session, examined(self._session)
         panel = self.query_one(VerticalScroll)
         if update is None:

@@ -115,7 +115,7 @@ The models' scores of the pair appear only after your choice, so that they canno
         """Take the engine's messages; close when no pair is left."""
         session, labelling = self.session, self.labelling
         if not session.asks or session.newest is not labelling.update:
-            self.dismiss(None)
+            self._close()
             return
         labelling.take_asks(session.asks)
         if session.judged is not None:
@@ -198,9 +198,17 @@ The models' scores of the pair appear only after your choice, so that they canno
             else:  # another run of the comparison
                 await self.session.source.send(label)
         if over:
-            self.dismiss(None)
+            self._close()
         else:
             self._draw()
+
+    def _close(self) -> None:
+        """Leave the dialogue, unless it has closed already or another screen covers it.
+
+        `dismiss` pops the topmost screen, whichever it is: the timer must neither close a help screen nor pop twice.
+        """
+        if self.is_active:
+            self.dismiss(None)
 
     def action_back(self) -> None:
         """Take the choice back, or return to the previous pair."""
@@ -224,7 +232,7 @@ The models' scores of the pair appear only after your choice, so that they canno
         if said is not None:
             await self._say(said, over=True)
         else:
-            self.dismiss(None)
+            self._close()
 
 
 def progress(labelling: Labelling, width: int) -> Content:

@@ -66,8 +66,8 @@ class LogScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         self.query_one(RichLog).focus()
         self._rewrite()
-        self._follow()
-        self.set_interval(_REFRESH_SECONDS, self._follow)
+        self.follow()
+        self.set_interval(_REFRESH_SECONDS, self.follow)
 
     def on_resize(self) -> None:
         """Wrap the lines to the new width."""
@@ -89,7 +89,8 @@ class LogScreen(ModalScreen[None]):
         self.app.copy_to_clipboard("\n".join(f"{_clock(at)} {line.level} {line.text}" for at, line in self.lines))
         self.notify(f"{len(self.lines)} messages copied.")
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Add what the session has logged and finished since."""
         newest = self._session.log[-1] if self._session.log else None
         if newest is not self._written:
             self._rewrite()

@@ -135,7 +135,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     async def on_mount(self) -> None:
         self._label()
         self.query_one(ProbeTails).border_title = "Continuations"
-        self.set_interval(1 / FRAMES, self._follow)
+        self.set_interval(1 / FRAMES, self.follow)
         await self._ask(self.probing.peek() if not self.probing.vacant else None)
         if self._then:
             await self.run_action(self._then)
@@ -166,7 +166,7 @@ The probe records nothing and does not change the run: neither its weights nor i
 
     # Drawing
 
-    async def _follow(self) -> None:
+    async def follow(self) -> None:
         """Ask again after each update, and draw the changes."""
         status = self.session.status
         if status is not None and status.update != self._update:

@@ -90,9 +90,9 @@ this update, with settings that you change; the first run is not touched.
     def on_mount(self) -> None:
         updates = self.query_one(Updates)
         updates.focus()
-        self._follow()
+        self.follow()
         self.call_after_refresh(updates.put, self._session.older_update)
-        self.set_interval(_REFRESH_SECONDS, self._follow)
+        self.set_interval(_REFRESH_SECONDS, self.follow)
 
     def on_resize(self) -> None:
         """Fit the columns to the new width."""
@@ -103,7 +103,7 @@ this update, with settings that you change; the first run is not touched.
         """The update under the cursor; None on the line of the live run."""
         return self.query_one(Updates).cursor
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         """Take the news from the session."""
         session = self._session
         reached = session.finished

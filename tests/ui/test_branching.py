@@ -1,0 +1,209 @@
+"""A second run that branches off the first: its copy on disk, its start and what the comparison shows meanwhile."""
+
+import threading
+
+import pytest
+
+from rlplay.link.messages import Advance, Prefer, Set
+from rlplay.trace.branch import Stopped, branch
+from rlplay.trace.history import History
+from rlplay.trace.records import Changed
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.settings import Timeline
+from rlplay.trace.update import Update
+from rlplay.ui import other_runs
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.branch import BranchScreen
+from rlplay.ui.screens.compare import CompareScreen
+from rlplay.ui.screens.copying import CopyingScreen
+from rlplay.ui.screens.labels import LabelScreen
+from rlplay.ui.session.session import Restored
+from rlplay.ui.widgets.steady_static import SteadyStatic
+from tests.recorded import synthetic_run, synthetic_started, synthetic_update
+from tests.ui.comparison import SIZE, head, opened
+from tests.ui.stage import Fed, playground, settled, until
+
+
+async def test_differences_are_shown_only_once_they_are_known():
+    source, second = Fed(), Fed()
+    app = RlplayApp(source, others=[second])
+    source.records([synthetic_started()])
+    source.update(1)
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        app.screen.follow()
+        assert "B is starting…" in head(app.screen)
+        assert "nothing" not in head(app.screen)
+        second.records([synthetic_started()])
+        second.update(1)
+        await settled(pilot)
+        app.screen.follow()
+        assert "at update 1 both have equal settings, answers and numbers" in head(app.screen)
+        second.records([Changed(update=2, phase="sample", name="beta", value=0.1, previous=0.05)])
+        second.status(1, beta=0.1)
+        await settled(pilot)
+        app.screen.follow()
+        assert "settings, answers and numbers; B changes later: beta 0.05 → 0.1" in head(app.screen)
+
+
+async def test_a_branch_that_is_still_starting_shows_all_of_the_updates_it_shares():
+    source, second = Fed(), Fed()
+    app = RlplayApp(source, others=[second])
+    history = History()
+    source.records([synthetic_started()])
+    for number in (1, 2):
+        source.update(number)
+        second.kept[number] = Update(number)
+        for record in synthetic_update(number):
+            second.kept[number].add(record)
+            history.add(record)
+    second.put(Restored(history, Timeline(synthetic_started().settings)))
+    async with app.run_test(size=SIZE) as pilot:
+        screen = await opened(pilot)
+        assert "B is starting…" in head(screen)
+        assert screen.runs.number == 2
+        formulas = [inspector.clipping()[1] for inspector in screen.inspectors]
+        assert "its loss before step" in formulas[1]
+        assert formulas[0] == formulas[1]
+
+
+@pytest.mark.parametrize("size", [SIZE, (80, 24)])
+async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
+    source, second = Fed(), Fed()
+    app = RlplayApp(source, others=[second])
+    for each in (source, second):
+        each.records([synthetic_started()])
+        each.status()
+    second.records(synthetic_update(1, prompts=3, generations=2)[:1])
+    second.waiting(0, 1, 2)
+    async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        app.screen.follow()
+        assert "update 0 · waiting for your labels: press a" in head(app.screen)
+        await pilot.press("a")
+        await settled(pilot)
+        assert isinstance(app.screen, LabelScreen)
+        assert "Which is better? · run B, nowhere" in app.screen.query_one("Vertical").border_title
+        await pilot.press("b", "enter", "escape")
+        await settled(pilot)
+        assert isinstance(app.screen, CompareScreen)
+    assert Prefer(0, "b") in second.commands
+    assert source.commands == []
+
+
+async def test_a_branch_is_a_copy_with_an_engine_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+    second = Fed()
+    jobs = []
+    monkeypatch.setattr(other_runs, "LiveSource", lambda job: jobs.append(job) or second)
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        source.path = synthetic_run(tmp_path / "a.rlplay", 4)
+        for number in range(1, 5):
+            source.update(number)
+            source.kept[number] = RunReader(source.path).load(number)
+        await settled(pilot)
+        await pilot.press("g", "up", "up", "b")
+        await settled(pilot)
+        assert isinstance(app.screen, BranchScreen)
+        assert "Branch from update 3" in app.screen.query_one("Vertical").border_title
+        app.screen.draft.put("beta", 0.2)
+        await pilot.press("a")
+        second.records([synthetic_started()])
+        second.status(3)
+        await until(pilot, lambda: second.commands and isinstance(app.screen, CompareScreen))
+        (job,) = jobs
+        with RunReader(job.run) as reader:
+            assert reader.updates() == [1, 2, 3]
+        assert (job.resume, job.device, job.threads) == (True, "cpu", 1)
+        assert second.commands == [Set({"beta": 0.2}), Advance("update")]
+        assert source.commands == [], "the run on the screen stays as it is"
+        assert isinstance(app.screen, CompareScreen)
+        second.status(4)
+        await settled(pilot)
+        assert len(second.commands) == 2
+    assert second.closed == 1
+
+
+async def test_keys_wait_while_a_run_is_copied_and_escape_gives_it_up(monkeypatch):
+    def copied(_parent, _number, _path, going):
+        halfway.set()
+        while going(0.5):
+            given_up.wait(0.01)  # leaves the processor to the screen
+        raise Stopped
+
+    halfway, given_up = threading.Event(), threading.Event()
+    monkeypatch.setattr(other_runs, "branch", copied)
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("b")
+        await settled(pilot)
+        await pilot.press("a", "u", "z", "space", "k", "q")
+        await until(pilot, halfway.is_set)
+        screen = app.screen
+        assert isinstance(screen, CopyingScreen)
+        screen.add_class("-long")
+        await until(pilot, lambda: " 50%" in str(screen.query_one(SteadyStatic).render()))
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.main)
+        assert source.commands == []
+        assert app.other_runs.sessions == []
+
+
+def test_of_a_copy_that_is_given_up_nothing_is_left(tmp_path):
+    shares = []
+    path = synthetic_run(tmp_path / "a.rlplay", 4)
+    with pytest.raises(Stopped):
+        branch(path, 3, tmp_path / "b.rlplay", lambda share: shares.append(share) or share < 0.5)
+    assert shares == sorted(shares)
+    assert 0 == shares[0] < shares[-1] < 1
+    assert not list(tmp_path.glob("b*"))
+
+
+async def test_a_branch_begins_after_the_update_that_is_looked_at():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        for number in range(1, 5):
+            source.update(number)
+        await settled(pilot)
+        for keys, begin in ((("b",), 4), (("[", "[", "b"), 2), (("g", "end", "b"), 4)):
+            await pilot.press(*keys)
+            await settled(pilot)
+            assert f"Branch from update {begin}: what" in app.screen.query_one("Vertical").border_title
+            await pilot.press("escape")
+        source.records(synthetic_update(5)[:1])
+        await settled(pilot)
+        app.session.look_at(5)
+        await pilot.press("b")
+        await settled(pilot)
+        assert "Branch from update 4, because 5 is not finished yet" in app.screen.query_one("Vertical").border_title
+
+
+async def test_a_run_that_cannot_be_branched_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        source.path = tmp_path / "gone.rlplay"
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("b")
+        await settled(pilot)
+        await pilot.press("a")
+        await until(pilot, lambda: app._notifications)
+        assert app.other_runs.sessions == []
+        assert any("no run file at" in notice.message for notice in app._notifications)
+
+
+def test_a_branch_of_thinned_updates_keeps_their_numbers(tmp_path):
+    path = synthetic_run(tmp_path / "a.rlplay", 3)
+    writer = RunWriter.reopen(path)
+    writer._db.execute("DELETE FROM records WHERE number = 2 AND kind = 'sampled'")
+    writer.close()
+    branch(path, 2, tmp_path / "b.rlplay")
+    with RunReader(tmp_path / "b.rlplay") as reader:
+        assert reader.updates() == [1, 2]
+        assert reader.detailed() == [1]
+        assert reader.history().series("reward")[0] == [1, 2]
+        assert reader.started.run_id != "synthetic-1"

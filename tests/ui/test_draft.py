@@ -1,0 +1,147 @@
+"""The draft of changed settings: steps, refusals, what applies and what differs."""
+
+import msgspec
+import pytest
+
+from rlplay.algorithms.apply import apply, in_order, resolve, validated
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import Settings, written
+from rlplay.ui.session.draft import Draft
+
+
+def settings(**given):
+    return msgspec.to_builtins(resolve({"algorithm": "grpo", **given}))
+
+
+def draft(**given) -> Draft:
+    return Draft(settings(**given))
+
+
+def test_every_setting_can_be_stepped_both_ways_and_stays_allowed():
+    for name in KNOBS:
+        for direction in (1, -1):
+            changed, seen = draft(), []
+            for _ in range(40):
+                changed.nudge(name, direction)
+                seen.append(changed.value(name))
+            assert getattr(apply(Settings(), name, seen[-1]), name) == seen[-1], name
+            moved = len(set(map(str, seen))) > 1
+            assert moved or name == "reward_weights" or seen[0] in (None, _end(name, direction)), name
+
+
+def _end(name: str, direction: int) -> float | None:
+    """Where stepping in a direction stops."""
+    return KNOBS[name].high if direction > 0 else KNOBS[name].low
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "expected"),
+    [
+        ("epsilon", 2, 0.3),
+        ("temperature", -20, 0.05),
+        ("num_prompts", 3, 11),
+        ("kl_estimator", -1, "k2"),
+        ("surrogate", -1, "ratio"),
+        ("learning_rate", 1, 0.0006),
+        ("epsilon_high", 1, 0.2),
+        ("algorithm", -1, "reinforce++"),
+    ],
+)
+def test_steps_are_those_of_the_registry(name, steps, expected):
+    changed = draft()
+    for _ in range(abs(steps)):
+        changed.nudge(name, 1 if steps > 0 else -1)
+    assert changed.value(name) == expected
+
+
+def test_a_logarithmic_step_up_and_down_returns():
+    changed = draft()
+    changed.nudge("learning_rate", 1)
+    changed.nudge("learning_rate", -1)
+    assert changed.value("learning_rate") == pytest.approx(4e-4)
+
+
+def test_the_upper_clip_can_be_emptied_again():
+    changed = draft(epsilon_high=0.0)
+    changed.nudge("epsilon_high", -1)
+    assert changed.value("epsilon_high") is None
+
+
+def test_a_word_that_is_not_allowed_is_refused_and_changes_nothing():
+    changed = draft()
+    with pytest.raises(ValueError, match=r"a number from 0[.]05 to 5, e[.]g[.] 1; got 'hot'"):
+        changed.put("temperature", "hot")
+    with pytest.raises(ValueError, match="got '9'"):
+        changed.put("temperature", "9")
+    assert not any(changed.changed(name) for name in KNOBS)
+
+
+def test_settings_that_do_not_fit_have_a_reason():
+    changed = draft()
+    changed.put("returns", "gae")
+    assert "baseline=value" in changed.problem
+    changed.put("baseline", "value")
+    assert changed.problem == ""
+
+
+@pytest.mark.parametrize("first", list(PRESETS))
+def test_changes_can_be_set_one_after_the_other(first):
+    """As the engine does it: each one alone has to be allowed when it comes."""
+    start = resolve({"algorithm": first})
+    for second in PRESETS.values():
+        changed = Draft(msgspec.to_builtins(start))
+        for name, value in second.axes.items():
+            changed.put(name, value)
+        now = start
+        for name, value in in_order(start, changed.changes()):
+            now = validated(apply(now, name, value))
+        assert all(getattr(now, name) == value for name, value in second.axes.items()), second.name
+
+
+def test_choosing_an_algorithm_is_one_change_and_what_differs_from_it_follows():
+    changed = draft()
+    changed.put("algorithm", "ppo")
+    assert changed.changes() == {"algorithm": "ppo"}
+    changed.put("num_iterations", 2)
+    assert changed.changes() == {"algorithm": "ppo", "num_iterations": 2}
+    changed.reset("algorithm")
+    changed.reset("num_iterations")
+    assert changed.changes() == {}
+
+
+def test_what_is_written_can_be_read_back():
+    changed = draft()
+    for name in KNOBS:
+        changed.put(name, written(changed.value(name)))
+    assert not any(changed.changed(name) for name in KNOBS)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("epsilon", {}, "one optimizer step"),
+        ("epsilon", {"num_iterations": 2}, ""),
+        ("epsilon", {"surrogate": "logp", "num_iterations": 2}, "only with surrogate=ppo"),
+        ("beta", {"kl_placement": "none"}, "leaves the KL out"),
+        ("lam", {}, "only with returns=gae"),
+        ("temperature", {}, ""),
+        ("num_generations", {}, ""),
+        ("dynamic_sampling", {}, ""),
+        ("num_generations", {"algorithm": "dpo"}, "loss_type=sigmoid does not use it"),
+        ("dynamic_sampling", {"loss_type": "sft"}, "loss_type=sft does not use it"),
+        ("reward_weights", {"algorithm": "dpo"}, ""),
+        ("reward_weights", {"loss_type": "reward"}, ""),
+        ("overlong_buffer", {"algorithm": "dpo"}, "loss_type=sigmoid does not use it"),
+        ("beta", {"loss_type": "sigmoid", "beta": 0.1, "kl_placement": "none"}, ""),
+        ("beta", {"loss_type": "reward"}, "loss_type=reward does not use it"),
+        ("learning_rate", {"loss_type": "sft", "surrogate": "trpo"}, ""),
+        ("max_grad_norm", {"loss_type": "sft", "surrogate": "trpo"}, ""),
+        ("cg_iterations", {"loss_type": "sft", "surrogate": "trpo"}, "loss_type=sft does not use it"),
+        ("vf_coef", {"loss_type": "sft", "baseline": "value"}, "loss_type=sft does not use it"),
+    ],
+)
+def test_settings_without_effect_say_why(name, given, words):
+    idle = draft(**given).idle(name)
+    assert words in idle
+    assert bool(idle) == bool(words)

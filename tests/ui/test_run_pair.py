@@ -1,0 +1,141 @@
+"""A pair of runs: which settings and sources differ, and which run advances."""
+
+import msgspec
+import pytest
+
+from rlplay.link.messages import Advance, Pause, Recorded, Status
+from rlplay.trace.records import Changed, Finished
+from rlplay.ui.screens.compare import _difference
+from rlplay.ui.session.session import Session
+from rlplay.ui.session.two_runs import RunPair
+from tests.recorded import synthetic_started, synthetic_update
+from tests.ui.stage import CHOSEN as SETTINGS
+from tests.ui.stage import Fed
+
+
+def a_session(updates, live=True, running=False):
+    source = Fed()
+    source.live = live
+    session = Session(source)
+    for number in range(1, updates + 1):
+        (finished,) = (r for r in synthetic_update(number) if isinstance(r, Finished))
+        session.history.add(finished)
+    source.status(updates, running=running)
+    session.apply(source._queue.get_nowait())
+    return session
+
+
+def advances(pair, count=None):
+    return [("AB"[pair.both.index(session)], command) for session, command in pair.advance_commands(count)]
+
+
+def test_the_run_behind_catches_up_and_level_ones_go_together():
+    assert advances(RunPair(a_session(7), a_session(4))) == [("B", Advance("update", 3))]
+    assert advances(RunPair(a_session(4), a_session(5)), 1) == [("A", Advance("update", 1))]
+    assert advances(RunPair(a_session(4), a_session(4))) == []
+    assert advances(RunPair(a_session(4), a_session(4)), 1) == [
+        ("A", Advance("update", 1)),
+        ("B", Advance("update", 1)),
+    ]
+    assert advances(RunPair(a_session(7), a_session(4, running=True))) == [("B", Pause())]
+    assert advances(RunPair(a_session(2, live=False), a_session(4)), 1) == [("B", Advance("update", 1))]
+    assert advances(RunPair(a_session(2, live=False), a_session(4, live=False)), 1) == [], (
+        "recordings are what they are"
+    )
+
+
+def test_differences_are_those_of_the_update_compared():
+    one, other = a_session(4), a_session(4)
+    for session in (one, other):
+        session.apply(Recorded(synthetic_started()))
+    other.timeline.changes.append(Changed(update=3, phase="sample", name="beta", value=0.1, previous=0.05))
+    pair = RunPair(one, other)
+    assert pair.differences() == ["beta 0.05 → 0.1"]
+    pair.picked = 2
+    assert pair.differences() == []
+
+
+TWO = [{"name": "imitate", "updates": 2}, {"name": "compare", "updates": 3}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "text"),
+    [
+        ({"reward": ["a.py:short"]}, {"reward": ["a.py:long"]}, "reward a.py:short → a.py:long"),
+        ({"reward": ["a.py:f"]}, {"reward": ["a.py:f", "b.py:g"]}, "reward a.py:f → a.py:f + b.py:g"),
+        ({"dataset": "a.jsonl"}, {"dataset": "b.jsonl"}, "dataset a.jsonl → b.jsonl"),
+        ({"task": "arithmetic"}, {"dataset": "b.jsonl"}, "task arithmetic → none · dataset none → b.jsonl"),
+        ({"task": "arithmetic"}, {"task": "questions"}, "task arithmetic → questions"),
+        ({"dataset": "a", "dataset_config": "x"}, {"dataset": "a", "dataset_config": "y"}, "dataset_config x → y"),
+        ({"dataset_train_split": "a"}, {"dataset_train_split": "b"}, "dataset_train_split a → b"),
+        ({"prompts": ["1"]}, {"prompts": ["2"]}, "prompts differ"),
+        ({}, {"prompts": ["2"]}, "prompts none → 1 given"),
+        ({"stages": TWO}, {"stages": TWO[1:]}, "stages imitate 2 + compare 3 → compare 3"),
+        ({"stages": TWO}, {"stages": [{**TWO[0], "settings": {"beta": 1}}, TWO[1]]}, "stages differ"),
+        ({"eval_generations": 1}, {"eval_generations": 8}, "eval_generations 1 → 8"),
+    ],
+)
+def test_where_data_rewards_and_stages_come_from_is_compared(one, other, text):
+    pair = RunPair(*(begun(scenario(**fields)) for fields in (one, other)))
+    assert " · ".join(pair.differences()) == text
+    assert RunPair(*(begun(scenario(**one)) for _ in range(2))).differences() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"model": "other"}, "model pocket → other"),
+        ({"seed": 7}, "seed 0 → 7"),
+        ({"threads": 8}, "threads 1 → 8"),
+        ({"versions": {"rlplay": "0.2.0", "torch": "2.6.0"}}, "rlplay 0.1.0 → 0.2.0"),
+        ({"settings": {**SETTINGS, "beta": 1.5}, "threads": 8}, "beta 0.05 → 1.5 · threads 1 → 8"),
+    ],
+)
+def test_all_that_answers_depend_on_is_compared(changes, text):
+    assert " · ".join(RunPair(begun(), begun(**changes)).differences()) == text
+
+
+def test_a_run_of_another_program_is_compared_as_far_as_it_is_known():
+    assert RunPair(begun("not: [a scenario"), begun("not: [a scenario")).differences() == []
+    assert RunPair(begun("- 1"), begun(seed=3)).differences() == ["seed 0 → 3"]
+
+
+def differing(changes=(), text=None):
+    pair = RunPair(begun(text), begun(text))
+    for session in pair.both:
+        for number in range(1, 5):
+            for change in changes if session is pair.both[1] else ():
+                if change.update == number:
+                    session.apply(Recorded(change))
+            for record in synthetic_update(number, seed=int(session is pair.both[1])):
+                session.apply(Recorded(record))
+        session.apply(Status(False, 4, "sample", SETTINGS, [0]))
+    return _difference(pair)
+
+
+def test_settings_that_differed_before_are_not_passed_over():
+    changes = [
+        Changed(update=2, phase="sample", name="beta", value=0.3, previous=0.05),
+        Changed(update=4, phase="sample", name="beta", value=0.05, previous=0.3),
+    ]
+    assert differing() == "at update 4 the settings are the same"
+    assert differing(changes[:1]) == "at update 4, B differs in: beta 0.05 → 0.3"
+    assert differing(changes) == "at update 4 the settings are the same; beta differed before"
+
+
+def test_file_contents_are_not_reported_as_equal():
+    own = scenario(dataset="a.jsonl", reward=["a.py:f"])
+    assert differing(text=own).endswith("; contents of data and reward files are not compared")
+
+
+def scenario(**fields):
+    """The recorded text of a scenario with these fields."""
+    every = {"name": "synthetic", "title": "Word problems", "question": "Does it learn?", **fields}
+    return msgspec.yaml.encode(every).decode()
+
+
+def begun(text=None, **changes):
+    session = Session(Fed())
+    text = {} if text is None else {"scenario_text": text}
+    session.apply(Recorded(synthetic_started(**text, **changes)))
+    return session
