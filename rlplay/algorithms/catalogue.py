@@ -69,7 +69,10 @@ _CLIPPED = _CRITIC | {"scale_rewards": "whiten", "num_iterations": 4, "num_minib
 _GROUP = _NEUTRAL | {"baseline": "group_mean", "scale_rewards": "group"}
 _BY_ANSWER = {"aggregation": "seq_mean_token_mean"}
 _TWO_STEPS = {"num_minibatches": 2}
-_ALPHA = "The step size α is learning_rate, whose default suits Adam: set it to about 0.1."
+_STEPS = (
+    "The step size α is learning_rate, whose default suits Adam: set it to about 0.1. The policy that plays is that of "
+    "the update's beginning; in the book it follows every step."
+)
 _NO_KL = "By default β is 0, as in TRL; in the paper it is 0.04."
 
 PRESETS: dict[str, Preset] = {
@@ -214,7 +217,7 @@ PRESETS: dict[str, Preset] = {
             "Learns what each move on each square is worth, in a table Q. A move's value follows its reward plus the "
             "value of the next move that was made, so it counts what exploring costs.",
             _NEUTRAL | {"loss_type": "sarsa", "reward_stream": "process"},
-            _ALPHA,
+            _STEPS,
         ),
         Preset(
             "q-learning", "Q-learning", "Watkins & Dayan 1992, doi:10.1007/BF00992698; Sutton & Barto 2018, section "
@@ -222,7 +225,7 @@ PRESETS: dict[str, Preset] = {
             "A move's value follows its reward plus the value of the best next move, so it learns about the greedy "
             "policy while another one explores.",
             _NEUTRAL | {"loss_type": "q_learning", "reward_stream": "process"},
-            _ALPHA,
+            _STEPS,
         ),
         *(
             Preset(name, title, paper, after, changes, _NEUTRAL | axes, differs)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from rlplay.algorithms.choice import Choice, argument_names, call_choice
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.pair_equations import pair_equations
@@ -55,7 +57,7 @@ def _equations(s: Settings) -> Iterator[tuple[str, str]]:
 
 def _value_equations(s: Settings) -> Iterator[tuple[str, str]]:
     yield "sampling", f"the best move by Q; with probability {s.exploration_rate:g}, any move"
-    yield "r", _stream(s)
+    yield "r", _stream(msgspec.structs.replace(s, beta=0.0))  # no KL: there is no reference to keep near
     yield "δ", f"{equation_of(value_error(s))}, where nothing follows the last move"
     yield "new Q(s, a)", equation_of(moved(name("Q(s, a)"), s.learning_rate, name("δ")))
     yield "steps", "1 per move, in the order in which the moves were made"

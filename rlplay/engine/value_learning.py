@@ -2,7 +2,8 @@
 
 A sibling of the policy gradient in `loop.py`: the same phases, the same records. The table's outputs are Q(s, a), the
 moves are ε-greedy by Q, and no gradient passes through anything: each move's value takes one step towards its target,
-in the order in which the moves were made (Sutton and Barto 2018, sections 6.4 and 6.5).
+in the order in which the moves were made (Sutton and Barto 2018, sections 6.4 and 6.5). Unlike there, the policy that
+plays is that of the update's beginning: it follows Q once the update's episodes are over.
 """
 
 from __future__ import annotations
