@@ -259,3 +259,12 @@ AUTOMATIC: dict[Phase, str] = {
     "after": "prob_delta",
 }
 """The lens for each phase, used until the user chooses one."""
+
+
+def automatic(phase: Phase, settings: Mapping[str, Any]) -> str:
+    """The lens for a phase of an update with these settings.
+
+    Where action values are learned, probabilities change only where another move becomes the best, so the TD errors
+    stay in view.
+    """
+    return "advantages" if phase == "after" and kind_of(settings) == "action values" else AUTOMATIC[phase]

@@ -11,6 +11,9 @@ from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
 from rlplay.ui.plot.picture import number
 
+_PLACES = 3
+"""Decimals: a step changes a value by a small part of it."""
+
 
 def action_value(s: Settings, numbers: Numbers) -> list[Line]:
     """δ and the step in symbols, then with the recorded numbers of this move, as far as known."""
@@ -21,11 +24,11 @@ def action_value(s: Settings, numbers: Numbers) -> list[Line]:
     known = {"reward": numbers.reward, "following": numbers.following, "value": value}
 
     def written(_name: str, of: float, signed: bool) -> str:
-        return stripped(of) if signed else plain(of)
+        return stripped(of, _PLACES) if signed else plain(of, _PLACES)
 
     lines += [[("= ", "plain"), *parts] for parts in filled(value_error(s, known), 0, written)]
-    lines[-1] += [(" = ", "plain"), (stripped(delta), "won")]
+    lines[-1] += [(" = ", "plain"), (stripped(delta, _PLACES), "won")]
     lines.append([(equation("new Q(s, a)", terms(s)["new Q(s, a)"]), "plain")])
     after = moved(value, s.learning_rate, delta)
-    step = f"= {plain(value)} + {number(s.learning_rate)}·{bracketed(delta)} = "
-    return [*lines, [(step, "plain"), (stripped(after, 3), "won")]]
+    step = f"= {plain(value, _PLACES)} + {number(s.learning_rate)}·{bracketed(delta, _PLACES)} = "
+    return [*lines, [(step, "plain"), (stripped(after, _PLACES), "won")]]

@@ -261,7 +261,7 @@ def _at_the_start(world: World, found: Chart, settings: Mapping[str, Any]) -> Co
         parts.append(("best ", plan(world, gamma).values[start]))
     except ValueError:
         parts.append(("not finite without a discount", None))
-    words = [Content.assemble(label, ("" if v is None else _short(v, signed=True), VALUE)) for label, v in parts]
+    words = [Content.assemble(label, ("" if v is None else _short(v), VALUE)) for label, v in parts]
     return Content.assemble(f"{start}: ", Content(" · ").join(words))
 
 
