@@ -33,9 +33,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return played
 
 
-def drawn(run: Run, which: int) -> tuple[str, str]:
-    """A map's picture and its upper border."""
-    source = Source(History(), settings=SETTINGS, shown=run.updates[12], world=read_world(MAZE))
+def drawn(run: Run, which: int, update: int = 12, **changes: float) -> tuple[str, str]:
+    """A map's upper border and picture, and its lower border."""
+    source = Source(History(), settings=SETTINGS | changes, shown=run.updates[update], world=read_world(MAZE))
     picture = MAPS[which].draw(source, Size(60, 12), False)
     assert isinstance(picture, Picture)
     above, below = MAPS[which].titles(source, None, False)
@@ -58,6 +58,12 @@ def test_the_map_shows_the_best_moves_by_q_and_their_value(run: Run) -> None:
     assert len(below) <= 34, "as much as fits below a quarter of a screen of 160 columns"
     change, _ = drawn(run, 1)
     assert "before → after" in change
+
+
+def test_a_greedy_policy_that_walks_in_circles_has_no_value_without_discount(run: Run) -> None:
+    _, below = drawn(run, 0, update=1, gamma=1.0)
+    assert "greedy not finite · ε −" in below
+    assert "best .95" in below
 
 
 def test_the_token_panels_numbers_are_the_trained_ones(run: Run) -> None:

@@ -224,3 +224,45 @@ def test_a_network_cannot_change_to_values_of_moves(tmp_path: Path) -> None:
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         resolve({"algorithm": "sarsa", **settings})
+
+
+CLIFF: dict[str, Any] = {"map": [".......", ".......", ".......", "SOOOOOG"]}
+
+
+def after(folder: Path, world: dict[str, Any], algorithm: str, seed: int, gamma: float, updates: int) -> Run:
+    """A run of 8 episodes an update with ε = 0.3 and α = 0.1."""
+    settings = {"algorithm": algorithm, "learning_rate": 0.1, "gamma": gamma}
+    return Run(folder, world, f"{algorithm}{seed}", settings=settings, seed=seed).go(updates)
+
+
+def late(run: Run, name: str) -> float:
+    return float(np.mean(run.metric(name)[-20:]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("algorithm", "least"), [("q-learning", 0.5), ("sarsa", 0.15)])
+def test_exploring_costs_on_thin_ice(tmp_path: Path, algorithm: str, least: float, seed: int) -> None:
+    run = after(tmp_path, MAZE, algorithm, seed, 0.99, 80)
+    assert late(run, "greedy_reward") - late(run, "behaviour_reward") >= least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_sarsa_keeps_away_from_the_cliff_and_q_learning_walks_along_it(tmp_path: Path, seed: int) -> None:
+    """Sutton and Barto 2018, example 6.6, with episodes that end in the cliff."""
+    world = read_world(CLIFF)
+    near, earned = {}, {}
+    for algorithm in ("q-learning", "sarsa"):
+        run = after(tmp_path, CLIFF, algorithm, seed, 1.0, 120)
+        squares, here = chart(world, run.updates[120]).squares, "a4"
+        near[algorithm] = -1  # the start is beside the cliff whatever the policy
+        while not world.ends(here):
+            near[algorithm] += any(world.kind(world.moved(here, move)) == "O" for move in world.moves)
+            greedy = squares[here].greedy
+            assert greedy is not None
+            here = world.moved(here, next(iter(greedy)))
+        earned[algorithm] = late(run, "behaviour_reward")
+    assert near["sarsa"] == 0
+    assert near["q-learning"] >= 4
+    assert earned["sarsa"] > earned["q-learning"] + 0.3

@@ -254,15 +254,21 @@ def _at_the_start(world: World, found: Chart, settings: Mapping[str, Any]) -> Co
         parts.append((f"{_valued(found)} ", _worth(learned)))
     policies = {name: square.policy for name, square in found.squares.items() if square.policy is not None}
     greedy = {name: square.greedy for name, square in found.squares.items() if square.greedy is not None}
-    try:
-        for label, policy in (("greedy ", greedy), ("ε " if greedy else "exact ", policies)):
-            if policy and set(policy) == {s for s in world.states if not world.ends(s)}:
-                parts.append((label, evaluate(world, policy, gamma)[start]))
-        parts.append(("best ", plan(world, gamma).values[start]))
-    except ValueError:
-        parts.append(("not finite without a discount", None))
-    words = [Content.assemble(label, ("" if v is None else _short(v), VALUE)) for label, v in parts]
+    for label, policy in (("greedy ", greedy), ("ε " if greedy else "exact ", policies)):
+        if policy and set(policy) == {s for s in world.states if not world.ends(s)}:
+            parts.append((label, _exact(world, policy, start, gamma)))
+    best = _plan(world, settings)
+    parts.append(("best ", None if best is None else best.values[start]))
+    words = [Content.assemble(label, ("not finite" if v is None else _short(v), VALUE)) for label, v in parts]
     return Content.assemble(f"{start}: ", Content(" · ").join(words))
+
+
+def _exact(world: World, policy: Mapping[str, Mapping[str, float]], start: str, gamma: float) -> float | None:
+    """The value of the start under a policy; None if the policy need never end and nothing is discounted."""
+    try:
+        return evaluate(world, policy, gamma)[start]
+    except ValueError:
+        return None
 
 
 def _plan(world: World, settings: Mapping[str, Any]) -> Plan | None:
