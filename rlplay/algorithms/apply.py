@@ -11,6 +11,7 @@ from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, check
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 
 
 def apply(settings: Settings, name: str, value: Any) -> Settings:
@@ -86,7 +87,10 @@ def _fits(settings: Settings, name: str, value: Any) -> bool:
 
 def validated(settings: Settings) -> Settings:
     """`settings` if its axes fit together; else raises ValueError with the reason."""
-    rules = _rules(settings) if settings.loss_type == "policy_gradient" else _pair_rules(settings)
+    if settings.loss_type in VALUE_LOSSES:
+        rules = _value_rules(settings)
+    else:
+        rules = _rules(settings) if settings.loss_type == "policy_gradient" else _pair_rules(settings)
     for fits, reason in rules:
         if not fits:
             raise ValueError(reason)
@@ -172,6 +176,18 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
     yield (
         s.num_minibatches <= completions,
         f"num_minibatches={s.num_minibatches} is more than the {completions} completions of an update",
+    )
+
+
+def _value_rules(s: Settings) -> Iterator[tuple[bool, str]]:
+    yield (
+        s.temperature == 1.0,
+        f"loss_type={s.loss_type} needs temperature=1: exploration_rate alone decides how it explores",
+    )
+    yield (
+        s.multi_objective_aggregation == "sum_then_normalize" and s.reward_stream != "process_normalized",
+        f"loss_type={s.loss_type} needs multi_objective_aggregation=sum_then_normalize and a reward_stream other than "
+        "process_normalized: values are of rewards as they are",
     )
 
 

@@ -70,6 +70,10 @@ _CLIPPED = _CRITIC | {"scale_rewards": "whiten", "num_iterations": 4, "num_minib
 _GROUP = _NEUTRAL | {"baseline": "group_mean", "scale_rewards": "group"}
 _BY_ANSWER = {"aggregation": "seq_mean_token_mean"}
 _TWO_STEPS = {"num_minibatches": 2}
+_STEPS = (
+    "The step size α is learning_rate, whose default suits Adam: set it to about 0.1. The policy that plays is that of "
+    "the update's beginning; in the book it follows every step."
+)
 _NO_KL = "By default β is 0, as in TRL; in the paper it is 0.04."
 
 PRESETS: dict[str, Preset] = {
@@ -208,6 +212,21 @@ PRESETS: dict[str, Preset] = {
             "Normalises each of several rewards in its group before they are added, so that none drowns the others.",
             _NEUTRAL | _BY_ANSWER | {"multi_objective_aggregation": "normalize_then_sum", "baseline": "batch_mean",
                                      "scale_rewards": "batch", "kl_placement": "loss"},
+        ),
+        Preset(
+            "sarsa", "SARSA", "Rummery & Niranjan 1994; Sutton & Barto 2018, section 6.4", None,
+            "Learns what each move on each square is worth, in a table Q. A move's value follows its reward plus the "
+            "value of the next move that was made, so it counts what exploring costs.",
+            _NEUTRAL | {"loss_type": "sarsa", "reward_stream": "process"},
+            _STEPS,
+        ),
+        Preset(
+            "q-learning", "Q-learning", "Watkins & Dayan 1992, doi:10.1007/BF00992698; Sutton & Barto 2018, section "
+            "6.5", "sarsa",
+            "A move's value follows its reward plus the value of the best next move, so it learns about the greedy "
+            "policy while another one explores.",
+            _NEUTRAL | {"loss_type": "q_learning", "reward_stream": "process"},
+            _STEPS,
         ),
         *(
             Preset(name, title, paper, after, changes, _NEUTRAL | axes, differs)

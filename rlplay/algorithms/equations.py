@@ -11,12 +11,15 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from rlplay.algorithms.choice import Choice, argument_names, call_choice
 from rlplay.algorithms.expression_text import equation as equation_of
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term, name
+from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
 from rlplay.trace.text import visible
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
@@ -46,8 +49,27 @@ def difference(before: Settings, after: Settings) -> list[tuple[str, str | None,
 
 
 def _equations(s: Settings) -> Iterator[tuple[str, str]]:
+    if s.loss_type in VALUE_LOSSES:
+        yield from _value_equations(s)
+        return
     yield from _reward_equations(s) if s.loss_type == "policy_gradient" else pair_equations(s)
     yield "steps", _steps(s)
+
+
+def _value_equations(s: Settings) -> Iterator[tuple[str, str]]:
+    yield "sampling", f"the best move by Q; with probability {s.exploration_rate:g}, any move"
+    yield "r", _stream(msgspec.structs.replace(s, beta=0.0))  # no KL: there is no reference to keep near
+    yield "δ", f"{equation_of(value_error(s))}, where nothing follows the last move"
+    yield "new Q(s, a)", equation_of(moved(name("Q(s, a)"), s.learning_rate, name("δ")))
+    yield "steps", "1 per move, in the order in which the moves were made"
+
+
+def value_error(s: Settings, values: Mapping[str, Any] | None = None) -> Term:
+    """δ of Q-learning or SARSA, with the `values` of "reward", "following" and "value" if given."""
+    known, loss = values or {}, VALUE_LOSSES[s.loss_type]
+    towards = target(name("r", known.get("reward")), s.gamma, name(loss.symbol, known.get("following")))
+    found: Term = td_error(towards, name("Q(s, a)", known.get("value")))
+    return found
 
 
 def _reward_equations(s: Settings) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.surrogates import SURROGATES
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.search import search
 
 
@@ -52,6 +53,9 @@ KNOBS: dict[str, Knob] = {
         Knob("temperature", "Temperature", "sampling", "Divides the logits when sampling and when scoring.",
              "Higher: more exploration. Near 0: all samples are the same, and there is nothing to compare.",
              0.05, 5.0, 0.1),
+        Knob("exploration_rate", "Exploration ε", "sampling", "Share of moves drawn from all moves, the best included.",
+             "0: always the best move by Q. 1: every move equally often. In between: ε-greedy.", 0.0, 1.0, 0.05,
+             needs=("loss_type", tuple(VALUE_LOSSES))),
         Knob("dynamic_sampling", "Dynamic sampling", "sampling", "Replaces groups whose rewards are all equal.",
              "More groups teach something, at the cost of more sampling (DAPO)."),
         Knob("candidates", "Top-k recorded", "sampling", "Likeliest tokens recorded at each position.",
@@ -159,7 +163,7 @@ KNOBS: dict[str, Knob] = {
              "More: more learning per sample, but ratios move away from 1 and clipping begins to matter.", 1, 64, 1),
         Knob("num_minibatches", "Minibatches", "update", "Parts of each pass, one optimizer step each.",
              "More: more steps, each noisier.", 1, 64, 1),
-        Knob("learning_rate", "Learning rate", "update", "Adam's step size.",
+        Knob("learning_rate", "Learning rate", "update", "Adam's step size; α of Q-learning and SARSA.",
              "Too high: the policy breaks. Too low: nothing happens.", 0.0, 1.0, 1.5, True),
         Knob("max_grad_norm", "Gradient clip", "update", "Largest norm of the gradient; 0: no limit.",
              "A longer gradient is shortened to it.", 0.0, 1000.0, 0.5),
@@ -170,7 +174,8 @@ KNOBS: dict[str, Knob] = {
              "Smaller: the critic changes less in one update.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
         Knob("loss_type", "Loss", "preferences", "What the model learns from: rewards, examples or pairs.",
              "policy_gradient: rewards, by the settings above. sft: examples to imitate. reward: pairs, to train a "
-             "reward model. The others: pairs, to train the policy. A change waits for the next update."),
+             f"reward model. {' '.join(f'{loss.name}: {loss.about}' for loss in VALUE_LOSSES.values())} The others: "
+             "pairs, to train the policy. A change waits for the next update."),
         Knob("labeller", "Labels", "preferences", "Who decides which of two answers is better.",
              "gold: the gold score, or the reward if there is none, with errors by label_noise; labels in a file come "
              "first. user: you; the key a shows the pairs.",

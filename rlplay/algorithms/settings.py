@@ -20,6 +20,7 @@ from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.surrogates import SURROGATES
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.spelling import nearest
 
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
@@ -39,7 +40,7 @@ CHOICES: dict[str, Mapping[str, Choice]] = {
     "aggregation": AGGREGATIONS,
 }
 """The settings whose values are rows of this package, each with its computation."""
-LOSSES = ("policy_gradient", *(name for name in PAIR_LOSSES if name != "reward"), "sft", "reward")
+LOSSES = ("policy_gradient", *(name for name in PAIR_LOSSES if name != "reward"), "sft", "reward", *VALUE_LOSSES)
 
 REWARD_MODEL = "reward_model"
 """The name in `reward_weights` for the score of a reward model from an earlier stage."""
@@ -53,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     num_generations: int = 8
     max_completion_length: int = 32
     temperature: float = 1.0
+    exploration_rate: float = 0.1
     dynamic_sampling: bool = False
     candidates: int = 10
     reward_weights: dict[str, float] = {}
@@ -113,6 +115,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def clip_range(self) -> tuple[float, float]:
         """ε and ε_high, the distances of the clip bounds from 1."""
         return self.epsilon, self.epsilon if self.epsilon_high is None else self.epsilon_high
+
+    @property
+    def rewarded(self) -> bool:
+        """Whether it learns from rewards; else from answers that are given or compared."""
+        return self.loss_type == "policy_gradient" or self.loss_type in VALUE_LOSSES
 
 
 def row(settings: Settings, name: str) -> Any:

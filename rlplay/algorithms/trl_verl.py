@@ -5,6 +5,7 @@ from __future__ import annotations
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings, row
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 
 EXPERIMENTAL = {"CPOTrainer": "trl.experimental.cpo", "GMPOTrainer": "trl.experimental.gmpo"}
 """The modules of trainers that TRL does not export itself."""
@@ -38,6 +39,8 @@ def trainer_of(settings: Settings) -> tuple[str, str] | None:
     smoothed = settings.loss_type == "sigmoid" and settings.label_smoothing > 0
     if settings.loss_type == "sft":
         return "SFTTrainer", ""
+    if settings.loss_type in VALUE_LOSSES:
+        return None
     trainer, _, loss = PAIR_LOSSES[settings.loss_type].trl.partition(" ")
     return (trainer, loss) if trainer and not smoothed else None
 

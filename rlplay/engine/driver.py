@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from rlplay.algorithms.apply import apply, apply_all, in_order
 from rlplay.algorithms.own import allow_running
 from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
@@ -34,6 +35,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
+from rlplay.engine.value_learning import check_world, explore
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
@@ -140,19 +142,22 @@ class Driver:
     def set(self, changes: Mapping[str, Any]) -> None:
         """Change settings from the next phase on; what an update learns from, from the next update on.
 
-        Each is recorded on its own, in an order in which every step on the way is allowed. Raises ValueError, one line,
-        before the first if they are not allowed or do not fit together.
+        Q-learning and SARSA compute their steps as they give credit, so a change after it waits, too. Each change is
+        recorded on its own, in an order in which every step on the way is allowed. Raises ValueError, one line, before
+        the first if they are not allowed or do not fit together.
         """
         before, rewards = self._latest, list(rewards_of(self._state))
         steps, wanted = in_order(before, changes), apply_all(before, changes)
         if "reward_weights" in changes:
             check_reward_weights(wanted.reward_weights, rewards)
         check_sources(self._state.task, wanted, rewards)
+        check_world(wanted, self._state.lm, self._state.world)
         allow_functions(wanted)
         for name, value in steps:
             after = apply(before, name, value)
             point = next_point(self._point) if self._begun else self._point
-            if after.loss_type != before.loss_type and point[1] != "sample":
+            waits = after.loss_type != before.loss_type or (after.loss_type in VALUE_LOSSES and point[1] == "update")
+            if waits and point[1] != "sample":
                 point = (point[0] + 1, "sample")
             change = _changed(before, after, name, point)
             self._timeline.changes.append(change)
@@ -247,7 +252,7 @@ class Driver:
     @property
     def _labelling(self) -> bool:
         settings = self._state.settings
-        return self._point[1] == "score" and settings.labeller == "user" and settings.loss_type != "policy_gradient"
+        return self._point[1] == "score" and settings.labeller == "user" and not settings.rewarded
 
     @property
     def _latest(self) -> Settings:
@@ -360,6 +365,7 @@ class Driver:
         self._state.batch = None
         self._store.restore(self._state, update)
         self._enter((self._state.update + 1, "sample"))
+        explore(self._state)
         self._moments = train(self._state, self._plan)
         while self._done < update:
             moment = next(self._moments)

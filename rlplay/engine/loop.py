@@ -21,6 +21,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
 from rlplay.engine.update_summary import after
+from rlplay.engine.value_learning import explore, learn_action_values
 from rlplay.engine.vine import Vining, vine
 from rlplay.trace.records import AnyRecord, Finished
 
@@ -37,11 +38,14 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
         yield from evaluate(state, plan)
     while True:
         state.batch = None
+        explore(state)
         match state.settings.loss_type:
             case "policy_gradient":
                 finished = yield from learn_from_rewards(state, plan)
             case "reward":
                 finished = yield from learn_reward_model(state, plan)
+            case "q_learning" | "sarsa":
+                finished = yield from learn_action_values(state, plan)
             case _:
                 finished = yield from learn_from_answers(state, plan)
         if plan.eval_every and state.update % plan.eval_every == 0:

@@ -17,6 +17,7 @@ from rlplay.engine.model import choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
+from rlplay.engine.value_learning import check_world
 from rlplay.engine.world_policy import world_policy
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
@@ -44,7 +45,10 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking the model's numbers", 0.8)
     settle(lm)
+    for stage in stages:
+        check_world(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
+    state.world = world
     plan = Plan(
         task=task,
         train=task.train,

@@ -13,6 +13,7 @@ from rlplay.engine.model import LanguageModel, trainable
 from rlplay.engine.stages import Stage
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
+from rlplay.worlds.world import World
 
 REWARD = "reward."
 """What the names of a reward model's parameters begin with."""
@@ -52,6 +53,7 @@ class State:
     batch: Batch | None = None  # the one at hand, for questions about it
     parameters: dict[str, Tensor] = field(default_factory=dict)
     reward_model: nn.Module | None = None  # a `RewardModel`, once one is trained
+    world: World | None = None  # that the task is about
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
 
     def hand_on(self, stage: int) -> None:

@@ -12,7 +12,7 @@ from rlplay.trace.records import Survey
 
 @torch.no_grad()
 def survey(state: State) -> Survey | None:
-    """Log-probabilities of every action in every situation, and the value head's values; None for other tasks."""
+    """Log-probabilities of every action in every situation, with V or Q where learned; None for other tasks."""
     lm, task = state.lm, state.task
     if not task.situations:
         return None
@@ -26,11 +26,14 @@ def survey(state: State) -> Survey | None:
     )
     logprobs = (out.logits[:, -1].float() / state.settings.temperature).log_softmax(-1)
     actions = lm.tokenizer.convert_tokens_to_ids(task.actions)
-    critic = state.settings.baseline == "value"
-    values = state.value_head(out.hidden_states[-1][:, -1].float()).squeeze(-1).cpu().numpy() if critic else None
+    hidden = out.hidden_states[-1][:, -1]
+    learned = getattr(lm.policy, "exploration_rate", None) is not None
+    critic = state.settings.baseline == "value" and not learned
+    values = state.value_head(hidden.float()).squeeze(-1).cpu().numpy() if critic else None
     return Survey(
         states=list(task.situations),
         actions=task.actions,
         logprobs=logprobs[:, actions].cpu().numpy(),
         values=values,
+        action_values=lm.policy.head(hidden)[:, actions].float().cpu().numpy() if learned else None,
     )

@@ -13,6 +13,7 @@ from rlplay.engine.state import State
 from rlplay.engine.survey import survey
 from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.trace.records import Array, Finished, Scored
+from rlplay.worlds.figures import figures
 
 
 def after(batch: Batch, scored: Scored, state: State) -> Finished:
@@ -33,6 +34,9 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
     metrics["num_tokens"] = float(state.num_tokens)
     state.update = batch.update
+    seen = survey(state)
+    if state.world is not None and seen is not None:
+        metrics |= figures(state.world, seen, state.settings.loss_type, state.settings.gamma)
     return Finished(
         update=batch.update,
         rows=np.arange(len(batch.group), dtype=np.int32),
@@ -41,7 +45,7 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
         metrics=metrics,
         timings={},
         seconds=0.0,
-        survey=survey(state),
+        survey=seen,
     )
 
 

@@ -59,6 +59,8 @@ class WorldPolicy(PreTrainedModel):  # type: ignore[misc]
         self.features.weight.requires_grad_(False)
         self.layer = nn.Linear(config.feature_size, config.width) if config.width else None
         self.head = nn.Linear(config.hidden_size, config.num_actions, bias=bool(config.width))
+        self.exploration_rate: float | None = None
+        """ε if the head's outputs are action values Q(s, ·) and the policy is ε-greedy; None if they are logits."""
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -84,12 +86,20 @@ class WorldPolicy(PreTrainedModel):  # type: ignore[misc]
         if self.layer is not None:
             hidden = self.layer(hidden).relu()
         moves = self.head(hidden[:, -ids.shape[1] :])
+        if self.exploration_rate is not None:
+            moves = epsilon_greedy(moves, self.exploration_rate).log().clamp(min=_IMPOSSIBLE)
         others = self.config.vocab_size - self.config.num_actions
         return CausalLMOutputWithPast(
             logits=nn.functional.pad(moves, (0, others), value=_IMPOSSIBLE),
             past_key_values=(DynamicCache() if past_key_values is None else past_key_values) if use_cache else None,
             hidden_states=(hidden,) if output_hidden_states else None,
         )
+
+
+def epsilon_greedy(values: Tensor, epsilon: float) -> Tensor:
+    """The ε-greedy policy of action values, both [..., A]: ε/A for every move, and 1 − ε shared by the best ones."""
+    best = values == values.max(-1, keepdim=True).values
+    return epsilon / values.shape[-1] + (1 - epsilon) * best / best.sum(-1, keepdim=True)
 
 
 def register() -> None:

@@ -19,11 +19,13 @@ BOUNDS = (
          aliases=("reference model", "ref", "frozen model", "SFT model"), see=("lens", "log_ratio")),
     Term("On-policy",
          "Learning from answers that the very same weights have just written. In learning from rewards, the first "
-         "optimizer step of every update is on-policy, so all its ratios are 1.",
+         "optimizer step of every update is on-policy, so all its ratios are 1. SARSA is called on-policy because its "
+         "values are about the policy that makes the moves.",
          aliases=("on policy",), see=("lens", "importance_ratio")),
     Term("Off-policy",
          "Learning from answers that other weights wrote: an earlier version, another model, a person. The ratio "
-         "corrects for the difference, but the further apart the two policies are, the more a few large ratios decide.",
+         "corrects for the difference, but the further apart the two policies are, the more a few large ratios decide. "
+         "Q-learning needs no ratio: its target takes the best next move, whichever was made.",
          aliases=("off policy", "stale", "importance sampling"), see=("knobs", "num_iterations")),
     Term("Ratio",
          "How many times as likely a token is now as when it was sampled. A quotient of probabilities is always above "

@@ -32,23 +32,26 @@ FAMILY = (
     Term("Value-based method",
          "A method that learns what actions are worth and then takes the best: the policy follows from the values. "
          "Policy gradients work the other way round: they change the policy itself and use values, if at all, as a "
-         "yardstick. Everything here that learns from rewards is a policy gradient.",
-         "π(s) = argmaxₐ Q(s, a)", ("value-based", "value-based credit"), ("probe", None)),
+         "yardstick. rlplay has two value-based methods, for tiny worlds: Q-learning and SARSA.",
+         "π(s) = argmaxₐ Q(s, a)", ("value-based", "value-based credit"), ("knobs", "loss_type")),
     Term("Q-learning",
          "A value-based method: after each step the action value moves towards the reward plus the value of the best "
-         "next action, whether or not that action was taken. So it is off-policy: it learns about the best policy "
-         "while following another. rlplay has no Q-learning; the probe samples action values of the current policy.",
-         "Q(s, a) ← Q(s, a) + α·(r + γ·maxₐ′ Q(s′, a′) − Q(s, a))", ("DQN",), ("probe", None)),
+         "next action, whether or not that action was taken. So it is off-policy: the ε-greedy policy makes the moves, "
+         "and Q is about the greedy one. It therefore ignores what exploring costs. In a tiny world the Token panel "
+         "shows Q(s, ·) and each step with its numbers.",
+         "Q(s, a) ← Q(s, a) + α·(r + γ·maxₐ′ Q(s′, a′) − Q(s, a))", ("DQN",), ("knobs", "loss_type"),
+         algorithm="q-learning"),
     Term("SARSA",
          "A value-based method like Q-learning, but on-policy: the action value moves towards the reward plus the "
-         "value of the next action that was really taken, exploring ones included. The name lists what it uses: state, "
-         "action, reward, state, action. rlplay has no SARSA; GAE uses the same kind of surprise, for states.",
-         "Q(s, a) ← Q(s, a) + α·(r + γ·Q(s′, a′) − Q(s, a))", see=("knobs", "returns")),
+         "value of the next action that was really taken, exploring ones included. So Q counts what exploring costs. "
+         "The name lists what it uses: state, action, reward, state, action.",
+         "Q(s, a) ← Q(s, a) + α·(r + γ·Q(s′, a′) − Q(s, a))", see=("knobs", "algorithm"), algorithm="sarsa"),
     Term("ε-greedy",
          "How value-based methods explore: mostly they take the action that seems best; with probability ε they draw "
-         "one uniformly from all actions, the best included. A language model needs no such rule, because it samples; "
-         "temperature sets how often it tries something else.",
-         aliases=("epsilon-greedy",), see=("knobs", "temperature")),
+         "one uniformly from all actions, the best included. Common confusion: this ε is exploration_rate; the setting "
+         "epsilon is the width of PPO's clip. A language model needs no such rule, because it samples.",
+         "π(a | s) = ε/|A|, plus 1 − ε for the best a", ("epsilon-greedy", "exploration_rate"),
+         ("knobs", "exploration_rate")),
     Term("Chain of thought",
          "Working a problem out in words before the answer. No reward has to ask for it: where it leads to right "
          "answers more often, rewarding right answers makes it likelier.",

@@ -126,6 +126,7 @@ FRAME = (
     Term("Bellman equation",
          "A state is worth the next reward plus the discounted value of the next state, on average over what is chosen "
          "and what follows. Temporal-difference learning makes both sides agree. With GAE, the value head here learns "
-         "the λ-return instead: at λ = 0 the right side of this equation, at λ = 1 the whole return.",
-         "V(s) = E[r + γ·V(s′)]", ("Bellman", "backup"), ("knobs", "vf_coef")),
+         "the λ-return instead: at λ = 0 the right side of this equation, at λ = 1 the whole return. In a tiny world "
+         "the Bellman residual is the mean gap between the two sides.",
+         "V(s) = E[r + γ·V(s′)]", ("Bellman", "backup"), ("curve", "bellman_residual")),
 )  # fmt: skip

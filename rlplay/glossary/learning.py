@@ -43,8 +43,8 @@ LEARNING = (
     Term("Temporal difference",
          "How much one step has changed the expected return: the surprise δ. Learning from it need not wait for the "
          "outcome, because the value of the next state stands in for the rest (bootstrapping). That means less noise, "
-         "but errors where the value is wrong.",
-         "δₜ = rₜ + γ·V(sₜ₊₁) − V(sₜ)", ("TD", "TD error", "bootstrapping"), ("knobs", "returns")),
+         "but errors where the value is wrong. GAE uses the surprises of V, Q-learning and SARSA those of Q.",
+         "δₜ = rₜ + γ·V(sₜ₊₁) − V(sₜ)", ("TD", "TD error", "bootstrapping"), ("curve", "td_error")),
     Term("GAE",
          "Generalised advantage estimation adds up the surprises from a token on, each later one weighted by a further "
          "γλ. At λ = 0 only the next one counts and all rests on the value head; at λ = γ = 1 it is the return minus "

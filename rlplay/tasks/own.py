@@ -41,7 +41,7 @@ def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
 
 def check_sources(task: Task, settings: Settings, rewards: Sequence[str]) -> None:
     """Raises OwnError, one line, if a task offers nothing that the settings can learn from; `rewards` are names."""
-    if settings.loss_type == "policy_gradient":
+    if settings.rewarded:
         if not rewards:
             raise OwnError(
                 "there is no reward to maximise: add --reward FILE.py:FUNCTION, or train a reward model in an earlier "

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-Kind = Literal["rewards", "learned rewards", "pairs", "imitation", "reward model"]
-"""In order: rewards by rule, rewards by a reward model, a preference loss, fine-tuning, training a reward model.
+Kind = Literal["rewards", "learned rewards", "action values", "pairs", "imitation", "reward model"]
+"""In order: rewards by rule, rewards by a reward model, Q-learning or SARSA, a preference loss, fine-tuning, training a
+reward model.
 
-Only the first two have rewards and advantages. The others have labels: which answer is chosen and which is rejected.
+Only the first three have rewards and advantages. The others have labels: which answer is chosen and which is rejected.
 """
 
-REWARDED: tuple[Kind, ...] = ("rewards", "learned rewards")
+REWARDED: tuple[Kind, ...] = ("rewards", "learned rewards", "action values")
 
 
 def kind_of(settings: Mapping[str, Any]) -> Kind:
@@ -19,6 +20,8 @@ def kind_of(settings: Mapping[str, Any]) -> Kind:
     loss_type = settings.get("loss_type", "policy_gradient")
     if loss_type == "policy_gradient":
         return "learned rewards" if (settings.get("reward_weights") or {}).get("reward_model") else "rewards"
+    if loss_type in ("q_learning", "sarsa"):
+        return "action values"
     if loss_type == "sft":
         return "imitation"
     return "reward model" if loss_type == "reward" else "pairs"

@@ -93,6 +93,40 @@ _PULL = {
 }
 """Replaces advantages where answers have no rewards: such a loss has only a derivative."""
 
+_TD_ERROR = {
+    "title": "TD error",
+    "symbol": "δ",
+    "formula": "target − Q(s, a)",
+    "unit": "",
+    "low": -1.0,
+    "high": 1.0,
+    "reading": "How much better (+) or worse (−) the move turned out than Q said, with what follows it valued by Q. "
+    "Q(s, a) moves by α·δ.",
+}
+_Q_PULL = _TD_ERROR | {
+    "title": "Pull on Q",
+    "symbol": "−∂L/∂Q",
+    "formula": "−∂L/∂Q(s, a) × moves, with L = ½·mean δ² and the target held fixed",
+    "reading": "How hard the update pulls this move's value up (+) or down (−): by its TD error. Probabilities change "
+    "only where another move becomes the best.",
+}
+_TARGET = {
+    "title": "Target",
+    "symbol": "r + γ·…",
+    "formula": "r + γ·max Q(s′, ·) in Q-learning, r + γ·Q(s′, a′) in SARSA; r where the episode ends",
+    "reading": "What Q(s, a) moves towards: what the move earned, and what follows it by Q itself.",
+}
+_Q = {
+    "title": "Value Q",
+    "symbol": "Q",
+    "formula": "Q(s, a), just before the move's own step",
+    "scale": "diverging",
+    "low": -1.0,
+    "reading": "The reward to expect from this move on, by the table. Earlier moves of the same update may have "
+    "changed it since the episode was played.",
+}
+"""Replacements where action values are learned."""
+
 _SCORES = {"scale": "diverging", "low": -2.0, "high": 2.0}
 """The scale for a reward model's scores, which are unbounded and signed; in the lessons −1.8 … 2.0."""
 
@@ -106,6 +140,7 @@ LENSES: dict[str, Lens] = {
             "weights, and the probabilities at a position add up to 1, so a token can still move the other way. An "
             "exact KL and an entropy bonus act on all candidates; they are not in this number.",
             lambda u: u.pull(),
+            {"action values": _Q_PULL},
             adds_up=True,
         ),
         Lens(
@@ -134,7 +169,7 @@ LENSES: dict[str, Lens] = {
             "How much better (+) or worse (−) things turned out than expected. Unless a token is clipped or left out, "
             "the policy loss pulls it up for A > 0 and pushes it down for A < 0.",
             _credited("advantages"),
-            {"pairs": _PULL, "imitation": _PULL, "reward model": _PULL},
+            {"action values": _TD_ERROR, "pairs": _PULL, "imitation": _PULL, "reward model": _PULL},
         ),
         Lens(
             "importance_ratio", "Ratio", "w",
@@ -175,6 +210,7 @@ LENSES: dict[str, Lens] = {
             "trained: its score of the answer up to here. Other algorithms have no values.",
             _credited("values"),
             {
+                "action values": _Q,
                 "learned rewards": _SCORES,
                 "reward model": _SCORES | {
                     "title": "Score",
@@ -192,7 +228,7 @@ LENSES: dict[str, Lens] = {
             "The reward that judges this token: all of the answer's, or only what follows the token. The setting "
             "Return decides which.",
             _credited("returns"),
-            {"learned rewards": _SCORES},
+            {"action values": _TARGET, "learned rewards": _SCORES},
         ),
         Lens(
             "log_ratio", "Log-ratio", "ℓ − ℓʳ", "old logprob − ref logprob, before the update",
@@ -223,3 +259,12 @@ AUTOMATIC: dict[Phase, str] = {
     "after": "prob_delta",
 }
 """The lens for each phase, used until the user chooses one."""
+
+
+def automatic(phase: Phase, settings: Mapping[str, Any]) -> str:
+    """The lens for a phase of an update with these settings.
+
+    Where action values are learned, probabilities change only where another move becomes the best, so the TD errors
+    stay in view.
+    """
+    return "advantages" if phase == "after" and kind_of(settings) == "action values" else AUTOMATIC[phase]

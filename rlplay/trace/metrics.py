@@ -83,10 +83,23 @@ _ROWS = (
            "The critic's error on the returns that it learns to predict."),
     Metric("explained_variance", "Explained variance", "1 − Var(R − V) / Var(R)", "",
            "1: the critic predicts every return. 0: no better than a constant. Below 0: worse than one."),
+    Metric("td_error", "TD error", "mean over the update's moves of |r + γ·following − Q(s, a)|", "",
+           "How far the values of moves were from their targets. It falls as Q settles. Where moves slip it does not "
+           "reach 0, because the same move leads to different squares."),
+    Metric("bellman_residual", "Bellman residual", "mean over squares of |V(s) − Σ p·(r + γ·V(s′))|", "",
+           "How well the values fit the world's own rules, which are known exactly; 0 solves the Bellman equation. "
+           "Q-learning: V = max Q, for the best move. SARSA and a critic: on average over the policy's moves. Squares "
+           "that were never visited count, too."),
+    Metric("greedy_reward", "Greedy reward", "expected sum of an episode's rewards, always with the best move by Q", "",
+           "Computed from the world's rules, not sampled. Equally good moves share. The greedy policy makes no moves "
+           "in training; a greedy policy that walks in circles pays for all of its moves."),
+    Metric("behaviour_reward", "ε-greedy reward", "expected sum of an episode's rewards under the ε-greedy policy", "",
+           "Computed from the world's rules, not sampled: what the reward would be on average over very many episodes. "
+           "The gap to the greedy reward is what exploring costs."),
     Metric("grad_norm", "Gradient norm", "norm of the whole gradient before clipping, mean over optimizer steps", "",
            "A spike warns of an unstable step."),
     Metric("learning_rate", "Learning rate", "of the last optimizer step", "",
-           "Adam's step size. With TRPO only the value head uses it."),
+           "Adam's step size, or α of Q-learning and SARSA. With TRPO only the value head uses it."),
     Metric("clip_ratio/low_mean", "Clipped low",
            "share of tokens with A < 0 and ratio < 1 − ε; in GMPO, ℓ − ℓ_old < −ε", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "

@@ -42,12 +42,16 @@ class Started(Record, frozen=True, kw_only=True):
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
-    """A policy in every situation of a small task, at the sampling temperature."""
+    """A policy in every situation of a small task, at the sampling temperature.
+
+    Where action values are learned, the policy is the ε-greedy one that makes the moves.
+    """
 
     states: list[str]  # [S]
     actions: list[str]  # [A]
     logprobs: Array  # float32 [S, A]
     values: Array | None  # float32 [S] of the value head, where the algorithm trains one
+    action_values: Array | None = None  # float32 [S, A] Q(s, a), where the algorithm learns it
 
 
 class Sampled(Record, frozen=True, kw_only=True):
@@ -90,7 +94,11 @@ class Scored(Record, frozen=True, kw_only=True):
 
 
 class Credited(Record, frozen=True, kw_only=True):
-    """Phase 3: the credit of each token."""
+    """Phase 3: the credit of each token.
+
+    Where action values are learned, `returns` are their targets, `values` are Q(s, a) just before the move's own step,
+    and `advantages` are the TD errors δ = returns − values.
+    """
 
     token_rewards: Array | None  # float32 [T] the reward stream, a KL penalty included where `beta` is in the reward
     returns: Array | None  # float32 [T]
@@ -102,6 +110,7 @@ class Credited(Record, frozen=True, kw_only=True):
     group_mean: Array  # float64 [G] reward, float32 in older runs
     group_std: Array  # float64 [G], ddof = 1; float32 in older runs
     implicit_rewards: Array | None = None  # float32 [T] each token's share of a preference loss's implicit reward
+    following: Array | None = None  # float32 [T] the value of what follows a move, before γ; 0: the episode is over
 
 
 class Stepped(Record, frozen=True, kw_only=True):
@@ -116,7 +125,7 @@ class Stepped(Record, frozen=True, kw_only=True):
     logprobs: Array  # float32, before this step's change of the weights
     importance_ratio: Array  # float32
     clip_state: Array  # int8: 0 inside, +1 clipped high, -1 clipped low (the surrogate's gradient is really zero)
-    dloss_dlogp: Array  # float32, exact derivative of the loss with respect to each token's log-probability
+    dloss_dlogp: Array  # float32, exact derivative of the loss by each token's log-probability; by Q(s, a) of values
     dkl_dlogp: Array | None = None  # float32, the part from a KL term in the loss
     weights: Array | None = None  # float32, each token's weight in the sum of losses; None: an older run
     left_out: Array | None = None  # uint8, index into `LEFT_OUT`: whether the surrogate counted or why not

@@ -79,6 +79,16 @@ class Update:
         """N, the number of completions."""
         return 0 if self.sampled is None else len(self.sampled.group)
 
+    def situation(self, token: int) -> str:
+        """The true state in which a sampled token was chosen, where an environment names its states."""
+        sampled = self.sampled
+        assert sampled is not None
+        row = int(np.searchsorted(sampled.offsets, token, side="right")) - 1
+        turns, prompt = int(sampled.mask[sampled.offsets[row] : token].sum()), int(sampled.group[row])
+        if turns:
+            return sampled.states[row][turns - 1] if row in sampled.states else ""
+        return str(sampled.columns[prompt].get("start") or sampled.prompts[prompt])
+
     def scatter(self, rows: Array, values: Array) -> Array:
         """Flat values over the completions `rows` laid out over all T tokens; NaN elsewhere. float32 [T, ...]."""
         assert self.sampled is not None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.screen import Screen
 
-from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.trace.lenses import LENSES, Lens, automatic
 from rlplay.trace.records import Choice
 from rlplay.ui.layout.answer_order import SORTS, Sort
 from rlplay.ui.other_runs import OtherRuns
@@ -68,7 +68,8 @@ class Playground(GatedApp):
             return self.preview.lens(self.lens_choice).of(self.preview.settings)
         # While TRPO still searches for a step, no token has a gradient: keep the colours of the credit phase.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
-        return LENSES[self.lens_choice or AUTOMATIC[phase]].of(self.session.settings_of(shown))
+        settings = self.session.settings_of(shown)
+        return LENSES[self.lens_choice or automatic(phase, settings)].of(settings)
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel."""

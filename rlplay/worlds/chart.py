@@ -17,7 +17,8 @@ class Square:
     """One square, or one situation of a bandit; None is what the records do not say.
 
     `before` and `after` are the probabilities of the actions under the policy that sampled and under the new one.
-    `mean_return` is the mean of the discounted returns of the moves that were made here.
+    `mean_return` is the mean of the discounted returns of the moves that were made here. `action_values` are Q(s, ·),
+    where they are learned: the newest known, and as the update began.
     """
 
     before: dict[str, float] | None = None
@@ -25,6 +26,17 @@ class Square:
     visits: int = 0
     value: float | None = None
     mean_return: float | None = None
+    action_values: dict[str, float] | None = None
+    action_values_before: dict[str, float] | None = None
+
+    @property
+    def greedy(self) -> dict[str, float] | None:
+        """The greedy policy of Q: equally good actions share; None where no action values are learned."""
+        if self.action_values is None:
+            return None
+        top = max(self.action_values.values())
+        best = [action for action, worth in self.action_values.items() if worth == top]
+        return dict.fromkeys(best, 1 / len(best))
 
     @property
     def policy(self) -> dict[str, float] | None:
@@ -47,6 +59,8 @@ def chart(world: World, update: Update | None) -> Chart:
     newest = None if update.finished is None else update.finished.survey
     before, after = _policies(sampled.survey), _policies(newest)
     values = _values(newest if newest is not None else sampled.survey)
+    q_before = _action_values(sampled.survey)
+    q = q_before if newest is None else _action_values(newest)
     paths = {row: _path(world, update, row) for row in range(update.completions)}
     returns, visits = _returns(update, paths), _visits(update, paths)
     squares = {
@@ -56,6 +70,8 @@ def chart(world: World, update: Update | None) -> Chart:
             visits.get(state, 0),
             values.get(state),
             float(np.mean(returns[state])) if state in returns else None,
+            q.get(state),
+            q_before.get(state),
         )
         for state in world.states
     }
@@ -72,7 +88,17 @@ def _policies(survey: Survey | None) -> dict[str, dict[str, float]]:
     }
 
 
+def _action_values(survey: Survey | None) -> dict[str, dict[str, float]]:
+    if survey is None or survey.action_values is None:
+        return {}
+    rows = zip(survey.states, survey.action_values, strict=True)
+    return {state: dict(zip(survey.actions, map(float, row), strict=True)) for state, row in rows}
+
+
 def _values(survey: Survey | None) -> dict[str, float]:
+    """V(s) of the value head, or max Q(s, ·)."""
+    if survey is not None and survey.action_values is not None:
+        return dict(zip(survey.states, map(float, survey.action_values.max(1)), strict=True))
     if survey is None or survey.values is None:
         return {}
     return dict(zip(survey.states, map(float, survey.values), strict=True))

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from rlplay.trace.records import Array
 from rlplay.worlds.world import World
 
 _TOLERANCE = 1e-12
 _SWEEPS = 10_000
+_ENDLESS = 1e12
+"""Moves of an episode that count as one without an end: the largest condition number of 1 − γ·P."""
 
 Values = dict[str, float]
 
@@ -57,11 +61,38 @@ def evaluate(world: World, policy: Mapping[str, Mapping[str, float]], gamma: flo
                 rewards[i] += share * probability * reward
                 if not over:
                     system[i, at[there]] -= gamma * share * probability
-    try:
-        found = np.linalg.solve(system, rewards)
-    except np.linalg.LinAlgError:
-        raise ValueError(f"with gamma={gamma:g} this policy's values are not finite: it need never end") from None
-    return dict(zip(states, map(float, found), strict=True))
+    if not np.linalg.cond(system) < _ENDLESS:  # rounding hides an exact singularity
+        raise ValueError(f"with gamma={gamma:g} this policy's values are not finite: it need never end")
+    return dict(zip(states, map(float, np.linalg.solve(system, rewards)), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Dynamics:
+    """A world's rules as arrays over the states that do not end an episode: expected `rewards` [S, A], and the
+    probability `leads` [S, A, S] that a move leads to another such state."""
+
+    states: list[str]
+    rewards: Array
+    leads: Array
+
+    def backed_up(self, values: Array, gamma: float) -> Array:
+        """What each move [S, A] is worth if what follows is worth `values` [S]."""
+        return np.asarray(self.rewards + gamma * self.leads @ values)
+
+
+@lru_cache(maxsize=8)
+def dynamics(world: World) -> Dynamics:
+    """The rules of `world` as arrays; float64."""
+    states = [state for state in world.states if not world.ends(state)]
+    rewards = np.zeros((len(states), len(world.actions)))
+    leads = np.zeros((*rewards.shape, len(states)))
+    for s, state in enumerate(states):
+        for a, action in enumerate(world.actions):
+            for outcome in world.outcomes(state, action):
+                rewards[s, a] += outcome.probability * outcome.reward
+                if not outcome.over:
+                    leads[s, a, states.index(outcome.state)] += outcome.probability
+    return Dynamics(states, rewards, leads)
 
 
 def _settled(world: World, gamma: float, backup: Callable[[str, Values], float]) -> tuple[Values, int]:

@@ -15,6 +15,7 @@ import torch
 from transformers import AutoTokenizer
 
 from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine import prepare
 from rlplay.engine.agreement import settle
 from rlplay.engine.driver import Driver
@@ -27,7 +28,11 @@ from rlplay.trace.records import AnyRecord
 from tests.engine import architectures
 
 FROM_REWARDS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] == "policy_gradient"]
-"""The presets that learn from rewards, and not from answers that are given or compared."""
+"""The policy gradients: presets that learn from rewards, and not from answers that are given or compared."""
+
+FROM_ANSWERS = [name for name, preset in PRESETS.items()
+                if preset.axes["loss_type"] not in ("policy_gradient", *VALUE_LOSSES)]  # fmt: skip
+"""The presets that learn from answers that are given or compared."""
 
 SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}
 

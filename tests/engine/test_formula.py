@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.catalogue import PRESETS
 from rlplay.trace.records import spans
 from rlplay.trace.update import Update
 from rlplay.ui.formula import pair_loss as pair
@@ -15,7 +14,7 @@ from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.session.facts import Facts
-from tests.engine.conftest import SMALL
+from tests.engine.conftest import FROM_ANSWERS, SMALL
 
 RUNS: list[dict[str, Any]] = [
     {"algorithm": "grpo", "beta": 0.2, "num_iterations": 2, "learning_rate": 1e-2, "epsilon": 0.05},
@@ -70,7 +69,7 @@ def test_the_tokens_terms_add_up_to_the_recorded_loss_and_pull_as_recorded(start
     assert bool(shown) == any(np.any(step.clip_state) for step in update.steps[-s.num_minibatches :])
 
 
-COMPARING = [name for name in PRESETS if resolve({"algorithm": name}).loss_type not in ("policy_gradient", "sft")]
+COMPARING = [name for name in FROM_ANSWERS if name != "sft"]
 
 
 @pytest.mark.usefixtures("opinionated")

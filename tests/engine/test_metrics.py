@@ -10,17 +10,15 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine import rollouts
 from rlplay.engine.optimize import minibatches
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Credited, Finished, Sampled, Stepped, spans
-from tests.engine.conftest import FROM_REWARDS
+from tests.engine.conftest import FROM_ANSWERS
 from tests.engine.test_more_axes import records_of, updates
 
 Start = Callable[..., Any]
 MOVING = {"num_iterations": 3, "learning_rate": 1e-2}
-ANSWERS = [name for name in PRESETS if name not in FROM_REWARDS]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +67,7 @@ def test_only_a_surrogate_with_a_band_counts_what_is_outside_it(start: Start, al
     assert "[−ε, ε_high]" in row.formula
 
 
-@pytest.mark.parametrize("algorithm", ANSWERS)
+@pytest.mark.parametrize("algorithm", FROM_ANSWERS)
 def test_answers_that_the_policy_did_not_sample_are_no_estimate_of_its_kl(start: Start, algorithm: str) -> None:
     driver, records = updates(start, 2, algorithm=algorithm, num_prompts=4, kl_ctrl="ppo", target_kl=1e-4)
     driver.close()

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from rlplay.algorithms import pair_losses
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.pair_loss import kto_baseline, pair_loss
 from rlplay.engine.tensors import Tensors
 from tests.engine import pair_reference as reference
+from tests.engine.conftest import FROM_ANSWERS
 
 PAIRS, WIDTH = 5, 7
-ALGORITHMS = [name for name, preset in PRESETS.items() if preset.axes["loss_type"] not in ("policy_gradient", "reward")]
+ALGORITHMS = [name for name in FROM_ANSWERS if name != "reward-model"]
 CASES: list[dict[str, Any]] = [{"algorithm": name} for name in ALGORITHMS] + [
     {"algorithm": "dpo", "beta": 2.0, "label_smoothing": 0.2},
     {"algorithm": "hinge", "beta": 0.5},

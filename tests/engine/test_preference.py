@@ -11,19 +11,16 @@ import pytest
 import torch
 
 from rlplay.algorithms.apply import resolve
-from rlplay.algorithms.catalogue import PRESETS
 from rlplay.engine.pairs import simulated_labels
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped
 from rlplay.trace.update import Update
 from tests.engine import pair_reference, reference
-from tests.engine.conftest import SMALL
+from tests.engine.conftest import FROM_ANSWERS, SMALL
 
 Start = Callable[..., Any]
-PAIR_LOSSES = [
-    name for name, preset in PRESETS.items() if preset.axes["loss_type"] not in ("policy_gradient", "reward", "sft")
-]
+PAIR_LOSSES = [name for name in FROM_ANSWERS if name not in ("reward-model", "sft")]
 IMPROVES = {"simpo": "rewards/margins", "cpo": "nll_loss", "orpo": "log_odds_chosen"}
 pytestmark = pytest.mark.usefixtures("opinionated")
 

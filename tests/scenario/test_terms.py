@@ -9,6 +9,7 @@ from rlplay.algorithms.equations import difference, equation, terms
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.algorithms.trl_verl import loss_type, trainer
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 
 AXES = (
     "reward_stream", "multi_objective_aggregation", "returns", "baseline", "scale_rewards", "importance_sampling_level",
@@ -16,7 +17,7 @@ AXES = (
 )  # fmt: skip
 
 
-FIXED = ("policy_gradient", "sft", "reward")
+FIXED = ("policy_gradient", "sft", "reward", *VALUE_LOSSES)
 
 
 def equation_text(**given) -> str:
@@ -73,6 +74,9 @@ def test_every_choice_of_an_axis_reads_differently(axis):
         ("undesirable_weight", 2.0, {"loss_type": "kto", "beta": 0.1}),
         ("labeller", "user", {"loss_type": "sft"}),
         ("center_rewards_coefficient", 0.1, {"loss_type": "reward"}),
+        ("exploration_rate", 0.3, {"loss_type": "sarsa"}),
+        ("learning_rate", 0.3, {"loss_type": "q_learning"}),
+        ("gamma", 0.9, {"loss_type": "q_learning"}),
         *((("beta", 0.3, {"loss_type": name, "beta": 0.1})) for name in choices("loss_type") if name not in FIXED),
     ],
 )

@@ -97,9 +97,9 @@ def test_no_policy_beats_the_plan() -> None:
 
 def test_a_policy_that_never_ends_has_no_values_without_discount() -> None:
     world = read_world({"map": ["S.G"]})
-    stays = {state: {"↑": 1.0} for state in world.states}
-    with pytest.raises(ValueError, match="not finite"):
-        evaluate(world, stays, 1.0)
+    for stays in ({"↑": 1.0}, dict.fromkeys("↑↓←", 1 / 3), {"↑": 0.7, "↓": 0.2, "←": 0.1}):
+        with pytest.raises(ValueError, match="not finite"):
+            evaluate(world, dict.fromkeys(world.states, stays), 1.0)
 
 
 def test_a_bandit_ends_after_one_choice() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from rlplay.algorithms.equations import equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.trl_verl import trainer, verl
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
+from rlplay.ui.formula.action_value import action_value
 from rlplay.ui.formula.pair_loss import pair_equations
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, small_signed, stripped
 from rlplay.ui.plot.picture import number
@@ -15,6 +17,8 @@ from rlplay.ui.plot.picture import number
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:
     """The loss of one token: each equation in symbols, then with its numbers, as far as known."""
+    if s.loss_type in VALUE_LOSSES:
+        return action_value(s, numbers)
     lines = pair_equations(s, numbers) if s.loss_type != "policy_gradient" else _of_rewards(s, numbers)
     lines += _gradient(s, numbers)
     names = {"TRL": trainer(s), "verl": verl(s)}

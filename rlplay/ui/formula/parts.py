@@ -45,6 +45,10 @@ class Numbers:
     reward: float | None = None
     returned: float | None = None
     baseline: float | None = None
+    value: float | None = None
+    """Q(s, a) just before its own step."""
+    following: float | None = None
+    """The value of what follows the move; 0 where the episode ends."""
     pair: PairScores | None = None
     answer: Mapping[str, Array] | None = None
     """The arrays of the whole answer, named as in `rlplay.algorithms.surrogates`; None: the token alone."""

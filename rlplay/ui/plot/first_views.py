@@ -8,7 +8,7 @@ from typing import Any
 from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.trpo_search import Search
-from rlplay.ui.plot.views import IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View
+from rlplay.ui.plot.views import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.worlds.world import World
 
@@ -27,6 +27,8 @@ def overview(settings: Mapping[str, Any], world: World | None = None) -> tuple[V
 
 def _of_algorithm(settings: Mapping[str, Any]) -> tuple[View, ...]:
     kind = kind_of(settings)
+    if kind == "action values":
+        return ACTION_VALUES
     if kind in REWARDED:
         return TRUST_REGION if settings.get("surrogate") == "trpo" else OVERVIEW
     return IMITATION if kind == "imitation" else SCORES if kind == "reward model" else PAIRS

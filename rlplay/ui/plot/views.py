@@ -266,6 +266,14 @@ SCORES = (
 )
 """The views for training a reward model."""
 
+ACTION_VALUES = (
+    Lines("Expected reward", (Trace("greedy_reward", "greedy"), Trace("behaviour_reward", "ε-greedy", "dotted"))),
+    Lines("TD error", (Trace("td_error"), Trace("bellman_residual", "Bellman residual", "dotted"))),
+    LENGTH,
+    REWARD,
+)
+"""The views for Q-learning and SARSA: the policy that is learned about, and the one that makes the moves."""
+
 
 def _estimator(trace: Trace, source: Source) -> str:
     """The estimator of the metric; empty if it has none, or before the settings are known."""

@@ -35,6 +35,7 @@ class WorldMap:
 
     "policy": the likeliest move, its probability, the value of the square and how often it was visited; "change": the
     probability of that move before and after the update; "optimal": the best moves and V*, by dynamic programming.
+    Where action values are learned, the move is the best one by Q, and max Q takes the place of the probability.
     """
 
     kind: Kind = "policy"
@@ -102,6 +103,9 @@ class WorldMap:
             "change": " · best move · before → after",
             "optimal": " · best moves · V*",
         }[self.kind]
+        if _learns_q(found) and self.kind != "optimal":
+            words = " · best move by Q · max Q"
+            words += " · ×visits" if self.kind == "policy" else " before → after"
         if world.arms:
             words = " · reward · probability before → after"
         return Content(self.title + words), _at_the_start(world, found, source.settings)
@@ -168,20 +172,33 @@ def _policy_cell(square: Square, largest: float) -> _Cell | None:
     if square.policy is None:
         return None
     move, share = _best(square.policy)
+    first = _move_share(move, share) if square.greedy is None else ("".join(square.greedy),)
     worth, visits = _worth(square), f"×{square.visits}" if square.visits else ""
     value = "" if worth is None else _short(worth, signed=True)
     second = f"{value} {visits}".strip(), f"{value}{visits}", value
-    return _Cell(_move_share(move, share), second, _shade(worth, largest))
+    return _Cell(first, second, _shade(worth, largest))
 
 
 def _change_cell(square: Square) -> _Cell | None:
     if square.policy is None:
         return None
+    if square.greedy is not None and square.value is not None:
+        return _value_change_cell("".join(square.greedy), square)
     move, share = _best(square.policy)
     if square.before is None or square.after is None:
         return _Cell(_move_share(move, share))
     moved = square.after[move] - square.before[move]
     return _Cell(_move_share(move, square.before[move]), (f"→ {_share(share)}",), _shade(moved, 1.0))
+
+
+def _value_change_cell(moves: str, square: Square) -> _Cell:
+    """The best moves by Q, and max Q before and after the update."""
+    assert square.value is not None
+    if square.after is None or square.action_values_before is None:
+        return _Cell((f"{moves} {_short(square.value, signed=True)}", moves))
+    before = max(square.action_values_before.values())
+    was, now = _short(before, signed=True), _short(square.value, signed=True)
+    return _Cell((f"{moves} {was}", was), (f"→ {now}",), _shade(square.value - before, 1.0))
 
 
 def _move_share(move: str, share: float) -> tuple[str, ...]:
@@ -229,21 +246,32 @@ def _path(found: Chart, source: Source) -> tuple[frozenset[str], str]:
 
 
 def _at_the_start(world: World, found: Chart, settings: Mapping[str, Any]) -> Content:
-    """What the first start is worth: learned, under this policy exactly, and at best."""
+    """What the first start is worth: learned, under this policy exactly, and at best.
+
+    Where action values are learned, exactly under the greedy policy of Q, and under the ε-greedy one.
+    """
     start, gamma = world.starts[0], float(settings.get("gamma", 1.0))
     parts = []
     learned = found.squares[start]
-    if _worth(learned) is not None:
+    if _worth(learned) is not None and not _learns_q(found):  # max Q is on the square
         parts.append((f"{_valued(found)} ", _worth(learned)))
-    try:
-        policies = {name: square.policy for name, square in found.squares.items() if square.policy is not None}
-        if policies and set(policies) == {s for s in world.states if not world.ends(s)}:
-            parts.append(("exact ", evaluate(world, policies, gamma)[start]))
-        parts.append(("best ", plan(world, gamma).values[start]))
-    except ValueError:
-        parts.append(("not finite without a discount", None))
-    words = [Content.assemble(label, ("" if v is None else _short(v, signed=True), VALUE)) for label, v in parts]
+    policies = {name: square.policy for name, square in found.squares.items() if square.policy is not None}
+    greedy = {name: square.greedy for name, square in found.squares.items() if square.greedy is not None}
+    for label, policy in (("greedy ", greedy), ("ε " if greedy else "exact ", policies)):
+        if policy and set(policy) == {s for s in world.states if not world.ends(s)}:
+            parts.append((label, _exact(world, policy, start, gamma)))
+    best = _plan(world, settings)
+    parts.append(("best ", None if best is None else best.values[start]))
+    words = [Content.assemble(label, ("not finite" if v is None else _short(v), VALUE)) for label, v in parts]
     return Content.assemble(f"{start}: ", Content(" · ").join(words))
+
+
+def _exact(world: World, policy: Mapping[str, Mapping[str, float]], start: str, gamma: float) -> float | None:
+    """The value of the start under a policy; None if the policy need never end and nothing is discounted."""
+    try:
+        return evaluate(world, policy, gamma)[start]
+    except ValueError:
+        return None
 
 
 def _plan(world: World, settings: Mapping[str, Any]) -> Plan | None:
@@ -253,7 +281,13 @@ def _plan(world: World, settings: Mapping[str, Any]) -> Plan | None:
         return None
 
 
+def _learns_q(found: Chart) -> bool:
+    return any(square.action_values is not None for square in found.squares.values())
+
+
 def _valued(found: Chart) -> str:
+    if _learns_q(found):
+        return "max Q"
     return "V" if any(square.value is not None for square in found.squares.values()) else "mean return"
 
 

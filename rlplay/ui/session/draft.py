@@ -12,6 +12,7 @@ from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all
 from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 
 
 class Draft:
@@ -143,11 +144,17 @@ class Draft:
         return round(moved) if isinstance(value, int) else moved
 
 
+_OF_VALUES = ("reward_weights", "reward_stream", "overlong_buffer", "gamma", "learning_rate", "loss_type")
+"""What Q-learning and SARSA read besides the settings of sampling."""
+
+
 def _of_rewards(knob: Knob, loss_type: str) -> bool:
     """Whether only the policy gradient reads the setting, and not this other loss.
 
     Pairs always have two answers. Without a gold score, the weighted rewards label them.
     """
+    if loss_type in VALUE_LOSSES:
+        return knob.group in ("credit", "objective", "update", "preferences") and knob.name not in _OF_VALUES
     if knob.name == "beta":
         return loss_type in ("sft", "reward")
     if knob.name == "reward_weights":

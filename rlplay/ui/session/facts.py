@@ -58,6 +58,16 @@ class Facts:
         finished = self.update.finished
         return None if finished is None else self.update.scatter(finished.rows, finished.top_logprobs)
 
+    def action_values(self, token: int) -> dict[str, float]:
+        """Q(s, ·) by move where a token was sampled, as the update began; empty if no action values are learned."""
+        sampled = self.update.sampled
+        assert sampled is not None
+        survey, state = sampled.survey, self.update.situation(token)
+        if survey is None or survey.action_values is None or state not in survey.states:
+            return {}
+        row = survey.action_values[survey.states.index(state)]
+        return dict(zip(survey.actions, map(float, row), strict=True))
+
     @cached_property
     def new(self) -> Array | None:
         """Log-probabilities of the sampled tokens after the update."""
@@ -106,6 +116,8 @@ class Facts:
             reward=value_at(self.lenses["token_rewards"], token),
             returned=value_at(self.lenses["returns"], token),
             baseline=value_at(None if credited is None else credited.baseline, token),
+            value=value_at(self.lenses["values"], token),
+            following=value_at(None if credited is None else credited.following, token),
             pair=pair_scores(self.update, completion, loss_type),
             answer=self._answer(completion),
             place=token - int(self.update.sampled.offsets[completion]),

@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import REWARDED, Kind, kind_of
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.records import Array, Sampled, Scored
@@ -50,6 +51,10 @@ The likeliest **candidates** at this position with their probability under the f
 update (old) and the policy after it (new); the token in the answer is marked. The candidates are recorded before the
 update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `o`
 there shows the candidates' probabilities over the whole run.
+
+Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
+and new are then the ε-greedy policy that makes the moves. δ below has the values at the moment of this move's own
+step, after the steps of earlier moves.
 
 **Loss** is the objective's formula for the settings of this run, then the formula with this token's numbers in one
 optimizer step: the last one that included the token. **Credit** below is the sum over all steps that included it. In
@@ -186,28 +191,32 @@ Below are all statistics of this token, the same ones that the colours can show.
         width = min(max(self.scrollable_content_region.width - 24, 7), WIDEST)
         by = "by old or new" if grown else "by old"
         head = next(words for words in (f"likeliest {by}", f"top {by}", by, "") if len(words) <= width)
-        lines = [[Segment(f"  {head:<{width}}   ref   old   new", self.palette.muted)]]
+        q = facts.action_values(token)
+        first = "    Q" if q else "  ref"
+        lines = [[Segment(f"  {head:<{width}} {first}   old   new", self.palette.muted)]]
         for i in listed:
             style = self.palette.strong if i == chosen else self.palette.text
             name = set_cell_size(quoted(sampled.pieces.get(i, "")), width)
-            lines.append(self._candidate(name, (ref.get(i), old[i], new.get(i)), style, i == chosen))
+            shown = _probability(ref.get(i)) if not q else _worth(q.get(sampled.pieces.get(i, "")))
+            lines.append(self._candidate(name, shown, (old[i], new.get(i)), style, i == chosen))
         # Includes tokens that became likely after the candidates were recorded.
         others = [_rest(table, listed) for table in (ref, old, new)]
         if any(share is not None and share >= SLIGHT for share in others):
             name = "all others" if width >= len("all others") else "others"
-            lines.append(self._candidate(f"{name:<{width}}", others, self.palette.muted, False))
+            first = _worth(None) if q else _probability(others[0])
+            lines.append(self._candidate(f"{name:<{width}}", first, others[1:], self.palette.muted, False))
         return lines
 
     def _candidate(
-        self, name: str, probabilities: Sequence[float | None], style: Style, here: bool
+        self, name: str, first: str, probabilities: Sequence[float | None], style: Style, here: bool
     ) -> list[Segment]:  # fmt: skip
-        """One line: a candidate, its probability under reference, old and new policy, and a bar."""
-        ref, old, new = probabilities
+        """One line: a candidate, its number in the first column, its probability under old and new policy, a bar."""
+        old, new = probabilities
         latest = new if new is not None and np.isfinite(new) else old or 0.0
         return [
             Segment("▸ " if here else "  ", self.palette.key),
             Segment(name, style),
-            Segment(_probability(ref), self.palette.muted),
+            Segment(first, self.palette.muted),
             Segment(_probability(old), style),
             Segment(_probability(new), self._moved(old or 0.0, new, style)),
             Segment(f" {bar(latest)}", self.palette.accent),
@@ -223,6 +232,8 @@ Below are all statistics of this token, the same ones that the colours can show.
         if s.loss_type == "policy_gradient":
             lines += [[Segment("credit of this token", self.palette.muted)], *self._written(credit(s, numbers)), []]
         head = "loss of this token" if seen is None else f"its loss before {_of(seen)}"
+        if s.loss_type in VALUE_LOSSES:
+            head = "value of this move"
         lines.append([Segment(head, self.palette.muted)])
         return [*lines, *self._written(objective(s, numbers)), []]
 
@@ -311,6 +322,11 @@ def _rest(table: Mapping[int, float], listed: Sequence[int]) -> float | None:
     """The total probability of all unlisted tokens; None if that of a listed token is unknown."""
     share = 1.0 - sum(table.get(i, np.nan) for i in listed)
     return max(0.0, share) if np.isfinite(share) else None
+
+
+def _worth(value: float | None) -> str:
+    """A value Q(s, a) in the width of a probability."""
+    return "     ·" if value is None else f"{signed(value).strip():>6}"
 
 
 def _probability(value: float | None) -> str:

@@ -31,6 +31,7 @@ LEFT_OUT = "left out"
 COLUMNS: dict[Kind, tuple[str, str]] = {
     "rewards": ("reward", "advantage"),
     "learned rewards": ("reward", "advantage"),
+    "action values": ("reward", "TD error"),
     "pairs": ("label", "pull"),
     "imitation": ("label", "pull"),
     "reward model": ("label", "score"),
@@ -47,6 +48,7 @@ class Rollouts(Lines):
 
 Every answer of the update, grouped by prompt: its **reward** (the training signal), its **advantage** (how much better
 or worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the maximum length.
+Q-learning and SARSA have a **TD error** in place of the advantage.
 
 Next to each prompt are the group's mean reward and standard deviation. `= answer 1` marks an answer with the same text
 as answer 1 to the same prompt. **all equal** marks a group in which every advantage is 0: its rewards teach nothing.

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rlplay.trace.history import History
+from rlplay.trace.kinds import kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
@@ -21,6 +22,7 @@ from rlplay.ui.format.text import literal, quoted, without_knobs
 from rlplay.ui.plot import trpo_search as search
 from rlplay.ui.plot.picture import number
 from rlplay.ui.words import pair_updates as pairs
+from rlplay.ui.words import value_updates as values
 from rlplay.ui.words.diagnoses import warning
 
 STILL = 1e-4
@@ -214,6 +216,8 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     following = "`s` takes one optimizer step, `u` all of them."
     if not pairs.needs_advantages(settings):
         return pairs.COMPARED, following
+    if values.learns_values(settings):
+        return values.errors(update), values.STEP_NEXT
     sampled, credited = update.sampled, update.credited
     assert sampled is not None
     assert credited is not None
@@ -247,8 +251,8 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     count = step.epochs * step.minibatches
     following = "`s` takes the next step, `u` the rest." if step.step + 1 < count else "`u` shows what it changed."
     held = float(np.abs(ratio - 1).max(initial=0.0)) < STILL
-    if pairs.learns_from_answers(settings):
-        return f"Optimizer step {step.step + 1} of {count}: {pairs.loss_and_accuracy(step.metrics)}", following
+    if kind_of(settings) not in ("rewards", "learned rewards"):
+        return _without_ratios(update, settings), following
     if count == 1 and held:
         return (
             "With one optimizer step per batch every ratio is 1 and nothing is clipped; that is normal. "
@@ -262,6 +266,16 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     if settings.get("surrogate") != "ppo" and settings.get("importance_sampling_level") != "geometric":
         return f"{spread}; this objective does not clip.", following
     return f"{spread}. {_clipping(step, settings)}", following
+
+
+def _without_ratios(update: Update, settings: dict[str, Any]) -> str:
+    """The last step of an update whose loss has no ratios."""
+    step, sampled = update.steps[-1], update.sampled
+    assert sampled is not None
+    if values.learns_values(settings):
+        return values.step(step.metrics, int(sampled.mask.sum()))
+    said = pairs.loss_and_accuracy(step.metrics)
+    return f"Optimizer step {step.step + 1} of {step.epochs * step.minibatches}: {said}"
 
 
 def _clipping(step: Stepped, settings: dict[str, Any]) -> str:
@@ -287,6 +301,9 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     parts = [
         f"Update {update.number}: {pairs.loss_and_accuracy(finished.metrics) if answers else _reward(update, history)}"
     ]
+    following = "`u` plays the next update, `space` runs freely, `z` goes back."
+    if values.learns_values(settings):
+        return " ".join(filter(None, [*parts, values.worth(finished.metrics, settings)])), following
     before, delta = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
     if credited is not None and before is not None and delta is not None:
         known = np.isfinite(delta) & (sampled.mask == 1)
@@ -300,7 +317,7 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
             parts.append(f"On average, {', '.join(moved)}.")
     if "kl_old" in finished.metrics and not answers:  # on answers that others wrote, it does not estimate a KL
         parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
-    return " ".join(parts), "`u` plays the next update, `space` runs freely, `z` goes back."
+    return " ".join(parts), following
 
 
 def _became(start: float, delta: float) -> str:

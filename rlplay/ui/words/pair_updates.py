@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import percent
 from rlplay.ui.plot.picture import number
@@ -19,7 +20,7 @@ UNLEARNED = "no pair has a better answer, so no step was taken"
 
 def learns_from_answers(settings: Mapping[str, Any]) -> bool:
     """Whether the update uses no rewards: a preference loss, a reward model or fine-tuning."""
-    return bool(settings.get("loss_type", "policy_gradient") != "policy_gradient")
+    return kind_of(settings) not in REWARDED
 
 
 def needs_advantages(settings: Mapping[str, Any]) -> bool:

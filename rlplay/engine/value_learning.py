@@ -1,0 +1,145 @@
+"""Q-learning and SARSA on a tiny world: one update, phase by phase.
+
+A sibling of the policy gradient in `loop.py`: the same phases, the same records. The table's outputs are Q(s, a), the
+moves are ε-greedy by Q, and no gradient passes through anything: each move's value takes one step towards its target,
+in the order in which the moves were made (Sutton and Barto 2018, sections 6.4 and 6.5). Unlike there, the policy that
+plays is that of the update's beginning: it follows Q once the update's episodes are over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
+from rlplay.engine.batch import Batch, sampled_record
+from rlplay.engine.credit import token_rewards
+from rlplay.engine.model import LanguageModel
+from rlplay.engine.optimize import Seen, stepped
+from rlplay.engine.rollouts import rollouts
+from rlplay.engine.sample import Sampling
+from rlplay.engine.score import score
+from rlplay.engine.state import Halt, Plan, State
+from rlplay.engine.tensors import group_statistics
+from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
+from rlplay.engine.world_policy import WorldPolicy
+from rlplay.trace.records import AnyRecord, Array, Credited, Finished
+from rlplay.worlds.world import World
+
+
+def learn_action_values(state: State, plan: Plan) -> Generator[Sampling | AnyRecord, None, Finished]:
+    """One update: play episodes, score them, compare each move's value with its target, step, look again.
+
+    Raises Halt, before the table is touched, if a value is not finite.
+    """
+    state.batch = batch = yield from rollouts(state, plan)  # episodes by the ε-greedy policy
+    yield sampled_record(state.lm, batch, True, batch.ids.shape[1])
+    yield (scored := score(batch, state))
+    learned = sweep(batch, state)
+    yield _credited(batch, learned)
+    with torch.no_grad():
+        state.lm.policy.head.weight.copy_(torch.from_numpy(learned.table))
+    seen = _seen(batch, learned, state.settings)
+    batch.step_metrics.append(seen.metrics)
+    yield stepped(batch, seen, seen.metrics)
+    metrics = reward_metrics(scored, batch, "") | length_metrics(batch, "") | step_means(batch)
+    metrics["entropy"] = batch.entropy[batch.mask].mean().item()
+    return finished(batch, metrics, state)
+
+
+@dataclass
+class Learned:
+    """The table [A, V] after a pass over a batch's moves; of each move, all [N, L]: its reward, what follows it (0 at
+    the end of an episode), its target, Q(s, a) just before its own step, and δ."""
+
+    table: Array
+    rewards: Tensor
+    following: Tensor
+    targets: Tensor
+    values: Tensor
+    errors: Tensor
+
+
+def sweep(batch: Batch, state: State) -> Learned:
+    """Move Q(s, a) towards its target, move after move, on a copy of the table; nothing else changes.
+
+    Episodes that no reward function scored are left out. Raises Halt if a value is not finite.
+    """
+    settings, loss = state.settings, VALUE_LOSSES[state.settings.loss_type]
+    table: Array = state.lm.policy.head.weight.detach().cpu().numpy().copy()
+    rewards = token_rewards(batch, settings, 0.0).numpy().astype(table.dtype)
+    before = torch.cat([batch.prompts.ids[batch.group][:, -1:], batch.ids[:, :-1]], dim=1)
+    squares, moves, mask = (tensor.cpu().numpy() for tensor in (before, batch.ids, batch.mask))
+    following, targets, values, errors = (np.zeros_like(rewards) for _ in range(4))
+    assert batch.rewards is not None
+    for row in (~batch.rewards.isnan()).nonzero().squeeze(-1).tolist():
+        places = np.flatnonzero(mask[row]).tolist()
+        for place, then in zip(places, [*places[1:], None], strict=True):
+            if then is not None:
+                following[row, place] = loss.following(table[:, squares[row, then]], moves[row, then])
+            entry, here = (moves[row, place], squares[row, place]), (row, place)
+            values[here] = table[entry]
+            targets[here] = target(rewards[here], settings.gamma, following[here])
+            errors[here] = td_error(targets[here], values[here])
+            table[entry] = moved(values[here], settings.learning_rate, errors[here])
+    if not np.isfinite(table).all():
+        raise Halt(f"update {batch.update}: Q is not finite, and was not changed; lower learning_rate or gamma")
+    found = (torch.from_numpy(each).to(batch.ids.device) for each in (rewards, following, targets, values, errors))
+    return Learned(table, *found)
+
+
+def check_world(settings: Settings, lm: LanguageModel, world: World | None) -> None:
+    """Raises ValueError, one line, if the settings learn values of moves and there is no table for them."""
+    if settings.loss_type not in VALUE_LOSSES:
+        return
+    if world is None or not isinstance(lm.policy, WorldPolicy) or lm.policy.layer is not None:
+        raise ValueError(f"loss_type={settings.loss_type} needs a world with model: table, which holds a Q per move")
+    if settings.max_completion_length < world.tokens:
+        raise ValueError(
+            f"loss_type={settings.loss_type} needs max_completion_length of {world.tokens} or more: in a cut episode, "
+            "nobody sees what follows the last move"
+        )
+
+
+def explore(state: State) -> None:
+    """Let the policies choose as the settings say: ε-greedy by Q, or by the softmax of a policy gradient."""
+    rate = state.settings.exploration_rate if state.settings.loss_type in VALUE_LOSSES else None
+    for policy in (state.lm.policy, state.lm.reference):
+        if isinstance(policy, WorldPolicy):
+            policy.exploration_rate = rate
+
+
+def _credited(batch: Batch, learned: Learned) -> Credited:
+    assert batch.rewards is not None
+    batch.returns, batch.advantages = learned.targets, learned.errors
+    mean, std = group_statistics(batch.rewards, batch.group.cpu(), len(batch.prompts.ids))
+    return Credited(
+        update=batch.update,
+        token_rewards=batch.flat(learned.rewards),
+        returns=batch.flat(learned.targets),
+        baseline=None,
+        advantages=batch.flat(learned.errors),
+        values=batch.flat(learned.values),
+        ref_logprobs=None,
+        ref_top_logprobs=None,
+        group_mean=mean.numpy(),
+        group_std=std.numpy(),
+        following=batch.flat(learned.following),
+    )
+
+
+def _seen(batch: Batch, learned: Learned, settings: Settings) -> Seen:
+    """The one step: a loss of ½·mean δ², whose derivative by Q(s, a) is −δ over the number of moves."""
+    errors, count = learned.errors[batch.mask], int(batch.mask.sum())
+    metrics = {
+        "loss": 0.5 * errors.square().mean().item(),
+        "td_error": errors.abs().mean().item(),
+        "learning_rate": settings.learning_rate,
+    }
+    rows = torch.arange(len(batch.group), device=batch.ids.device)
+    return Seen(rows, batch.old_logprobs, torch.ones_like(batch.old_logprobs), -learned.errors / count, metrics)
