@@ -165,6 +165,8 @@ class Driver:
             before = after
         if not self._begun:
             self._state.settings = self._settings_at(self._point)
+            if self._point[1] == "sample":
+                explore(self._state)
 
     def asks(self) -> list[int]:
         """The pairs of the update under way that wait for `prefer`; empty where the user does not label."""

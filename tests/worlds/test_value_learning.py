@@ -11,6 +11,7 @@ import torch
 
 from rlplay.algorithms.apply import resolve
 from rlplay.engine.world_policy import epsilon_greedy
+from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.update import Update
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import plan
@@ -188,6 +189,52 @@ def test_a_step_size_changed_after_the_credit_waits_for_the_next_update(tmp_path
     run.go(1)
     used = [update.steps[0].metrics["learning_rate"] for update in run.updates.values()]
     assert used == [0.25, 0.5]
+
+
+def test_a_probe_sees_the_latest_epsilon_also_after_a_rewind(tmp_path: Path) -> None:
+    run = Run(tmp_path, MAZE).go(4)
+    assert least(run) == pytest.approx(0.3 / 4, abs=1e-5)
+    run.driver.set({"exploration_rate": 0.9})
+    assert least(run) == pytest.approx(0.9 / 4, abs=1e-5)
+    run.go(1)
+    run.driver.rewind(3)
+    assert least(run) == pytest.approx(0.3 / 4, abs=1e-5)
+
+
+def least(run: Run) -> float:
+    """The smallest probability of a move at the start, as a probe finds it now."""
+    (answer,) = run.driver.answers(Peek(Prefix("a1")), lambda: False)
+    assert isinstance(answer, Peeked)
+    return min(answer.top[:4])
+
+
+def test_a_run_may_change_to_values_and_back(tmp_path: Path) -> None:
+    run = Run(tmp_path, MAZE, settings={"algorithm": "reinforce"}).go(1)
+    run.driver.set({"algorithm": "sarsa"})
+    run.go(1)
+    run.driver.set({"algorithm": "reinforce-baseline"})
+    run.go(1)
+    surveys = [update.sampled.survey for update in run.updates.values() if update.sampled is not None]
+    learned = [survey is not None and survey.action_values is not None for survey in surveys]
+    assert learned == [False, True, False]
+    last = run.updates[3].sampled
+    assert last is not None
+    assert last.survey is not None
+    second = run.updates[2].finished
+    assert second is not None
+    assert second.survey is not None
+    q = second.survey.action_values
+    assert q is not None
+    soft = np.exp(q) / np.exp(q).sum(1, keepdims=True)
+    np.testing.assert_allclose(np.exp(last.survey.logprobs), soft, atol=1e-6)
+
+
+def test_nobody_labels_what_has_rewards(tmp_path: Path) -> None:
+    run = Run(tmp_path, MAZE, settings={"labeller": "user"})
+    run.driver.advance("phase", 1, lambda: False)
+    assert run.driver.asks() == []
+    run.go(1)
+    assert run.updates[1].finished is not None
 
 
 @pytest.mark.parametrize(
