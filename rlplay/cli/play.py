@@ -84,6 +84,8 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
     from rlplay.algorithms.own import allow_all
     from rlplay.scenario.schema import Job
     from rlplay.scenario.stage_settings import stage_settings
+    from rlplay.scenario.world import world_of
+    from rlplay.worlds.values import no_values
 
     chosen = _scenario(scenario, changes)
     if out is not None and not whole(str(out)):
@@ -91,6 +93,8 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
     if out is not None and out.exists():
         raise click.UsageError(f"{out} exists already; name a new file, or omit --out")
     for settings in stage_settings(chosen):
+        if problem := no_values(settings, world_of(chosen), chosen.model == "table"):
+            raise click.UsageError(problem)
         allow_all(settings)
     return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
 

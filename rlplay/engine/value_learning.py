@@ -29,6 +29,7 @@ from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
 from rlplay.engine.world_policy import WorldPolicy
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished
+from rlplay.worlds.values import no_values
 from rlplay.worlds.world import World
 
 
@@ -95,15 +96,9 @@ def sweep(batch: Batch, state: State) -> Learned:
 
 def check_world(settings: Settings, lm: LanguageModel, world: World | None) -> None:
     """Raises ValueError, one line, if the settings learn values of moves and there is no table for them."""
-    if settings.loss_type not in VALUE_LOSSES:
-        return
-    if world is None or not isinstance(lm.policy, WorldPolicy) or lm.policy.layer is not None:
-        raise ValueError(f"loss_type={settings.loss_type} needs a world with model: table, which holds a Q per move")
-    if settings.max_completion_length < world.tokens:
-        raise ValueError(
-            f"loss_type={settings.loss_type} needs max_completion_length of {world.tokens} or more: in a cut episode, "
-            "nobody sees what follows the last move"
-        )
+    table = isinstance(lm.policy, WorldPolicy) and lm.policy.layer is None
+    if problem := no_values(settings, world, table):
+        raise ValueError(problem)
 
 
 def explore(state: State) -> None:

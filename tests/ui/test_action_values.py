@@ -17,6 +17,7 @@ from rlplay.ui.plot.picture import Picture, Size, number
 from rlplay.ui.plot.views import Source
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.ui.session.facts import Facts
+from rlplay.ui.words.diagnoses import warning
 from rlplay.ui.words.narration import narrate
 from rlplay.worlds.world import read_world
 from tests.ui.stage import Fed, all_text, text_of, until
@@ -96,6 +97,16 @@ def test_the_narrator_says_what_both_policies_earn(run: Run) -> None:
     assert number(update.finished.metrics["greedy_reward"]) in happened
     assert f"{number(update.finished.metrics['behaviour_reward'])} with ε = 0.3" in happened
     assert "answers" not in happened
+
+
+def test_the_remedy_for_too_little_exploration_is_a_larger_epsilon(run: Run) -> None:
+    history, update = History(), run.updates[12]
+    assert update.finished is not None
+    for at in range(1, 13):
+        metrics = {"entropy": 1.4 if at < 3 else 0.0, "reward": -1.0}
+        history.add(msgspec.structs.replace(update.finished, update=at, metrics=metrics))
+    assert "exploration_rate" in warning(update, history, SETTINGS)
+    assert "learning_rate" in warning(update, history, SETTINGS | {"loss_type": "policy_gradient"})
 
 
 async def test_map_and_token_panel_show_q(run: Run) -> None:

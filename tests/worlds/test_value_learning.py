@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from rlplay.algorithms.apply import resolve
+from rlplay.cli.main import main
 from rlplay.engine.world_policy import epsilon_greedy
 from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.update import Update
@@ -250,6 +252,21 @@ def test_what_has_no_table_is_refused_in_one_line(tmp_path: Path, world: Any, ke
         Run(tmp_path, world, **keys)
     assert "\n" not in str(raised.value)
     assert "loss_type=q_learning" in str(raised.value)
+
+
+@pytest.mark.parametrize("command", [["run"], []])
+def test_the_command_refuses_it_before_anything_starts(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net.yaml"
+    content = {"title": "w", "question": "?", "world": MAZE, "model": "mlp", "settings": {"algorithm": "sarsa"}}
+    path.write_text(yaml.safe_dump(content), encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        main([*command, str(path)])
+    out, err = capsys.readouterr()
+    assert left.value.code == 2
+    assert (out, err.count("\n")) == ("", 1)
+    assert "loss_type=sarsa needs a world with model: table" in err
 
 
 def test_a_network_cannot_change_to_values_of_moves(tmp_path: Path) -> None:

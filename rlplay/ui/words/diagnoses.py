@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rlplay.trace.history import History
+from rlplay.trace.kinds import kind_of
 from rlplay.trace.update import Update
 from rlplay.ui.format.text import BY_KNOB, literal
 from rlplay.ui.formula.parts import other_gradients, settled
@@ -94,15 +95,17 @@ def _gamed(update: Update, history: History, _settings: dict[str, Any]) -> str:
     return ""
 
 
-def _collapse(update: Update, history: History, _settings: dict[str, Any]) -> str:
+def _collapse(update: Update, history: History, settings: dict[str, Any]) -> str:
     entropy, reward = history.series("entropy")[1], history.series("reward")[1]
     if update.finished is None or len(entropy) < 5 or not 0 <= entropy[-1] < 0.2 * entropy[0]:
         return ""
     if not len(reward) or reward[-1] > reward[0] + 0.05:
         return ""
+    values = kind_of(settings) == "action values"
+    remedy = "larger exploration_rate" if values else "smaller learning_rate"
     return (
         f"Entropy fell from {number(entropy[0])} to {number(entropy[-1])} nats and the reward did not rise: "
-        f"the policy has stopped exploring. `z` goes back; try a smaller learning_rate{BY_KNOB}."
+        f"the policy has stopped exploring. `z` goes back; try a {remedy}{BY_KNOB}."
     )
 
 
