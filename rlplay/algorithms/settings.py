@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -58,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dynamic_sampling: bool = False
     candidates: int = 10
     reward_weights: dict[str, float] = {}
+    squares: dict[str, float | str] = {}
     reward_stream: Stream = "outcome"
     multi_objective_aggregation: Objectives = "sum_then_normalize"
     overlong_buffer: int = 0
@@ -184,8 +186,8 @@ def takes(name: str) -> str:
         return f"one of {', '.join(words)}{', or FILE.py:FUNCTION' if name in OWN else ''}"
     if kind is bool:
         return "on or off"
-    if name == "reward_weights":
-        return "a weight for each reward by name, e.g. {correct: 1}"
+    if name in _MAPPINGS:
+        return _MAPPINGS[name]
     if name == "algorithm":
         return "the name of an algorithm, e.g. grpo"
     assert knob.low is not None
@@ -195,6 +197,11 @@ def takes(name: str) -> str:
     return f"{number} from {written(knob.low)} to {written(knob.high)}{example}"
 
 
+_MAPPINGS = {
+    "reward_weights": "a weight for each reward by name, e.g. {correct: 1}",
+    "squares": "a reward or one of G, O, # and . for squares of a map, e.g. {b3: -1, d4: .}",
+}
+"""Settings with a value for each of several names, and what they take."""
 _SWITCHES = {"on": True, "yes": True, "off": False, "no": False}
 """Other spellings of true and false."""
 
@@ -204,7 +211,7 @@ def _parsed(name: str, value: Any) -> Any:
         return value
     if _TYPES[name] == float | None and value.lower() in ("", "none", "null"):
         return None
-    if name == "reward_weights":
+    if name in _MAPPINGS:
         with contextlib.suppress(msgspec.DecodeError):
             return msgspec.yaml.decode(value)
     number = {int: int, float: float, float | None: float}.get(_TYPES[name])
@@ -212,6 +219,11 @@ def _parsed(name: str, value: Any) -> Any:
         with contextlib.suppress(ValueError):  # then the message says what it takes
             return number(value.replace("−", "-"))
     return _SWITCHES.get(value.lower(), value) if _TYPES[name] is bool else value
+
+
+def _quoted(value: Any) -> str:
+    """A value in a mapping; a word in quotes if YAML would take it for something else."""
+    return written(value) if not isinstance(value, str) or value.isalpha() or value == "." else json.dumps(value)
 
 
 def shown(value: Any) -> str:
@@ -226,7 +238,7 @@ def written(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {written(weight)}" for name, weight in value.items()) + "}"
+        return "{" + ", ".join(f"{name}: {_quoted(each)}" for name, each in value.items()) + "}"
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return str(value)

@@ -151,7 +151,7 @@ class Driver:
         if "reward_weights" in changes:
             check_reward_weights(wanted.reward_weights, rewards)
         check_sources(self._state.task, wanted, rewards)
-        check_world(wanted, self._state.lm, self._state.world)
+        check_world(wanted, self._state.lm, self._state.plain_world)
         allow_functions(wanted)
         for name, value in steps:
             after = apply(before, name, value)

@@ -38,6 +38,7 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
         yield from evaluate(state, plan)
     while True:
         state.batch = None
+        state.repaint()
         explore(state)
         match state.settings.loss_type:
             case "policy_gradient":

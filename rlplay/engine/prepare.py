@@ -48,7 +48,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     for stage in stages:
         check_world(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
-    state.world = world
+    state.world = state.plain_world = world
     plan = Plan(
         task=task,
         train=task.train,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 import torch
 from torch import Tensor, nn
 
@@ -13,6 +14,8 @@ from rlplay.engine.model import LanguageModel, trainable
 from rlplay.engine.stages import Stage
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
+from rlplay.worlds.task import REWARD as REWARD_OF_WORLD
+from rlplay.worlds.task import world_task
 from rlplay.worlds.world import World
 
 REWARD = "reward."
@@ -53,8 +56,19 @@ class State:
     batch: Batch | None = None  # the one at hand, for questions about it
     parameters: dict[str, Tensor] = field(default_factory=dict)
     reward_model: nn.Module | None = None  # a `RewardModel`, once one is trained
-    world: World | None = None  # that the task is about
+    world: World | None = None  # that the task is about, with its squares as they are `painted`
+    plain_world: World | None = None
+    painted: dict[str, float | str] = field(default_factory=dict)
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
+
+    def repaint(self) -> None:
+        """Take a world's squares as the settings paint them now; an update begins with it."""
+        if self.plain_world is None or self.settings.squares == self.painted:
+            return
+        self.world, self.painted = self.plain_world.repainted(self.settings.squares), self.settings.squares
+        painted = world_task(self.world)
+        rewards = painted.rewards if REWARD_OF_WORLD in self.task.rewards else self.task.rewards
+        self.task = msgspec.structs.replace(painted, rewards=rewards)
 
     def hand_on(self, stage: int) -> None:
         """A stage begins: the policy becomes the reference; value head, optimizer and controllers begin anew.

@@ -28,6 +28,7 @@ from rlplay.engine.state import Halt, Plan, State
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
 from rlplay.engine.world_policy import WorldPolicy
+from rlplay.scenario.world import check_squares
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished
 from rlplay.worlds.values import no_values
 from rlplay.worlds.world import World
@@ -95,7 +96,8 @@ def sweep(batch: Batch, state: State) -> Learned:
 
 
 def check_world(settings: Settings, lm: LanguageModel, world: World | None) -> None:
-    """Raises ValueError, one line, if the settings learn values of moves and there is no table for them."""
+    """Raises ValueError, one line, if the settings ask of the world or its policy what they do not have."""
+    check_squares(world, settings.squares)
     table = isinstance(lm.policy, WorldPolicy) and lm.policy.layer is None
     if problem := no_values(settings, world, table):
         raise ValueError(problem)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rlplay.scenario.schema import Scenario
@@ -26,6 +27,14 @@ def with_world_defaults(content: dict[str, Any]) -> dict[str, Any]:
     if not world.arms:
         settings["reward_stream"] = "process"
     return {"model": POLICIES[0], **content, "settings": settings | (content.get("settings") or {})}
+
+
+def check_squares(world: World | None, squares: Mapping[str, float | str]) -> None:
+    """Raises ValueError, one line, if the setting `squares` paints what is not there."""
+    if squares and (world is None or not world.map):
+        raise ValueError("squares paints the map of a world, and this run has none")
+    if world is not None:
+        world.repainted(squares)
 
 
 def model_problem(scenario: Scenario) -> str | None:

@@ -38,6 +38,7 @@ class Plan:
         return max(worth, key=worth.__getitem__)
 
 
+@lru_cache(maxsize=16)
 def plan(world: World, gamma: float) -> Plan:
     """Value iteration: V(s) ← max_a Σ p·(r + γ·V(s')), until no value changes by more than 1e-12.
 

@@ -22,7 +22,7 @@ the choice is made in one of 64 situations, which do not matter for the reward.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ HIDDEN = "?"
 """What the policy reads on a hidden square."""
 ONLY = "s"
 """The situation of a bandit that has only one."""
+_PAINTS = GOAL, HOLE, WALL, FLOOR
+LARGEST_REWARD = 1e6
 LARGEST = 9
 """Rows and columns of the largest map: a square's name has one letter and one digit."""
 MOST_CONTEXTS = 256
@@ -69,6 +71,7 @@ class World(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, d
     hidden: tuple[str, ...] | bool = ()
     moves: tuple[str, ...] = tuple(DIRECTIONS)
     steps: int = 100
+    painted: dict[str, float] = {}
 
     @property
     def tokens(self) -> int:
@@ -106,8 +109,35 @@ class World(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, d
 
     def reward(self, state: str) -> float:
         """What reaching this square earns."""
+        if state in self.painted:
+            return self.painted[state]
         kind = self._kinds[state]
         return {GOAL: self.goal, HOLE: self.hole}.get(kind, float(kind) if kind.isdigit() else self.step)
+
+    def repainted(self, squares: Mapping[str, float | str]) -> World:
+        """The world with some `squares` painted over: a number is the reward there, a sign what the square is.
+
+        Raises WorldError, one line.
+        """
+        if not squares:
+            return self
+        rows, painted = [list(row) for row in self.map], dict(self.painted)
+        for square, paint in squares.items():
+            if square not in self._kinds:
+                raise WorldError(f"squares names {square!r}, which is no square of this world's map")
+            if isinstance(paint, str):
+                if paint not in _PAINTS:
+                    raise WorldError(f"squares paints {square} with {paint!r}; it takes a number, {', '.join(_PAINTS)}")
+                row, column = place(square)
+                rows[row][column] = paint
+            elif abs(paint) <= LARGEST_REWARD:
+                painted[square] = paint
+            else:
+                raise WorldError(f"squares paints {square} with {paint!r}; it takes a number from -1e6 to 1e6")
+        world: World = msgspec.structs.replace(self, map=tuple(map("".join, rows)), painted=painted)
+        if world.starts != self.starts:
+            raise WorldError(f"squares paints over the start {self.starts[0]}, where episodes begin")
+        return world
 
     def observed(self, state: str) -> str:
         """What the policy reads in this state."""
@@ -167,7 +197,7 @@ def read_world(content: Any) -> World:
     """The world that a scenario describes. Raises WorldError."""
     if not isinstance(content, dict):
         raise WorldError("world is a mapping with a map, as in {map: [S..G]}, or with arms, as in {arms: {a: 1, b: 0}}")
-    known = list(World.__struct_fields__)
+    known = [name for name in World.__struct_fields__ if name != "painted"]
     for key in content:
         if key not in known:
             raise WorldError(f"unknown key {str(key)!r} of world{did_you_mean(str(key), known)}")
@@ -193,7 +223,7 @@ def _problems(world: World) -> Iterator[str]:
         yield "world needs either a map or arms"
     yield from _bandit_problems(world) if world.arms else _map_problems(world)
     for name in ("goal", "hole", "step"):
-        if not abs(getattr(world, name)) <= 1e6:
+        if not abs(getattr(world, name)) <= LARGEST_REWARD:
             yield f"{name} of world is {getattr(world, name)!r}; it takes a number from -1e6 to 1e6"
     if not 0.0 <= world.slip < 1.0:
         yield f"slip of world is {world.slip:g}; it takes a share from 0 to below 1"
@@ -207,7 +237,7 @@ def _bandit_problems(world: World) -> Iterator[str]:
     for name, value in world.arms.items():
         if len(name) != 1 or not name.isprintable() or name in (" ", ONLY, HIDDEN):
             yield f"an arm's name is one character, and not {ONLY!r} or {HIDDEN!r}; got {name!r}"
-        if not abs(value) <= 1e6:
+        if not abs(value) <= LARGEST_REWARD:
             yield f"arm {name} of world is worth {value!r}; it takes a number from -1e6 to 1e6"
     if not 1 <= world.contexts <= MOST_CONTEXTS:
         yield f"contexts of world is {world.contexts}; it takes a whole number from 1 to {MOST_CONTEXTS}"

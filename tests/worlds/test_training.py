@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import torch
 import yaml
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from rlplay.algorithms.settings import check
+from rlplay.algorithms.settings import written as written_setting
 from rlplay.engine.driver import Driver
 from rlplay.engine.model import wrap
 from rlplay.engine.world_policy import register, world_policy
 from rlplay.scenario.loader import ScenarioError, read
 from rlplay.scenario.schema import Job
-from rlplay.trace.records import AnyRecord
+from rlplay.scenario.world import check_squares
+from rlplay.trace.records import AnyRecord, Sampled
 from rlplay.trace.update import Update
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate, plan
@@ -200,3 +204,47 @@ def test_a_wrong_world_is_refused_with_its_line(tmp_path: Path, content: Any, li
         read(written(tmp_path, **content))
     assert named in str(raised.value)
     assert f":{line}:" in str(raised.value)
+
+
+def test_painted_squares_move_the_goal_from_the_next_update_on(tmp_path: Path) -> None:
+    path = written(tmp_path, world={"map": ["S..G"], "moves": ["→", "←"]}, settings={"num_prompts": 1}, eval_every=0)
+    found: list[Any] = []
+    driver = Driver(Job(read(path), str(tmp_path / "run.rlplay"), device="cpu", threads=1), found.append)
+    driver.load(lambda _what, _share: None)
+    driver.advance("update", 1, lambda: False)
+    driver.set({"squares": {"d1": ".", "b1": "G", "c1": 0.5}})
+    driver.advance("update", 1, lambda: False)
+    driver.rewind(0)
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    paths = [list(record.states.values()) for record in found if isinstance(record, Sampled) and record.done]
+    assert all(path[-1] == "d1" or len(path) == 100 for path in paths[0])
+    assert all("b1" not in path[:-1] for path in paths[1]), "b1 ends the episode now"
+    assert all(path[-1] == "b1" for path in paths[1])
+    assert all(path[-1] == "d1" or len(path) == 100 for path in paths[2]), "going back takes the paint off"
+
+
+@pytest.mark.parametrize(
+    ("squares", "words"),
+    [
+        ({"z9": 1}, "'z9'"),
+        ({"b1": "x"}, "'x'"),
+        ({"a1": "."}, "paints over the start a1"),
+        ({"b1": 1e9}, "-1e6 to 1e6"),
+    ],
+)
+def test_paint_that_does_not_fit_is_refused(squares: dict[str, float | str], words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(words)):
+        check_squares(read_world({"map": ["S..G"]}), squares)
+
+
+def test_only_a_map_can_be_painted() -> None:
+    for world in (None, read_world({"arms": {"a": 1, "b": 0}})):
+        with pytest.raises(ValueError, match="this run has none"):
+            check_squares(world, {"a1": 1})
+        check_squares(world, {})
+
+
+def test_paint_can_be_written_and_read_again() -> None:
+    squares = {"d4": ".", "a4": "G", "b2": "#", "c3": -0.5}
+    assert check("squares", written_setting(squares)) == squares

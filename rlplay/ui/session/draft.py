@@ -85,7 +85,7 @@ class Draft:
             self.put(name, words[(words.index(self.value(name)) + direction) % len(words)])
         elif isinstance(self.value(name), bool):
             self.put(name, not self.value(name))
-        elif name != "reward_weights":
+        elif not isinstance(self.value(name), dict):
             self.put(name, self._stepped(name, direction))
 
     def changes(self) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +18,7 @@ from rlplay.ui.plot.views import Lines as Curves
 from rlplay.ui.plot.views import Source, View, single
 from rlplay.ui.plot.world_map import WorldMap
 from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.worlds.world import World
+from rlplay.worlds.world import World, WorldError
 
 _TWO_ROWS = 16
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
@@ -37,6 +39,7 @@ class CurvePanels(Widget):
         self._settings: dict[str, Any] = {}
         self._cursor = 0, 0
         self.world: World | None = None
+        self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
         self._put_up: dict[CurvePanel, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -70,11 +73,21 @@ class CurvePanels(Widget):
         ):
             self._stepped, self._settings = live, settings
         self._take(overview(settings, self.world))
+        painted = self._painted(settings.get("squares") or {})
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
-        source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, self.world, self._cursor)
+        source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
+
+    def _painted(self, squares: Mapping[str, float | str]) -> World | None:
+        """The world as the settings paint it; as it is drawn if they do not fit it, as in a damaged run."""
+        if self._paint[0] is not self.world or self._paint[1] != squares:
+            painted = self.world
+            with contextlib.suppress(WorldError):
+                painted = None if self.world is None else self.world.repainted(squares)
+            self._paint = self.world, dict(squares), painted
+        return self._paint[2]
 
     def draw_all(self) -> None:
         """Draw all panels with news."""
