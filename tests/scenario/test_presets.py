@@ -35,7 +35,7 @@ UNLIKE_PUBLISHED = {
     "ppo-penalty": ["0.003 to 0.03", "target_kl is {target_kl:g}"],
     "rlhf-ppo": ["β stays {beta:g}", "kl_ctrl=ziegler"],
     "ipo": ["averaged over tokens", "sums them"],
-    **dict.fromkeys(("sarsa", "q-learning"), ["set it to about 0.1", "in the book it follows every step"]),
+    **{key: ["set it to about 0.1", "in the book it follows every step"] for key in ("sarsa", "q-learning")},
     "simpo": ["2 to 2.5", "γ/β is 0.1 to 0.8", "β is {beta:g} and γ {simpo_gamma:g}"],
 }
 """What the sentence has to say: the papers' values, and ours as the settings have them."""

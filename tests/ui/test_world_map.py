@@ -118,9 +118,9 @@ def test_the_optimal_map_has_every_best_move_and_value(source: Source) -> None:
 def test_the_border_compares_learned_exact_and_best_values_of_the_start(source: Source) -> None:
     assert source.world is not None
     above, below = WorldMap().titles(replace(source, lines=8), None, False)
-    assert above.plain == "Map · best move · V · ×visits"
+    assert above.plain == "Map · move · value V · ×visits"
     low = WorldMap().titles(replace(source, lines=7), None, False)[0]
-    assert low.plain == "Map · best move · shade: V", "one line for each square has no room for its value"
+    assert low.plain == "Map · move · value V", "one line for each square has no room for its visits"
     squares = chart(source.world, source.shown).squares
     policies = {name: square.policy for name, square in squares.items() if square.policy is not None}
     exact = evaluate(source.world, policies, 0.9)["a1"]

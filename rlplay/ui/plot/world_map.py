@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from textual.content import Content
@@ -25,6 +25,7 @@ _WIDEST = 13
 _NARROWEST = 4
 _MUTED = "$text-muted"
 _SIGNS = {GOAL: ("★", "$success"), HOLE: ("○", "$error")}
+_NAMES = {"V": "value V", "G": "return G", "max Q": "max Q"}
 _DEEPEST = 45
 """Percent of colour behind the square that is worth most."""
 
@@ -79,7 +80,7 @@ class WorldMap:
                 label = (str(row + 1) if line == 0 else " ") + " "
                 parts = [(label, _MUTED)]
                 for column in range(columns):
-                    square = _Drawn(world, row, column, path, here)
+                    square = _Drawn(world, row, column, path, here, tall)
                     parts += square.line(cells.get(square.name), line, width)
                 lines.append(Content.assemble(*parts))
         if size.height > tall * rows:
@@ -97,17 +98,15 @@ class WorldMap:
         found = chart(world, source.shown)
         tall = source.lines >= 2 * len(world.map)
         words = {
-            "policy": f" · best move · {_valued(found)} · ×visits"
-            if tall
-            else f" · best move · shade: {_valued(found)}",
-            "change": " · best move · before → after",
+            "policy": f" · move · {_NAMES[_valued(found)]}{' · ×visits' if tall else ''}",
+            "change": " · before → after",
             "optimal": " · best moves · V*",
         }[self.kind]
         if _learns_q(found) and self.kind != "optimal":
             words = " · best move by Q · max Q"
             words += " · ×visits" if self.kind == "policy" else " before → after"
         if world.arms:
-            words = " · reward · probability before → after"
+            words = " · reward · p before → after"
         return Content(self.title + words), _at_the_start(world, found, source.settings)
 
     def _cells(self, world: World, found: Chart, source: Source) -> dict[str, _Cell]:
@@ -122,7 +121,7 @@ class WorldMap:
             "optimal": lambda name, _square: _optimal_cell(best, name, largest),
         }[self.kind]
         cells = {name: make(name, square) for name, square in found.squares.items() if not world.ends(name)}
-        return {name: cell for name, cell in cells.items() if cell is not None}
+        return {name: _with_coin(cell, world.kind(name)) for name, cell in cells.items() if cell is not None}
 
 
 MAPS = WorldMap(), WorldMap("change"), WorldMap("optimal")
@@ -130,11 +129,19 @@ MAPS = WorldMap(), WorldMap("change"), WorldMap("optimal")
 
 @dataclass(frozen=True)
 class _Cell:
-    """The two lines of a square, each in ever shorter forms so that no number is ever cut, and its shade."""
+    """The two lines of a square, each in ever shorter forms so that no number is ever cut, and its shade.
+
+    `only` is what a square shows if there is one line for it.
+    """
 
     first: tuple[str, ...]
     second: tuple[str, ...] = ()
     shade: str = ""
+    only: tuple[str, ...] = ()
+
+    def forms(self, line: int, tall: int) -> tuple[str, ...]:
+        """The forms of one of `tall` lines."""
+        return self.only if tall == 1 and self.only else self.second if line else self.first
 
 
 @dataclass(frozen=True)
@@ -146,6 +153,7 @@ class _Drawn:
     column: int
     path: frozenset[str]
     here: str
+    tall: int
 
     @property
     def name(self) -> str:
@@ -162,8 +170,9 @@ class _Drawn:
             mark, ink = _SIGNS[sign]
             return [(mark, f"bold {ink} {emphasis}".strip()), (" " * inside, "")]
         if cell is None:
-            return [("·" if line == 0 and sign not in _SIGNS else " ", _MUTED), (" " * (width - 1), "")]
-        text = next((t for t in (cell.second if line else cell.first) if len(t) <= inside), "")
+            mark = sign if sign.isdigit() else "·"
+            return [(mark if line == 0 and sign not in _SIGNS else " ", _MUTED), (" " * (width - 1), "")]
+        text = next((t for t in cell.forms(line, self.tall) if len(t) <= inside), "")
         style = f"{'bold ' if line == 0 else ''}{emphasis if line == 0 else ''} {cell.shade}".strip()
         return [(text.ljust(inside), style), (" ", "")]
 
@@ -176,7 +185,8 @@ def _policy_cell(square: Square, largest: float) -> _Cell | None:
     worth, visits = _worth(square), f"×{square.visits}" if square.visits else ""
     value = "" if worth is None else _short(worth, signed=True)
     second = f"{value} {visits}".strip(), f"{value}{visits}", value
-    return _Cell(first, second, _shade(worth, largest))
+    only = (f"{first[0]} {value:>4}", f"{first[-1]} {value}", *first) if value else ()
+    return _Cell(first, second, _shade(worth, largest), only)
 
 
 def _change_cell(square: Square) -> _Cell | None:
@@ -188,7 +198,19 @@ def _change_cell(square: Square) -> _Cell | None:
     if square.before is None or square.after is None:
         return _Cell(_move_share(move, share))
     moved = square.after[move] - square.before[move]
-    return _Cell(_move_share(move, square.before[move]), (f"→ {_share(share)}",), _shade(moved, 1.0))
+    before = _share(square.before[move])
+    only = f"{move} {before} → {_share(share)}", f"{move}{before}→{_share(share)}", move
+    return _Cell(_move_share(move, square.before[move]), (f"→ {_share(share)}",), _shade(moved, 1.0), only)
+
+
+def _with_coin(cell: _Cell, sign: str) -> _Cell:
+    """The cell with the reward of its square in front of the move, if the map has a digit there."""
+    if not sign.isdigit():
+        return cell
+    first, only = (
+        tuple(f"{sign}{gap}{text}" for text in forms for gap in (" ", "")) for forms in (cell.first, cell.only)
+    )
+    return replace(cell, first=first, only=only)
 
 
 def _value_change_cell(moves: str, square: Square) -> _Cell:
@@ -211,7 +233,8 @@ def _optimal_cell(best: Plan | None, name: str, largest: float) -> _Cell | None:
     worth = best.action_values[name]
     top = max(worth.values())
     moves = "".join(move for move, value in worth.items() if value >= top - 1e-9)
-    return _Cell((moves,), (_short(top, signed=True),), _shade(top, largest))
+    value = _short(top, signed=True)
+    return _Cell((moves,), (value,), _shade(top, largest), (f"{moves} {value}", moves))
 
 
 def _arms(world: World, found: Chart, size: Size) -> Picture | str:
@@ -263,7 +286,7 @@ def _at_the_start(world: World, found: Chart, settings: Mapping[str, Any]) -> Co
     best = _plan(world, settings)
     parts.append(("best ", None if best is None else best.values[start]))
     words = [Content.assemble(label, ("not finite" if v is None else _short(v), VALUE)) for label, v in parts]
-    return Content.assemble(f"{start}: ", Content(" · ").join(words))
+    return Content.assemble(f"{start} ", Content(" · ").join(words))
 
 
 def _exact(world: World, policy: Mapping[str, Mapping[str, float]], start: str, gamma: float) -> float | None:
@@ -286,9 +309,10 @@ def _learns_q(found: Chart) -> bool:
 
 
 def _valued(found: Chart) -> str:
+    """The symbol of a square's worth: max Q, the critic's value, or the mean return of the moves made there."""
     if _learns_q(found):
         return "max Q"
-    return "V" if any(square.value is not None for square in found.squares.values()) else "mean return"
+    return "V" if any(square.value is not None for square in found.squares.values()) else "G"
 
 
 def _worth(square: Square) -> float | None:
