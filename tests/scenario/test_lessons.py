@@ -8,8 +8,8 @@ from rlplay.scenario.expect import Expect, MetricValue
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import Ask, Say, ScreenVerb, Train, parse
 
-ALWAYS = {"reward", "kl", "accuracy", "margin", "rewards/chosen"}
-"""Metrics of the panels that a screen of 120 columns shows in the lessons' stages."""
+ALWAYS = {"reward", "kl", "accuracy", "margin", "rewards/chosen", "greedy_reward", "behaviour_reward"}
+"""Metrics of the panels that a screen of 120 columns shows in the lessons' stages, or where Q is learned."""
 
 
 @pytest.mark.parametrize("name", bundled())
