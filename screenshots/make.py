@@ -49,11 +49,20 @@ def compared(t: Terminal) -> None:
     t.settle()
 
 
+def grid(t: Terminal) -> None:
+    """Six updates of a grid world: the way is being found, coloured by advantage."""
+    _updates(t, 6)
+    for _ in range(5):
+        t.press("c")
+    t.settle()
+
+
 SCENES: dict[str, tuple[tuple[int, int], list[str], Callable[[Terminal], None]]] = {
     "learn-to-think": ((160, 45), ["learn-to-think"], learn_to_think),
     "clipping": (
         (120, 35), ["learn-to-think", "--set", "num_iterations=4", "--set", "learning_rate=1e-3"], clipped
     ),
+    "grid": ((120, 35), ["grid"], grid),
     "compared": ((160, 45), ["learn-to-think"], compared),
 }  # fmt: skip
 
