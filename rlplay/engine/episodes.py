@@ -28,6 +28,7 @@ class Episodes:
         self._last: set[int] = set()  # completions that are over once these are said
         self._turns: dict[int, list[str]] = {}
         self._begun: dict[int, int] = {}  # place of the first token of the turn under way
+        self._written: dict[tuple[int, str, str, int], list[int]] = {}  # worlds say the same few things again and again
 
     def said(self, rows: Tensor, tokens: Tensor, position: int) -> Tensor:
         """`tokens` [R] of the completions `rows` at `position`, with the environment's where it is speaking."""
@@ -74,7 +75,10 @@ class Episodes:
         batch.states.setdefault(row, []).append(reply.state)
         if reply.over:
             self._last.add(row)
-        return self._tokens(example, turns[-1], reply.text, self._lm.piece(ids[-1]))
+        said = int(batch.group[row]), turns[-1], reply.text, ids[-1]
+        if said not in self._written:
+            self._written[said] = self._tokens(example, turns[-1], reply.text, self._lm.piece(ids[-1]))
+        return list(self._written[said])
 
     def _tokens(self, example: Example, turn: str, reply: str, end: str) -> list[int]:
         """The answer as the chat template writes it after a turn closed by `end`, up to the model's next word."""

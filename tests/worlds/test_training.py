@@ -17,6 +17,8 @@ from rlplay.algorithms.settings import written as written_setting
 from rlplay.engine.driver import Driver
 from rlplay.engine.model import wrap
 from rlplay.engine.world_policy import register, world_policy
+from rlplay.export.atomic_output import ExportError
+from rlplay.export.trl.script import export_trl
 from rlplay.scenario.loader import ScenarioError, read
 from rlplay.scenario.schema import Job
 from rlplay.scenario.world import check_squares
@@ -170,6 +172,12 @@ def test_a_worlds_policy_saves_and_loads_like_any_other(tmp_path: Path, kind: st
     probabilities = again(ids).logits.softmax(-1)[0, -1].detach()
     assert probabilities[:4].sum().item() == pytest.approx(1.0)
     assert wrap(policy, tokenizer, torch.device("cpu")).end_ids == {0, 1, 2, 3}
+
+
+def test_a_run_in_a_world_is_no_script_for_trl(tmp_path: Path) -> None:
+    trained(tmp_path, GRID, 1, {"algorithm": "reinforce"})
+    with pytest.raises(ExportError, match="world: the environment replies in the middle of an answer"):
+        export_trl(tmp_path / "run.rlplay", tmp_path / "script.py")
 
 
 def test_a_network_reads_where_a_square_is() -> None:

@@ -34,10 +34,12 @@ def export_trl(run: Path, out: Path) -> None:
 def script(reader: RunReader) -> str:
     """The script for the updates that a run has. Raises ValueError as `export_trl` does."""
     scenario = scenario_of(reader.started)
+    if reason := unsupported_task(scenario):
+        raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
     stages, missing = stages_of(scenario, reader)
     for stage in stages:
         where = f"{reader.path.name}: stage {stage.name}: " if stage.name else f"{reader.path.name}: "
-        if reason := unsupported_task(scenario) or unsupported_setting(stage.settings):
+        if reason := unsupported_setting(stage.settings):
             raise ExportError(f"{where}{reason}; change that, or export the run's tokens or curves")
         if stage.recorded == 0:
             raise ExportError(f"{where}it has no pairs to learn from yet; continue the run")

@@ -63,7 +63,7 @@ class CopyingScreen(ModalScreen[bool]):
 
     def follow(self) -> None:
         """Show the copied share; close once the copy was made or cancelled."""
-        if self._made is not None and self.is_current:
+        if self._made is not None and self.is_active:
             self.dismiss(self._made)
             return
         filled = round(self._share * _BAR)
