@@ -128,6 +128,7 @@ def test_a_setting_that_is_lost_is_a_comment(tmp_path: Path, settings: Given, wo
 
 INERT = {
     "candidates",  # only what is recorded of a run
+    "squares",  # only of a world, which is no script
     "labeller", "label_noise",  # in the labels that the run recorded
 }  # fmt: skip
 
