@@ -64,3 +64,18 @@ def test_a_map_with_one_line_for_each_square_shows_moves_and_values(tmp_path: Pa
     assert rows[4].split() == ["a", "b", "c", "d"]
     for view in MAPS[1:]:
         assert len("".join(drawn(view, source, Size(width, 7))[0].split())) > 12
+
+
+def test_the_narrowest_squares_keep_their_values(tmp_path: Path) -> None:
+    plain = {"map": ["S.....G"]}
+    world = read_world(plain)
+    (update,) = trained(tmp_path, plain, 1, {"algorithm": "ppo", "gamma": 0.99})
+    moves, values = drawn(MAPS[0], Source(History(), shown=update, world=world, settings={"gamma": 0.99}), Size(36, 8))[
+        :2
+    ]
+    assert len(moves.split()) == 8
+    squares = chart(world, update).squares
+    for shown, name in zip(values.split(), "abcdef", strict=True):
+        value = squares[f"{name}1"].value
+        assert value is not None
+        assert float(shown.replace("−", "-")) == pytest.approx(value, abs=0.051)

@@ -184,7 +184,7 @@ def _policy_cell(square: Square, largest: float) -> _Cell | None:
     first = _move_share(move, share) if square.greedy is None else ("".join(square.greedy),)
     worth, visits = _worth(square), f"×{square.visits}" if square.visits else ""
     value = "" if worth is None else _short(worth, signed=True)
-    second = f"{value} {visits}".strip(), f"{value}{visits}", value
+    second = f"{value} {visits}".strip(), f"{value}{visits}", value, *(() if worth is None else _shortest(worth))
     only = (f"{first[0]} {value:>4}", f"{first[-1]} {value}", *first) if value else ()
     return _Cell(first, second, _shade(worth, largest), only)
 
@@ -333,6 +333,13 @@ def _short(value: float, signed: bool = False) -> str:
     text = text.removesuffix(".00") if text != "0.00" else "0"
     sign = "−" if value < 0 and text != "0" else "+" if signed and text != "0" else ""
     return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def _shortest(value: float) -> tuple[str, str]:
+    """Forms for the narrowest squares: without a plus sign, and with one decimal."""
+    rough = f"{abs(value):.1f}".removesuffix(".0")
+    sign = "−" if value < 0 and rough != "0" else ""
+    return _short(value), sign + (rough[1:] if rough.startswith("0.") else rough)
 
 
 def unshaded(style: str) -> str:
