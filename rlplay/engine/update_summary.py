@@ -91,10 +91,18 @@ def length_metrics(batch: Batch, prefix: str) -> dict[str, float]:
     }
 
 
+def _distinct(batch: Batch) -> float:
+    """How many different answers a prompt got, token for token, mean over prompts."""
+    rows = zip(batch.group.tolist(), batch.ids.tolist(), batch.lengths.tolist(), strict=True)
+    different = {(group, *ids[:length]) for group, ids, length in rows}
+    return len(different) / len({group for group, *_ in different})
+
+
 def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     mask = batch.mask
     metrics = step_means(batch)
     metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
+    metrics["completions/distinct"] = _distinct(batch)
     metrics["entropy"] = batch.entropy[mask].mean().item()
     if "kl" not in metrics:
         metrics["kl"] = reference_kl(batch, state.settings)[mask].mean().item()

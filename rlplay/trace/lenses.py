@@ -67,6 +67,15 @@ def _probability(u: Update) -> Array | None:
     return None if u.sampled is None else np.asarray(np.exp(u.sampled.old_logprobs))
 
 
+def _so_far(u: Update) -> Array | None:
+    if u.sampled is None:
+        return None
+    own = u.sampled.mask == 1
+    total = np.concatenate([[0.0], np.cumsum(np.where(own, u.sampled.old_logprobs, 0.0), dtype=np.float64)])
+    begun = np.repeat(total[u.sampled.offsets[:-1]], np.diff(u.sampled.offsets))
+    return np.where(own, total[1:] - begun, np.nan).astype(np.float32)
+
+
 def _change(u: Update) -> Array | None:
     new = u.new_logprobs()
     return None if new is None or u.sampled is None else np.exp(new) - np.exp(u.sampled.old_logprobs)
@@ -149,6 +158,13 @@ LENSES: dict[str, Lens] = {
             "How likely the policy found this token before the update, whoever wrote it. The paler a token, the less "
             "likely it was: at a pale one the policy could easily have written something else.",
             _probability,
+        ),
+        Lens(
+            "cumulative_logprob", "Log-probability so far", "Σℓ", "Σ of old_logprobs from the answer's first token on",
+            "nats", "sample", "sequential", -10.0, 0.0,
+            "The logarithm of the probability of the answer up to and with this token, before the update. "
+            "Probabilities multiply and their logarithms add up, so the last token shows that of the whole answer.",
+            _so_far,
         ),
         Lens(
             "prob_delta", "Change in probability", "Δp", "exp(new logprob) − exp(old logprob)",

@@ -49,6 +49,10 @@ _ROWS = (
     Metric("completions/clipped_ratio", "Truncated", "share of completions cut at max_completion_length", "",
            "A cut answer can lose its reward, or earn one for what it had not finished. If many are cut, raise "
            "max_completion_length."),
+    Metric("completions/distinct", "Different answers",
+           "number of different answers to a prompt, token for token, mean over prompts", "",
+           "At most num_generations. 1: all answers to a prompt are the same, so their rewards are too, and there is "
+           "nothing to compare."),
     Metric("entropy", "Entropy", "mean over tokens of the entropy of the next-token distribution", "nats",
            "How undecided the policy is; 0 is certainty. In training on rewards, a fall towards 0 before the reward "
            "is high means that exploration has stopped too early."),

@@ -12,6 +12,7 @@ import torch
 from rlplay.algorithms.apply import resolve
 from rlplay.engine import rollouts
 from rlplay.engine.optimize import minibatches
+from rlplay.trace.answers import repeated
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Credited, Finished, Sampled, Stepped, spans
 from tests.engine.conftest import FROM_ANSWERS
@@ -82,6 +83,15 @@ def test_the_numbers_of_the_steps_come_in_their_order_in_every_process(start: St
     driver.close()
     step, finished = records_of(Stepped, records)[0], records_of(Finished, records)[0]
     assert [name for name in finished.metrics if name in step.metrics] == list(step.metrics)
+
+
+@pytest.mark.parametrize("temperature", [0.05, 1.0])
+def test_different_answers_are_counted_for_each_prompt(start: Start, temperature: float) -> None:
+    driver, records = updates(start, temperature=temperature, num_prompts=2, num_generations=4)
+    driver.close()
+    (sampled,), (finished,) = records_of(Sampled, records), records_of(Finished, records)
+    again = repeated(sampled, range(len(sampled.group)))
+    assert finished.metrics["completions/distinct"] == (8 - len(again)) / 2
 
 
 def test_explained_variance_is_what_is_left_of_the_returns_variance(start: Start) -> None:

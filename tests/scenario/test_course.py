@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rlplay.scenario.course import chapters, following, order
-from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.lesson import CONCEPTS, whole_script
 from rlplay.scenario.loader import ScenarioError, load, read
 from rlplay.scenario.names import bundled
 from rlplay.scenario.new import example
@@ -17,6 +17,9 @@ from rlplay.scenario.script import Ask, Say, parse
 
 QUESTION = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}
 CARD = {"takeaway": "Rewards teach.", "formula": "∇J = E[A·∇ log π]", "sources": ["arXiv:1707.06347"]}
+
+NOT_YET = {1, 2, 10, 11, 23, 32, 38, 39, 40, 42, 43, 53, 56, 57, 58, 59, 60}
+"""Concepts of the course that no lesson shows yet."""
 
 
 def written(folder: Path, **content: Any) -> Path:
@@ -79,3 +82,15 @@ def test_an_example_with_a_world_is_a_lesson_without_mistakes(tmp_path: Path) ->
     scenario = load(path)
     assert scenario.model == "table"
     assert parse(whole_script(scenario))
+
+
+def test_every_lesson_names_what_it_shows_and_ends_with_a_quiz_and_a_card() -> None:
+    lessons = {name: load(name) for name in bundled()}
+    assert [name for name, lesson in lessons.items() if not lesson.shows] == []
+    assert {name: len(lesson.quiz) for name, lesson in lessons.items()} == dict.fromkeys(lessons, 2)
+    assert [name for name, lesson in lessons.items() if not lesson.card] == []
+
+
+def test_the_concepts_that_no_lesson_shows_yet_are_known() -> None:
+    shown = {number for name in bundled() for number in load(name).shows}
+    assert set(range(1, CONCEPTS + 1)) - shown == NOT_YET, "take what is shown now out of the list"

@@ -1,5 +1,8 @@
 """What an update learns from, and how statistics are called and scaled accordingly."""
 
+import math
+from itertools import pairwise
+
 import msgspec
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.trace.answers import repeated
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.update import Update
 from tests.recorded import synthetic_sampling, synthetic_update
 
 
@@ -72,3 +76,18 @@ def test_answers_that_repeat_another_are_found():
     assert repeated(sampled, range(6)) == {}
     begun = synthetic_sampling(1, prompts=2, generations=3)[0]
     assert repeated(begun, range(6)) == {}, "answers that grow may still differ"
+
+
+def test_log_probabilities_add_up_within_each_answer_over_the_tokens_of_the_policy():
+    update = Update(1)
+    update.add(synthetic_update(1)[0])
+    sampled = update.sampled
+    sampled.mask[sampled.offsets[1] + 1] = 0
+    found = LENSES["cumulative_logprob"].values(update)
+    for start, end in pairwise(sampled.offsets):
+        own = [t for t in range(start, end) if sampled.mask[t]]
+        product = 1.0
+        for token in own:
+            product *= math.exp(sampled.old_logprobs[token])
+            assert found[token] == pytest.approx(math.log(product), abs=1e-5)
+    assert np.isnan(found[sampled.mask == 0]).all()

@@ -20,14 +20,14 @@ EXERCISE = {
 async def test_a_lesson_waits_until_the_learner_has_taken_the_update():
     player, stage = playing([UPDATE, {"say": "Done."}])
     task = await settled(player)
-    assert stage.said[-1][0] == "Take one update: press `u`."
+    assert stage.captions[-1][0] == "Take one update: press `u`."
     assert player.learner.at_work
     player.take_over()  # which every key of the engine does
     stage.tell(running=True)
     assert not task.done()
     stage.tell(running=False, update=1)
     await task
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
     assert stage.sent == [], "the learner did it, not the script"
 
 
@@ -37,7 +37,7 @@ async def test_the_lesson_does_it_on_request():
     player.learner.gives_up()
     await task
     assert stage.sent == [Advance("update", 1)]
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ async def test_whatever_is_asked_is_recognized(asked, verb, told):
     await player.play()
     stage.tell(asks=[0, 1])
     task = await settled(player)
-    assert stage.said[-1][0] == "Now you."
+    assert stage.captions[-1][0] == "Now you."
     stage.tell()
     assert not task.done()
     player.learner.performed(verb)
     stage.tell(**told)
     await task
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
     assert not any(isinstance(command, Set | Rewind) for command in stage.sent)
 
 
@@ -78,28 +78,28 @@ async def test_another_colour_than_the_one_asked_for_does_not_count():
     stage.colour = "credit"
     player.learner.performed("lens_back")
     await task
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
 
 
 async def test_hands_free_the_lesson_does_it_after_the_time_to_read():
     player, stage = playing([UPDATE, EXERCISE, {"say": "Done."}])
     await player.demo()
     assert stage.sent == [Advance("update", 1), Set({"beta": 0.5}), Advance("update", 2)]
-    assert stage.said[-1][0] == "Done."
+    assert stage.captions[-1][0] == "Done."
 
 
 async def test_an_exercise_is_solved_when_its_claims_hold():
     player, stage = playing([EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.settings["beta"] > 0, 1.0, "")
     task = await settled(player)
-    assert stage.said[-1][0] == "Make it longer."
+    assert stage.captions[-1][0] == "Make it longer."
     stage.tell(settings={"beta": 0.0})
     assert not task.done()
     stage.tell(settings={"beta": 0.7}, running=True)
     assert not task.done(), "the run goes on"
     stage.tell(running=False)
     await task
-    assert stage.said[-1][:2] == ("✓ Solved.", [True])
+    assert stage.captions[-1][:2] == ("✓ Solved.", [True])
     assert not any(isinstance(command, Set) for command in stage.sent)
 
 
@@ -110,12 +110,12 @@ async def test_help_with_an_exercise_is_a_hint_and_then_the_solution():
     player.learner.gives_up()
     for _ in range(3):
         await settled(player)
-    assert stage.said[-1][0] == "Make it longer. Hint: Raise beta."
+    assert stage.captions[-1][0] == "Make it longer. Hint: Raise beta."
     assert stage.sent == []
     player.learner.gives_up()
     await task
     assert stage.sent == [Set({"beta": 0.5}), Advance("update", 2)]
-    assert stage.said[-1][:2] == ("The solution: Raise beta.", [True])
+    assert stage.captions[-1][:2] == ("The solution: Raise beta.", [True])
 
 
 async def test_words_are_spoken_during_a_run_as_soon_as_their_claim_holds():
@@ -125,11 +125,11 @@ async def test_words_are_spoken_during_a_run_as_soon_as_their_claim_holds():
     task = await settled(player)
     stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
     stage.tell(running=True, update=4)
-    assert stage.said == []
+    assert stage.captions == []
     stage.tell(update=5)
-    assert [text for text, *_ in stage.said] == ["Longer"]
+    assert [text for text, *_ in stage.captions] == ["Longer"]
     stage.tell(update=6)
-    assert len(stage.said) == 1, "once"
+    assert len(stage.captions) == 1, "once"
     stage.tell(running=False, update=9)
     await task
-    assert stage.said[-1][0] == "Over."
+    assert stage.captions[-1][0] == "Over."

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import yaml
@@ -198,3 +199,15 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
             await settled(pilot)
             assert shown(panel) == before
         assert " mov" in all_text(app.rollouts)
+
+
+def test_the_map_is_drawn_again_once_sampling_has_ended(source: Source) -> None:
+    assert source.shown is not None
+    assert source.shown.sampled is not None
+    under_way, done = Update(2), Update(2)
+    under_way.sampled = msgspec.structs.replace(source.shown.sampled, done=False, survey=None)
+    done.sampled = source.shown.sampled
+    before, after = (replace(source, shown=update) for update in (under_way, done))
+    assert WorldMap().state(before) != WorldMap().state(after)
+    assert "↓ ." not in "\n".join(lines(WorldMap(), before))
+    assert any(f"{move} ." in "\n".join(lines(WorldMap(), after)) for move in "↑→↓←")

@@ -52,8 +52,11 @@ class WorldMap:
     def state(self, source: Source) -> object:
         """The update and its phase, the answer under the cursor, and what the values depend on."""
         shown = source.shown
-        which = None if shown is None else (shown.number, shown.phase, shown.completions)
-        return which, source.cursor, source.settings.get("gamma")
+        if shown is None:
+            return None, source.settings.get("gamma")
+        sampled = shown.sampled is not None and shown.sampled.done  # only then is the policy on every square known
+        which = shown.number, shown.phase, shown.completions, sampled
+        return which, source.cursor, source.settings.get("gamma"), id(source.world)
 
     def series(self, _source: Source) -> list[Curve]:
         """Empty: the view has no curve over the run."""
