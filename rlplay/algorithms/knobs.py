@@ -210,7 +210,7 @@ KNOBS: dict[str, Knob] = {
 
 
 _SYMBOLS = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
-"""The letters that papers use for the two settings that users change most."""
+"""Further search words: the letters that papers use for a setting."""
 
 
 def matching(typed: str) -> list[Knob]:

@@ -116,7 +116,7 @@ def place(name: str) -> str:
 
 
 def _failing(setting: str, name: str, error: OwnError) -> Any:
-    """A row for a function with a mistake: the error is its description, and whatever computes with it raises it."""
+    """A row for a function with a mistake: its description is the error message, and its `compute` raises the error."""
 
     def failing(_xp: Any) -> Any:
         raise error

@@ -122,7 +122,7 @@ class PairLoss(Choice):
 
     @property
     def averages(self) -> bool:
-        """Whether a token counts less in a longer answer."""
+        """Whether each token's share is divided by the answer's length (SimPO, ORPO)."""
         return self.share is averaged
 
 
@@ -153,4 +153,4 @@ PAIR_LOSSES: dict[str, PairLoss] = {
         PairLoss("reward", bradley_terry, "trains a reward model.", trl="RewardTrainer", share=None, beta_free=True),
     )
 }  # fmt: skip
-"""The losses that compare answers, by loss_type; the others are policy_gradient and sft, which only imitates."""
+"""The losses on chosen and rejected answers, by `loss_type`."""

@@ -1,4 +1,4 @@
-"""Where reward arrives: the stream r_t of token rewards, before sums and comparisons."""
+"""Helpers for the stream r_t of token rewards: step scores, shaping, length penalty. `engine/credit.py` uses them."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ FEWEST = 8
 def confidence(values: Array) -> tuple[float | None, float | None, Interval]:
     """A 95 % interval for the mean of independent samples `values` [n], and what it is called.
 
-    If all are 0 or 1, Wilson's score interval, which holds its promise also near 0 and 1 and for few samples (Wilson
+    If all are 0 or 1, Wilson's score interval, which keeps its coverage near 0 and 1 and for few samples (Wilson
     1927, JASA 22:209). Else Student's t interval (Student 1908, Biometrika 6:1). No interval, None and "", for too few
-    samples, and where all are equal and not 0 or 1: a spread that was not seen cannot be told.
+    samples, and where all are equal and not 0 or 1: without variation in the sample the spread cannot be estimated.
     """
     n = len(values)
     if n and np.isin(values, (0, 1)).all():

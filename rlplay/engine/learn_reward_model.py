@@ -84,7 +84,7 @@ def _margins(batch: Batch, chosen: Tensor) -> Tensor:
 
 
 def _metrics(won: Tensor, lost: Tensor) -> dict[str, float]:
-    """TRL's names for the scores of the chosen and the rejected completions, [P] each; equal scores are half right."""
+    """TRL's names for the scores of the chosen and the rejected completions, [P] each; a tie counts as half correct."""
     both = torch.cat([won, lost])
     return {
         "min_reward": both.min().item(),

@@ -59,12 +59,12 @@ class Session:
     def __init__(self, link: ScreenLink, driver: Driver) -> None:
         self._link = link
         self._driver = driver
-        self._held: AnyCommand | None = None  # taken from the queue, still to be carried out
-        self._counted = False  # whether what is being done has an end
-        self._steps: deque[Advance] = deque()  # asked for meanwhile, to be done after it
+        self._held: AnyCommand | None = None  # the next command, already taken from the queue
+        self._counted = False  # whether the current advance has a fixed count
+        self._steps: deque[Advance] = deque()  # advances that wait for the current one
         self._rest: Advance | None = None  # what is left to do once the user has labelled all pairs
-        self._told: Status | None = None
-        self._told_at = 0.0
+        self._reported: Status | None = None
+        self._reported_at = 0.0
 
     def serve(self) -> int:
         """Obey until the end; returns the exit status: 0 asked to stop, 1 the run cannot be recorded any more."""
@@ -111,7 +111,7 @@ class Session:
         except Exception as error:
             self._steps.clear()
             self._notice("error", _explain(error, self._driver.status()), traceback.format_exc())
-        # Only now is the failed pass's memory no longer held by the exception.
+        # The exception kept the failed pass's tensors alive until here.
         gc.collect()
         if (torch := sys.modules.get("torch")) is not None:
             torch.cuda.empty_cache()
@@ -124,9 +124,10 @@ class Session:
     def _interrupted(self) -> bool:
         """Asked by the driver at every token, phase and step; settings change here without stopping it.
 
-        Steps asked for while others are done come after them; anything else takes their place.
+        True if the driver should stop. Settings and questions are handled at once. Further steps wait for the end of
+        an advance that is counted; any other command interrupts.
         """
-        if time.monotonic() - self._told_at >= _STATUS_EVERY:
+        if time.monotonic() - self._reported_at >= _STATUS_EVERY:
             self._report(running=True)
         while self._held is None:
             try:
@@ -181,10 +182,10 @@ class Session:
             running, run.update, run.phase, asdict(run.settings), list(range(run.update + 1)), run.finished,
             self._driver.asks(), waits,
         )  # fmt: skip
-        if status != self._told:
+        if status != self._reported:
             self._link.send(status)
-            self._told = status
-        self._told_at = time.monotonic()
+            self._reported = status
+        self._reported_at = time.monotonic()
 
 
 def _explain(error: Exception, run: RunStatus) -> str:
@@ -226,7 +227,7 @@ def main(imports: Callable[[Callable[[str, float], None]], Any] = import_driver)
         return 2
     with contextlib.suppress(OSError, AttributeError):
         os.nice(5)  # the screen answers first where processor time is short
-        # Linux may share it out among sessions first; niceness then counts only within one, and this is another.
+        # With autogroup, Linux divides time among sessions before it applies nice values, and this is one.
         Path("/proc/self/autogroup").write_text("5")
     try:
         return _run(link, imports)

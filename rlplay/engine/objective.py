@@ -18,7 +18,7 @@ from rlplay.engine.tensors import Tensors
 
 @dataclass
 class Inputs:
-    """What the loss reads of some completions, each [R, L] or None where the settings do not ask for it.
+    """Inputs of the loss for R completions: the first four [R, L], the others None unless the settings need them.
 
     Only `logprobs`, `distribution` and `entropy` carry gradients: log-probability of each token, whole next-token
     distribution [R, L, V] and its entropy under the policy that is trained. `anchor` [R, L, V] belongs to the exact KL.
@@ -35,7 +35,9 @@ class Inputs:
 
 @dataclass
 class Terms:
-    """What the loss consists of. Tensors [R, L]; `kl` is the per-token term as trained, None where β is not in it.
+    """What the loss consists of. `loss`, `policy_loss` and `kl_loss` are scalars, the other tensors [R, L].
+
+    `kl` is the KL of each token before it is multiplied by β; None if the loss has no KL term.
 
     `ratio` is the importance weight at the level of the settings; `clip_state` as `surrogates.ppo_clip_state`; `kept`
     is the weight of each token's surrogate, 0 where it is left out.
@@ -91,7 +93,7 @@ class Known:
 
 
 def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Settings) -> Known:
-    """The quantities of `rlplay.algorithms.surrogates`, each [R, L]; the importance weight at the settings' level."""
+    """The arguments of a surrogate: arrays [R, L], the ratio at the settings' level, and the clip range."""
     low, high = settings.clip_range
     xp = Tensors(inputs.logprobs)
     known: dict[str, Any] = {
@@ -101,14 +103,14 @@ def quantities(inputs: Inputs, log_ratio: Tensor, inside: Tensor, settings: Sett
     }  # fmt: skip
     weight = call_choice(row(settings, "importance_sampling_level").compute, xp, known, settings)
     known["ratio"] = torch.where(inside, weight.expand_as(log_ratio), 0.0).exp()
-    if is_own(settings.surrogate):  # what padding holds must not become the gradient of a function that nobody knows
+    if is_own(settings.surrogate):  # its gradient on padding may be NaN
         for name in ("logprobs", "old_logprobs", "ref_logprobs"):
             known[name] = torch.where(inside, known[name], 0.0)
     return Known(xp, known)
 
 
 def _clip_state(known: Known, surrogate: Tensor, logprobs: Tensor, inside: Tensor, settings: Settings) -> Tensor:
-    """Where the surrogate's gradient is exactly 0 because of a bound: int8 [R, L]."""
+    """Where the surrogate's gradient is exactly 0: at a bound or, for a user's function, where A ≠ 0. int8 [R, L]."""
     chosen, level = row(settings, "surrogate"), row(settings, "importance_sampling_level")
     if is_own(settings.surrogate):
         return _flat(surrogate, logprobs, known.by_name) * inside

@@ -16,8 +16,8 @@ world:
   steps: 100           # moves after which an episode ends
 ```
 
-A bandit has no map but `arms`, as in `arms: {a: 1, b: -0.1}`: one choice, then the episode ends. With `contexts: 64`
-the choice is made in one of 64 situations, which do not matter for the reward.
+A bandit has `arms` instead of a map, as in `arms: {a: 1, b: -0.1}`: one choice, then the episode ends. With
+`contexts: 64` the choice is made in one of 64 situations, which do not matter for the reward.
 """
 
 from __future__ import annotations

@@ -255,8 +255,12 @@ def test_ctrl_c_while_it_loads_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) 
         reached.append("the end of a long download")
 
     monkeypatch.setattr(FakeEngine, "load", load)
-    with pytest.raises(KeyboardInterrupt):
-        Played([{"run": 3}])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            Played([{"run": 3}])
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert not reached
 
 

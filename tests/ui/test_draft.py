@@ -145,3 +145,19 @@ def test_settings_without_effect_say_why(name, given, words):
     idle = draft(**given).idle(name)
     assert words in idle
     assert bool(idle) == bool(words)
+
+
+def test_a_clip_range_belongs_to_an_own_surrogate_that_takes_it(tmp_path):
+    file = tmp_path / "my.py"
+    file.write_text(
+        "def soft(xp, ratio, advantages, epsilon):\n    return -epsilon * xp.tanh((ratio - 1) / epsilon) * advantages\n"
+        "def plain(xp, ratio, advantages):\n    return -ratio * advantages\n",
+        encoding="utf-8",
+    )
+    unread = Draft(settings() | {"surrogate": f"{file}:plain"}, live=False)
+    assert unread.foreign("epsilon") == ""
+    soft, plain = draft(), draft()
+    soft.put("surrogate", f"{file}:soft")
+    plain.put("surrogate", f"{file}:plain")
+    assert soft.foreign("epsilon") == ""
+    assert "only with surrogate=ppo" in plain.foreign("epsilon")

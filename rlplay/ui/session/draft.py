@@ -8,10 +8,11 @@ import msgspec
 
 from rlplay.algorithms.apply import apply, validated
 from rlplay.algorithms.catalogue import AXES, PRESETS
+from rlplay.algorithms.choice import argument_names
 from rlplay.algorithms.knobs import KNOBS, Knob
 from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import allow_all
-from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.own import allow_all, is_own
+from rlplay.algorithms.settings import Settings, choices, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 
 
@@ -103,6 +104,8 @@ class Draft:
             return f"loss_type={s.loss_type} does not use it"
         if knob.needs is not None and not knob.applies(msgspec.structs.asdict(s)):
             other, words = knob.needs
+            if is_own(str(getattr(s, other))) and _may_take(s, other, name):
+                return ""
             return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"
         return ""
 
@@ -146,6 +149,12 @@ class Draft:
 
 _OF_VALUES = ("reward_weights", "reward_stream", "overlong_buffer", "gamma", "learning_rate", "loss_type")
 """What Q-learning and SARSA read besides the settings of sampling."""
+
+
+def _may_take(settings: Settings, other: str, name: str) -> bool:
+    """Whether the user's function chosen for `other` has an argument `name`; True if it was not read."""
+    compute = row(settings, other).compute
+    return compute is None or name in argument_names(compute)
 
 
 def _of_rewards(knob: Knob, loss_type: str) -> bool:

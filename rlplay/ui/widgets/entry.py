@@ -1,4 +1,4 @@
-"""An input that may hold foreign text. It shows control characters as symbols and sends the text unchanged."""
+"""An input that may hold untrusted text. It shows control characters as symbols and sends the text unchanged."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class ProbeText(ProbePanel, can_focus=True, inherit_bindings=False):
                 self.reveal(row)
 
     def on_click(self, event: events.Click) -> None:
-        """Put the place under the mouse."""
+        """Move the cursor to the clicked token."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
