@@ -75,7 +75,7 @@ def _last(source: Source) -> Stepped | None:
 
 def _past(source: Source) -> bool:
     """Whether the run has continued since: advice about this update would be too late."""
-    return source.live is not None and source.live.number < max(source.history.series("num_tokens")[0], default=0)
+    return source.live is not None and source.live.number < max(source.history.updates, default=0)
 
 
 def _sampled(batch: Sampled, step: Stepped) -> Array:
