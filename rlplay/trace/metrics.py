@@ -94,6 +94,10 @@ _ROWS = (
            "How well the values fit the world's own rules, which are known exactly; 0 solves the Bellman equation. "
            "Q-learning: V = max Q, for the best move. SARSA and a critic: on average over the policy's moves. Squares "
            "that were never visited count, too."),
+    Metric("greedy_rate", "Greedy rate", "share of situations where the likeliest move or pick is one of the best", "",
+           "What a policy that always takes its likeliest move would get right. It can reach 1 while the best move is "
+           "hardly likelier than the rest, so sampled moves are still mostly wrong. The best moves come from the "
+           "world's rules and γ; equally likely moves share."),
     Metric("greedy_reward", "Greedy reward", "expected sum of an episode's rewards, always with the best move by Q", "",
            "Computed from the world's rules, not sampled. Equally good moves share. The greedy policy makes no moves "
            "in training; a greedy policy that walks in circles pays for all of its moves."),
