@@ -180,6 +180,9 @@ _ROWS = (
     Metric("eval_reward", "Held-out reward", "mean reward on prompts that are kept out of training", "",
            "Learning shows here too if it carries over to new prompts. It is the reward of the current stage: other "
            "reward weights change the scale."),
+    Metric("eval_nll", "Forgetting", "mean over tokens of −log p of stories like those of its pretraining", "nats",
+           "Only for the bundled model, which read such stories before and never trains on these. A rise means that it "
+           "forgets them while it learns something else. A KL penalty to the reference usually slows that."),
     Metric("eval_rewards/*/mean", "Held-out reward part", "one reward function on held-out prompts", "", ""),
     Metric("eval_rewards/*/std", "Held-out reward part, std", "its standard deviation, ddof = 1", "", ""),
     Metric("eval_gold/*/mean", "Held-out gold score", "a gold score on held-out prompts", "", ""),
