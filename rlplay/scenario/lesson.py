@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.script import parse_step
+from rlplay.scenario.script import Ask, parse, parse_step
 
 CONCEPTS = 60
 """Concepts that the course teaches; `shows` names those of a lesson by number."""
@@ -19,6 +19,15 @@ def whole_script(scenario: Scenario) -> list[dict[str, Any]]:
     """The steps of the lesson, the quiz and the card among them."""
     quiz = [{"ask": question} for question in scenario.quiz]
     return [*scenario.script, *quiz, *([{"say": _card_text(scenario.card)}] if scenario.card else [])]
+
+
+def questions(scenario: Scenario) -> tuple[list[Ask], list[Ask]]:
+    """The predictions that the script of a lesson asks for, and the questions of its quiz."""
+    return _asks(scenario.script), _asks([{"ask": question} for question in scenario.quiz])
+
+
+def _asks(script: list[dict[str, Any]]) -> list[Ask]:
+    return [step for step in parse(script) if isinstance(step, Ask)]
 
 
 def _card_text(card: dict[str, Any]) -> str:

@@ -56,7 +56,7 @@ class Player:
         self._script = Interpreter(steps)
         self._stage = stage
         self._choice: int | None = None  # what was predicted to the question that is open
-        self._predictions: list[bool] = []
+        self._answers: dict[str, str] = {}  # the choice that the user made, by question
         self._target: int | None = None
         self._status: Status | None = None
         self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
@@ -78,9 +78,8 @@ class Player:
 
     @property
     def played(self) -> LessonProgress:
-        """How far it was played, and how the predictions fared."""
-        right, predicted = sum(self._predictions), len(self._predictions)
-        return LessonProgress(self._script.at, len(self._script.steps), right, predicted)
+        """How far it was played, and the user's answers."""
+        return LessonProgress(self._script.at, len(self._script.steps), dict(self._answers))
 
     @property
     def playing(self) -> bool:
@@ -194,7 +193,7 @@ class Player:
             return False
         self._offered = False
         if undone:
-            self._script, self._predictions = Interpreter(self._script.steps), []
+            self._script, self._answers = Interpreter(self._script.steps), {}
             self._left, self._way = (0, "sample"), []
         await self._rewind(self._left[0])
         for step in self._way:
@@ -350,7 +349,7 @@ class Player:
         if action.asked is not None:
             verdict = _verdict(action.asked, self._choice)
             if self._choice is not None:
-                self._predictions.append(self._choice == action.asked.answer)
+                self._answers[action.asked.question] = action.asked.choices[self._choice]
         self._script.done()
         self._say(verdict, outcomes, more=not self.finished)
 
