@@ -57,6 +57,9 @@ _CHANGES = (
         "--advantage", metavar="FILE.py:FUNCTION", help="Your own advantage: what each token gets from the rewards."
     ),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
+    click.option(
+        "--knobs", metavar="NAME", multiple=True, help="Show only this setting in the knobs panel; repeatable."
+    ),
     click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
     _DEVICE,
     click.option("--updates", type=WholeNumber(1), metavar="N", help="Maximum number of training updates."),

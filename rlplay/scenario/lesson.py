@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import unknown
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Ask, parse, parse_step
 
@@ -66,3 +68,13 @@ def shows_problems(name: str, line: int, _node: yaml.Node, content: dict[str, An
     fits = isinstance(numbers, list) and all(type(each) is int and 1 <= each <= CONCEPTS for each in numbers)
     if not fits:
         yield line, f"shows is a list of concepts, whole numbers from 1 to {CONCEPTS}; got {numbers!r}"
+
+
+def knobs_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the settings that the knobs panel shall show, each with its line."""
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        yield line, "knobs is a list of the settings to show, as in [beta, epsilon]"
+        return
+    for place, entry in zip(node.value, content[name], strict=True):
+        if str(entry) not in KNOBS:
+            yield place.start_mark.line + 1, f"knobs: {unknown(str(entry))}"

@@ -24,7 +24,7 @@ _DATA = ("dataset_config", "dataset_train_split", "reward")
 """What a dataset on the command line replaces."""
 _OWN = ("model", "dataset", *_DATA)
 """What a share code does not carry."""
-_OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates"}
+_OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates", "knobs": "knobs"}
 
 
 def scenario_of(started: Started) -> Scenario:

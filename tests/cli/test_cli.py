@@ -47,6 +47,12 @@ def test_a_run_file_whose_name_is_not_utf_8_is_refused(capsys: pytest.CaptureFix
     assert err == "rlplay: 'x\\udcff' is not UTF-8, the encoding of run files; choose another name\n"
 
 
+def test_a_knob_to_show_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = called(capsys, "run", "two-plus-two", "--knobs", "beta", "--knobs", "epsilom")
+    assert status == 2
+    assert err == "rlplay: --knobs: unknown setting 'epsilom'; did you mean 'epsilon'?\n"
+
+
 def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     listed = called(capsys, "list")[1].splitlines()
     assert sorted(line.split()[0] for line in listed if line.startswith("  ")) == bundled()
