@@ -8,11 +8,13 @@ import pytest
 from textual.containers import Vertical
 
 from rlplay import user_preferences
-from rlplay.link.messages import Rewind
+from rlplay.cli import play as cli_play
+from rlplay.link.messages import Rewind, Set
 from rlplay.scenario.course import chapters, following, order, tour
 from rlplay.scenario.lesson import questions
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
+from rlplay.scenario.share import Moment, Shared, shared_in
 from rlplay.ui import start
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.lessons import LessonsScreen, progress
@@ -132,6 +134,52 @@ def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(mo
     assert start.play(Job(load("two-plus-two"), str(tmp_path / "a.rlplay"))) == 0
     assert [title for title, _ in seen] == [load("two-plus-two").title, "Flattery"]
     assert seen[1][1].name.endswith("_flattery.rlplay")
+
+
+async def test_the_lesson_at_its_step_is_one_share_code():
+    app, source = playground([{"say": "One."}, {"say": "Two."}], **BUNDLED)
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        await settled(pilot)
+        source.status(beta=0.25)
+        screen = await opened(pilot, app)
+        assert "y share" in screen.query_one(Vertical)._border_subtitle.plain
+        await pilot.press("y")
+        shared = shared_in(app.clipboard)
+        assert shared.scenario == "learn-to-think"
+        assert shared.step == 1
+        assert shared.changed["beta"] == 0.25
+
+
+async def test_without_a_lesson_on_the_screen_there_is_nothing_to_share():
+    app, _ = playground(scenario="learn-to-think")
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = await opened(pilot, app)
+        assert "share" not in str(screen.query_one(Vertical).border_subtitle)
+        await pilot.press("y")
+        assert not app.clipboard
+
+
+async def test_a_lesson_opens_at_a_moment_with_its_settings():
+    _, source = playground([{"say": "One."}, {"set": {"epsilon": 0.3}}, {"say": "Two."}, {"say": "Three."}])
+    app = RlplayApp(source, moment=Moment(3, {"beta": 0.5}))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: Set({"epsilon": 0.3}) in source.commands)
+        source.status(epsilon=0.3)
+        await until(pilot, lambda: Set({"beta": 0.5}) in source.commands)
+        await settled(pilot)
+        assert "Two." in str(app.narrator.render())
+        assert app.lesson.played.steps == 3
+
+
+def test_the_moment_of_a_share_code_reaches_the_screen(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(start.RlplayApp, "run", lambda app: seen.append(app._moment))
+    monkeypatch.setattr(cli_play, "_needs_a_terminal", lambda _instead: None)
+    code = Shared("flattery", step=3, changed={"beta": 0.5}).code
+    assert cli_play.play.main([code], standalone_mode=False) == 0
+    assert seen == [Moment(3, {"beta": 0.5})]
 
 
 def test_a_demo_goes_on_with_the_next_lesson_until_somebody_takes_over(monkeypatch, tmp_path):

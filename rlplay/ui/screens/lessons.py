@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from textual import on, work
@@ -52,6 +52,7 @@ class LessonsScreen(ModalScreen[str | None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "glossary", "glossary"),
+        Binding("y", "share", "copy the share code of this moment of the lesson"),
         Binding("r", "reset", "forget this lesson's answers"),
         Binding("R", "reset_all", "forget all lessons' answers"),
         Binding("pageup", "scroll(-1)", "scroll the text up", priority=True),
@@ -59,10 +60,15 @@ class LessonsScreen(ModalScreen[str | None]):
         Binding("escape,l,q", "dismiss", "close"),
     ]
 
-    def __init__(self, here: str, played: dict[str, LessonProgress], moves: bool) -> None:
-        """`here` is the scenario on the screen; `moves` says whether another can be opened in its place."""
+    def __init__(
+        self, here: str, played: dict[str, LessonProgress], moves: bool, share: Callable[[], tuple[str, str]]
+    ) -> None:
+        """`here` is the scenario on the screen; `moves` says whether another can be opened in its place.
+
+        `share` returns the share code of the lesson on the screen as it is now, and a remark.
+        """
         super().__init__()
-        self._here, self._played, self._moves = here, played, moves
+        self._here, self._played, self._moves, self._share = here, played, moves, share
         self._scenarios: dict[str, Scenario] = {}
 
     def compose(self) -> ComposeResult:
@@ -126,8 +132,9 @@ class LessonsScreen(ModalScreen[str | None]):
         self.query_one(VerticalScroll).scroll_home(animate=False)
         elsewhere = "play" if self._moves else "copy its command"
         enter = "continue" if scenario.name == self._here else elsewhere
+        share = "`y` share · " if self._here else ""
         reset = "`r` `R` reset · " if self._played else ""
-        keys = f"`↑ ↓` lesson · `enter` {enter} · `d` glossary · {reset}`esc` close"
+        keys = f"`↑ ↓` lesson · `enter` {enter} · {share}`d` glossary · {reset}`esc` close"
         self.query_one(Vertical).border_subtitle = keyed(keys)
 
     def _summary(self, scenario: Scenario) -> Content:
@@ -162,6 +169,15 @@ class LessonsScreen(ModalScreen[str | None]):
         """Open the glossary."""
         self.post_message(Perform("glossary"))
         self.dismiss(None)
+
+    def action_share(self) -> None:
+        """Copy the share code of the lesson on the screen as it is now."""
+        if not self._here:
+            return
+        code, remark = self._share()
+        self.app.copy_to_clipboard(code)
+        done = f"Copied. To open the lesson at this step: rlplay {code[:12]}…"
+        self.notify(" ".join(filter(None, (done if code else "", remark))), markup=False)
 
     def action_scroll(self, step: int) -> None:
         """Scroll a long summary."""
