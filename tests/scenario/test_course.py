@@ -63,6 +63,10 @@ def test_quiz_and_card_follow_the_script(tmp_path: Path) -> None:
         ({"shows": 3}, "shows is a list"),
         ({"shows": [0]}, "from 1 to 60"),
         ({"shows": ["one"]}, "from 1 to 60"),
+        ({"knobs": "beta"}, ":6: knobs is a list of the settings to show, as in [beta, epsilon]"),
+        ({"knobs": []}, ":6: knobs is a list of the settings to show"),
+        ({"knobs": ["beta", "epsilom"]}, ":8: knobs: unknown setting 'epsilom'; did you mean 'epsilon'?"),
+        ({"knobs": [{"beta": 1}]}, ":7: knobs: unknown setting"),
     ],
 )
 def test_mistakes_in_what_follows_the_script_name_their_line(tmp_path: Path, wrong: Any, words: str) -> None:
