@@ -52,7 +52,7 @@ def lessons(app: Playground) -> None:
             app.copy_to_clipboard(f"rlplay {name}")
             app.notify(f"Copied: rlplay {name}", markup=False)
 
-    app.push_screen(LessonsScreen(here, user_preferences.lessons(), moves), chosen)
+    app.push_screen(LessonsScreen(here, user_preferences.lessons(), moves, app.share), chosen)
 
 
 def label(app: Playground, session: Session | None = None, letter: str = "") -> None:
