@@ -84,6 +84,11 @@ FRAME = (
          "deterministic (greedy) policy always takes the likeliest token. Learning from rewards needs samples that "
          "differ: if all are the same, there is nothing to compare.",
          aliases=("deterministic policy", "greedy", "sampling"), see=("knobs", "temperature")),
+    Term("Greedy rate",
+         "The share of situations in which the policy's likeliest action is a right one. It says what the policy would "
+         "get right without sampling, not how likely the right action is: likeliest may mean a probability of .27. So "
+         "it often reaches 1 long before sampled actions are right.",
+         aliases=("greedy accuracy",), see=("curve", "greedy_rate")),
     Term("Temperature",
          "Divides the logits before they become probabilities. Below 1 the likely tokens gain, above 1 the unlikely "
          "ones do; near 0 all samples are alike. Scoring has to use the temperature of sampling, or the ratios are "

@@ -118,9 +118,10 @@ LEARNING = (
          "policy is learning answers by heart.",
          aliases=("held-out", "generalization", "overfitting", "evaluation"), see=("curve", "eval_reward")),
     Term("Catastrophic forgetting",
-         "Losing abilities that the reward does not ask for while gaining the one it asks for. A KL penalty to the "
-         "reference, or a lower learning rate, limits it.",
-         aliases=("forgetting", "alignment tax"), see=("knobs", "beta")),
+         "Losing abilities that the reward does not ask for while gaining the one it asks for. One way to see it: the "
+         "model finds text of its pretraining less likely than before. A KL penalty to the reference, or a lower "
+         "learning rate, limits it.",
+         aliases=("forgetting", "alignment tax"), see=("curve", "eval_nll")),
     Term("Non-stationarity",
          "A world or a goal that changes while the agent learns: users ask for other things, labellers change their "
          "minds. Learning adds its own: each update changes the policy, and with it the answers, the baselines and "

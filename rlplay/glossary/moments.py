@@ -22,6 +22,7 @@ MOMENTS: dict[str, tuple[str, str]] = {
     "Return": ("coins", "The return of a move is"),
     "Discount γ": ("coins", "The discount γ makes later rewards count less"),
     "Stochastic policy": ("pick-two", "A greedy policy always takes the likeliest pick"),
+    "Greedy rate": ("pick-two", "A greedy policy always takes the likeliest pick"),
     "Policy gradient": ("pick-two", "take the gradient of reward times log-probability"),
     "REINFORCE": ("pick-two", "That was one round of REINFORCE"),
     "Learning rate": ("pick-two", "with a learning rate 30 times as small"),
