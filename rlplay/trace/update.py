@@ -119,7 +119,7 @@ class Update:
         seen = np.zeros(self.tokens, dtype=bool)
         for step in self.steps:
             index = spans(self.sampled.offsets, step.rows)
-            count = int(self.sampled.mask[index].sum()) if step.tokens is None else step.tokens
+            count = int(self.sampled.mask[index].sum())
             total[index] -= step.dloss_dlogp * count
             seen[index] = True
         return np.where(seen, total, np.nan).astype(np.float32)

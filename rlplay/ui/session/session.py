@@ -195,7 +195,7 @@ class Session:
     @property
     def finished(self) -> int:
         """The last finished update; 0 before the first."""
-        return max(self.history.updates, default=0)
+        return max(self.history.series("num_tokens")[0], default=0)
 
     @property
     def branches_at(self) -> int:

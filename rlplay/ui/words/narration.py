@@ -130,7 +130,7 @@ def narrate_undone(update: int, last: int, settings: str = "") -> Narration:
 
 def narrate_run(history: History) -> Narration:
     """The progress of a free run; its phases pass too fast to describe."""
-    updates = history.updates
+    updates = history.series("num_tokens")[0]
     if not updates:
         return Narration("The first update is running.", "`space` pauses.")
     parts = []
