@@ -32,6 +32,15 @@ def _asks(script: list[dict[str, Any]]) -> list[Ask]:
     return [step for step in parse(script) if isinstance(step, Ask)]
 
 
+def step_saying(scenario: Scenario, words: str) -> int:
+    """The number of steps of a lesson up to the one that says `words`. Raises ValueError unless exactly one does."""
+    said = [" ".join(str(step.get("say", "")).split()) for step in whole_script(scenario)]
+    found = [number for number, text in enumerate(said, start=1) if words in text]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} steps of {scenario.name} say {words!r}; a moment of a lesson needs one")
+    return found[0]
+
+
 def _card_text(card: dict[str, Any]) -> str:
     formula = f" {card['formula']}" if card.get("formula") else ""
     return f"To take away: {card['takeaway']}{formula} Sources: {'; '.join(card['sources'])}."
