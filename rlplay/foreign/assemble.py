@@ -83,7 +83,7 @@ class Batch:
         has_prompts = all(part.prompt_lengths is not None for part in parts)
         prompts = [self._prompt(*owner) for owner in self._owners] if has_prompts else []
         texts = [text for part in parts for text in part.texts]
-        ids = self._tokens("token_ids", np.int32, -1)
+        ids = self._ids(texts)
         temperature = parts[0].temperature
         return Sampled(
             update=update,
@@ -109,6 +109,13 @@ class Batch:
             truncated=self._answers("truncated", np.uint8, 0),
             pieces=dict(zip(ids.tolist(), texts, strict=True)),
         )
+
+    def _ids(self, texts: Sequence[str]) -> Array:
+        """The tokens' ids; where a trainer does not record them, a negative number for each different text."""
+        if all(part.token_ids is not None for part in self._parts):
+            return self._tokens("token_ids", np.int32, -1)
+        number = {text: -1 - place for place, text in enumerate(dict.fromkeys(texts))}
+        return np.array([number[text] for text in texts], dtype=np.int32)
 
     def _prompt(self, part: int, group: int) -> tuple[Array, list[str]]:
         rollouts = self._parts[part]

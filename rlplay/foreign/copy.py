@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+from rlplay.foreign.files import Files, layout_of
 from rlplay.foreign.recording import Recording
 from rlplay.foreign.source import ForeignRunError, Source
 from rlplay.paths import SUFFIX, runs_folder
@@ -73,4 +74,6 @@ def source_of(origin: Path) -> Source:
     for folder in (origin, *sorted(origin.glob("rlplay*"), key=lambda path: path.stat().st_mtime, reverse=True)):
         if folder.is_dir() and parts(folder):
             return Recording(folder)
+    if origin.is_dir() and (layout := layout_of(origin)):
+        return Files(origin, layout)
     raise ForeignRunError(f"{origin} holds no run that rlplay can read; docs/other-trainers.md lists what it can")

@@ -72,7 +72,7 @@ class Sampled(Record, frozen=True, kw_only=True):
     columns: list[dict[str, Any]]  # [G] the dataset's other columns
     group: Array  # int32 [N]
     offsets: Array  # int64 [N + 1]
-    token_ids: Array  # int32 [T]
+    token_ids: Array  # int32 [T]; negative where another trainer did not record the id
     texts: list[str]  # [T]; joined, they give the decoded text; "" where a character is not complete yet
     mask: Array  # uint8 [T]; 1 = sampled by the policy, 0 = written by an environment
     old_logprobs: Array  # float32 [T] under the policy that sampled

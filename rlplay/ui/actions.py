@@ -14,7 +14,7 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible, visible_lines
 from rlplay.ui import dialogues
 from rlplay.ui.commands import send
-from rlplay.ui.format.legend import PHASE_MARKS
+from rlplay.ui.format.legend import coming
 from rlplay.ui.layout.answer_order import SORTS
 from rlplay.ui.playground import Playground
 from rlplay.ui.words import clipping
@@ -155,7 +155,8 @@ async def _largest(app: Playground, _argument: Any) -> None:
     if found is not None:
         app.point(*found)
     elif not what:
-        what = f"{app.lens.title} appears after {PHASE_MARKS[app.lens.phase]} {app.lens.phase}."
+        shown = app.session.shown
+        what = f"{app.lens.title} {coming(app.lens, 'sample' if shown is None else shown.phase)}."
     if app.lens.name == "clip_state":
         settings, (_, state) = app.session.settings_of(app.session.shown), app.tokens.largest()
         what = _clipping(app) if found is None else f"{what} {clipping.explain_clipped(settings, int(state))}"

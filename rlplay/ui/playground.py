@@ -37,6 +37,10 @@ class Labels(Protocol):
         """Label the current pair."""
 
 
+_INSTEAD = ("credit", "advantages", "probability")
+"""The statistics that colour a finished update instead of the change in probability, by which has values."""
+
+
 class Playground(GatedApp):
     """The state of the main screen."""
 
@@ -72,8 +76,8 @@ class Playground(GatedApp):
         settings = self.session.settings_of(shown)
         chosen = self.lens_choice or automatic(phase, settings)
         # Another program's trainer does not look at the tokens again after its update.
-        if self.lens_choice is None and phase == "after" and shown is not None and LENSES[chosen].values(shown) is None:
-            chosen = "credit"
+        if self.lens_choice is None and phase == "after" and shown is not None:
+            chosen = next((name for name in (chosen, *_INSTEAD) if LENSES[name].values(shown) is not None), chosen)
         return LENSES[chosen].of(settings)
 
     def point(self, completion: int, token: int) -> None:

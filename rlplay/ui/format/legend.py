@@ -7,6 +7,7 @@ from textual.content import Content
 from textual.style import Style as ContentStyle
 
 from rlplay.trace.lenses import Lens
+from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.theme.colours import STEPS, Palette
 
 _LETTERS = {"diverging": "less more", "sequential": " more"}
@@ -18,18 +19,27 @@ EVENT_MARKS = {"changed": "◆", "back": "↶", "on": "↷"}
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}
 
 
+def coming(lens: Lens, reached: Phase) -> str:
+    """Why a statistic has no values in an update that has `reached` a phase."""
+    if PHASES.index(reached) < PHASES.index(lens.phase):
+        return f"appears after {PHASE_MARKS[lens.phase]} {lens.phase}"
+    return "has no values in this update"
+
+
 def legend(
     lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True,
-    beyond: tuple[bool, bool] = (False, False),
+    beyond: tuple[bool, bool] = (False, False), reached: Phase = "sample",
 ) -> Content:  # fmt: skip
-    """The colour scale from low to high, with its unit if there is `room`; or the phase that computes the statistic.
+    """The colour scale from low to high, with its unit if there is `room`; or when the statistic will have values.
+
+    `reached` is the phase of the update.
 
     If the user chose a statistic without values, the legend names the key back to the `automatic` one. ≤ at the lower
     end and ≥ at the upper end mark values `beyond` the scale.
     """
     if not available:
         back = () if automatic else ((" · ", "$text-muted"), ("c", "$accent"), (" back to auto", "$text-muted"))
-        return Content.assemble((f"appears after {PHASE_MARKS[lens.phase]} {lens.phase}", "$text-muted"), *back)
+        return Content.assemble((coming(lens, reached), "$text-muted"), *back)
     if lens.scale == "states":
         return _states(palette)
     shades = range(-STEPS if lens.two_sided else 0, STEPS + 1)

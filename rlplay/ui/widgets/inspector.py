@@ -134,7 +134,7 @@ Below are all statistics of this token, the same ones that the colours can show.
             [
                 Segment(quoted(piece), self.palette.key),
                 Segment(f"  token {token - start + 1} of {end - start}", self.palette.muted),
-                Segment(f" · id {sampled.token_ids[token]}", self.palette.muted),
+                Segment(f" · id {known}" if (known := int(sampled.token_ids[token])) >= 0 else "", self.palette.muted),
             ]
         ]
         if not sampled.mask[token]:
@@ -176,6 +176,8 @@ Below are all statistics of this token, the same ones that the colours can show.
     def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
         limit = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
         ids = [int(x) for x in sampled.top_ids[token]]
+        if not ids and np.isnan(sampled.old_logprobs[token]):
+            return [[Segment("its probability is not on record", self.palette.muted)]]
         old = _by_id(ids, sampled.top_logprobs, token)
         ref = _by_id(ids, facts.ref_top, token)
         new = _by_id(ids, facts.new_top, token)
@@ -190,7 +192,8 @@ Below are all statistics of this token, the same ones that the colours can show.
                     table[chosen] = float(np.exp(logprobs[token]))
         width = min(max(self.scrollable_content_region.width - 24, 7), WIDEST)
         by = "by old or new" if grown else "by old"
-        head = next(words for words in (f"likeliest {by}", f"top {by}", by, "") if len(words) <= width)
+        heads = (f"likeliest {by}", f"top {by}", by, "") if ids else ("",)
+        head = next(words for words in heads if len(words) <= width)
         q = facts.action_values(token)
         first = "    Q" if q else "  ref"
         lines = [[Segment(f"  {head:<{width}} {first}   old   new", self.palette.muted)]]

@@ -68,7 +68,8 @@ class Header(Bar):
         if started is not None:
             left.append((f"   {visible(_algorithm(session))}", "$foreground"))
             model = f" · {_short(started.model)} {_count(started.parameters)} · {started.device}"
-            left.append((visible(model), "$text-muted"))
+            if started.parameters:  # else another trainer made the run and did not record its model
+                left.append((visible(model), "$text-muted"))
         progress = _progress(session)
         state = _state(session)
         while progress and _width([*left, *progress, *state]) > self.size.width - 6:

@@ -140,8 +140,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         past = (False, False)
         if self._values is not None and sampled is not None:
             past = beyond(lens, self._values[sampled.mask == 1])
-        room = self.outer_size.width - CORNERS
-        self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic, past))
+        room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
+        self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic, past, reached))
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token and scroll to it."""

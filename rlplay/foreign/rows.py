@@ -1,0 +1,152 @@
+"""What the rows of other trainers' files say, as the answers of an update.
+
+TRL (`log_completions`, a Parquet file for each step): step, prompt, completion, a column for each reward function,
+advantage. verl (`rollout_data_dir`, N.jsonl): input, output, gts, score, step. prime-rl (token exports,
+step_N/rank_R.jsonl): arrays aligned with token_ids; `rlplay export --format jsonl` writes them with texts and rewards.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rlplay.record.format import Rollouts
+from rlplay.trace.records import Array
+
+Row = dict[str, Any]
+_PIECE = re.compile(r"\s*\S+|\s+")
+_TRL, _VERL = {"step", "prompt", "completion", "advantage", "image"}, {"input", "output", "step", "score"}
+
+
+def trl(update: int, found: Sequence[Row]) -> Rollouts:
+    """TRL's table; a column of numbers is a reward. The weights of several are unknown: they count as 1 each."""
+    names = [name for name in found[0] if name not in _TRL and all(_is_number(row.get(name)) for row in found)]
+    rewards = {name: [row[name] for row in found] for name in names}
+    columns = [{k: v for k, v in row.items() if k not in _TRL and k not in rewards} for row in found]
+    texts = [_text(row["completion"]) for row in found]
+    prompts, advantages = ([row[name] for row in found] for name in ("prompt", "advantage"))
+    return _worded(update, prompts, texts, columns, rewards, advantages)
+
+
+def verl(update: int, found: Sequence[Row]) -> Rollouts:
+    """verl's rows; `score` is the reward, and other numbers are only tracked."""
+    extra = [name for name in found[0] if name not in _VERL and all(_is_number(row.get(name)) for row in found)]
+    rewards = {name: [row[name] for row in found] for name in ("score", *extra)}
+    columns = [{k: v for k, v in row.items() if k not in _VERL and k not in extra} for row in found]
+    return _worded(
+        update, [row["input"] for row in found], [str(row["output"]) for row in found], columns, rewards, None,
+        {name: float(name == "score") for name in rewards},
+    )  # fmt: skip
+
+
+def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
+    """Rows with arrays over the tokens. The prompt ends at `prompt_len`, else where the loss begins."""
+    begins = [row["prompt_len"] if "prompt_len" in row else _first(row["loss_mask"]) for row in found]
+    keys = [row.get("group_id", tuple(row["token_ids"][:begin])) for row, begin in zip(found, begins, strict=True)]
+    ids = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    group = np.array([ids[key] for key in keys], dtype=np.int32)
+    firsts = [keys.index(key) for key in ids]
+    texts = [[str(x) for x in row.get("token_text") or [f"⟨{i}⟩" for i in row["token_ids"]]] for row in found]
+    asked = [texts[i][: begins[i]] for i in firsts]
+    names = list(found[0].get("rewards") or {})
+    total = [row.get("reward") for row in found]
+    rewards = {name: _numbers([row["rewards"][name] for row in found]) for name in names}
+    return Rollouts(
+        update=update,
+        prompts=[str(found[i].get("prompt") or "".join(text)) for i, text in zip(firsts, asked, strict=True)],
+        columns=[{} for _ in firsts],
+        group_ids=None, group_mean=None, group_std=None,
+        prompt_ids=np.array([t for i in firsts for t in found[i]["token_ids"][: begins[i]]], dtype=np.int32),
+        prompt_lengths=np.array([begins[i] for i in firsts], dtype=np.int64),
+        prompt_texts=[text for piece in asked for text in piece],
+        group=group,
+        lengths=np.array([len(row["token_ids"]) - begin for row, begin in zip(found, begins, strict=True)]),
+        token_ids=_flat(found, begins, "token_ids", np.int32),
+        texts=[text for row, begin in zip(texts, begins, strict=True) for text in row[begin:]],
+        temperature=None,
+        mask=_flat(found, begins, "loss_mask", np.uint8),
+        truncated=np.array([bool(row.get("truncated")) for row in found], dtype=np.uint8),
+        old_logprobs=_flat(found, begins, "inference_logprobs", np.float32),
+        sampling_logprobs=None,
+        entropy=_flat(found, begins, "entropy", np.float32),
+        ref_logprobs=_flat(found, begins, "ref_logprobs", np.float32),
+        rewards=rewards or ({"reward": _numbers(total)} if any(_is_number(x) for x in total) else {}),
+        reward_weights=dict.fromkeys(rewards, 1.0) or {"reward": 1.0},
+        advantages=_flat(found, begins, "advantages", np.float32),
+        roles=None,
+    )  # fmt: skip
+
+
+def metrics(rollouts: Rollouts) -> dict[str, float]:
+    """The numbers of the update that follow from its answers, under TRL's names."""
+    found = {"completions/mean_length": float(rollouts.lengths.mean())}
+    weighted = [rollouts.reward_weights[name] * values for name, values in rollouts.rewards.items()]
+    for name, values in rollouts.rewards.items():
+        kind = "rewards" if rollouts.reward_weights[name] else "gold"
+        found[f"{kind}/{name}/mean"] = float(np.nanmean(values)) if not np.isnan(values).all() else math.nan
+    if weighted:
+        total = np.nansum(weighted, axis=0)
+        found |= {"reward": float(total.mean()), "reward_std": float(total.std(ddof=1)) if len(total) > 1 else 0.0}
+        spread = [float(np.ptp(total[rollouts.group == g])) for g in range(len(rollouts.prompts))]
+        found["frac_reward_zero_std"] = float(np.mean([width == 0 for width in spread]))
+    return found
+
+
+def _worded(
+    update: int, prompts: Sequence[Any], texts: Sequence[str], columns: Sequence[Row], rewards: dict[str, list[Any]],
+    advantages: Sequence[Any] | None, weights: dict[str, float] | None = None,
+) -> Rollouts:  # fmt: skip
+    """Answers of which only the text is known: their words stand for tokens."""
+    keys = [json.dumps(prompt, default=str) for prompt in prompts]
+    ids = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    firsts = [keys.index(key) for key in ids]
+    pieces = [_PIECE.findall(text) or [""] for text in texts]
+    lengths = np.array([len(piece) for piece in pieces])
+    each = None if advantages is None else np.repeat(_numbers(advantages), lengths).astype(np.float32)
+    return Rollouts(
+        update=update, prompts=[_heading(prompts[i]) for i in firsts], columns=[columns[i] for i in firsts],
+        group_ids=None, group_mean=None, group_std=None, prompt_ids=None, prompt_lengths=None, prompt_texts=None,
+        group=np.array([ids[key] for key in keys], dtype=np.int32), lengths=lengths, token_ids=None,
+        texts=[text for piece in pieces for text in piece], temperature=None, mask=None, truncated=None,
+        old_logprobs=None, sampling_logprobs=None, entropy=None, ref_logprobs=None,
+        rewards={name: _numbers(values) for name, values in rewards.items()},
+        reward_weights=weights or dict.fromkeys(rewards, 1.0), advantages=each, roles=None,
+    )  # fmt: skip
+
+
+def _flat(found: Sequence[Row], begins: Sequence[int], name: str, dtype: Any) -> Array | None:
+    """An array of the rows over their answers' tokens, flat; None if a row lacks it."""
+    if any(row.get(name) is None for row in found):
+        return None
+    pieces = [[np.nan if x is None else x for x in row[name][begin:]] for row, begin in zip(found, begins, strict=True)]
+    return np.array([x for piece in pieces for x in piece]).astype(dtype)
+
+
+def _first(mask: Sequence[Any]) -> int:
+    return next((place for place, inside in enumerate(mask) if inside), len(mask))
+
+
+def _numbers(values: Sequence[Any]) -> Array:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _text(said: Any) -> str:
+    """The text of a completion: as it is, or of its messages."""
+    return said if isinstance(said, str) else "\n".join(str(turn.get("content") or "") for turn in said)
+
+
+def _heading(prompt: Any) -> str:
+    """The text of a prompt: as it is, or of its last user turn."""
+    if isinstance(prompt, str):
+        return prompt
+    said = [str(turn.get("content") or "") for turn in prompt if turn.get("role") == "user"]
+    return said[-1] if said else _text(prompt)
