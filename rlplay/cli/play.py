@@ -19,6 +19,7 @@ from rlplay.trace.text import whole
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
+    from rlplay.scenario.share import Moment
 
 FLAGSHIP = "learn-to-think"
 _COMPARED = 8  # runs at once: as many as the screen has line styles
@@ -57,6 +58,9 @@ _CHANGES = (
         "--advantage", metavar="FILE.py:FUNCTION", help="Your own advantage: what each token gets from the rewards."
     ),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
+    click.option(
+        "--knobs", metavar="NAME", multiple=True, help="Show only this setting in the knobs panel; repeatable."
+    ),
     click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
     _DEVICE,
     click.option("--updates", type=WholeNumber(1), metavar="N", help="Maximum number of training updates."),
@@ -77,6 +81,14 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     if name is not None and looks_like_code(name):
         return shared_in(name).scenario_with(changes)
     return with_changes(load(name or FLAGSHIP), **changes)
+
+
+def _moment(name: str | None) -> Moment:
+    """Where in a lesson a share code leads; the start for any other name."""
+    from rlplay.scenario.names import looks_like_code
+    from rlplay.scenario.share import START, shared_in
+
+    return shared_in(name).moment if name is not None and looks_like_code(name) else START
 
 
 def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
@@ -112,7 +124,7 @@ def _open(
         job = _new_job(scenario, device, None, changes)
         _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import play as open_playground
-    return open_playground(job, demo, then)
+    return open_playground(job, demo, then, _moment(scenario))
 
 
 @click.command(hidden=True)
@@ -219,6 +231,8 @@ def run(
         job = _resume_job(resume, device)
     else:
         job = _new_job(scenario, device, out, changes)
+        if step := _moment(scenario).step:
+            raise click.UsageError(f"the share code leads to step {step} of a lesson on the screen: rlplay {scenario}")
     steps = parse(whole_script(job.scenario))
     from rlplay.engine.driver import Driver
     from rlplay.engine.headless import run as play_headless

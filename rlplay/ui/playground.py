@@ -53,7 +53,8 @@ class Playground(GatedApp):
         self.sort: Sort = SORTS[0]
         self.finder = Finder()
         self.view = "answers"
-        self.next_scenario: str | None = None  # the scenario to open after this one
+        self.next_scenario: str | None = None  # the scenario to open after this one,
+        self.next_step = 0  # and the step of its lesson to begin at
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
@@ -110,6 +111,10 @@ class Playground(GatedApp):
 
     def tour(self) -> None:
         """Play the lesson up to its next text; if it waits for labels, ask for them."""
+        raise NotImplementedError
+
+    def share(self) -> tuple[str, str]:
+        """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
         raise NotImplementedError
 
     def open_knobs(self, at: str | None = None) -> None:

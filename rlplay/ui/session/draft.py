@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -96,6 +97,14 @@ class Draft:
             wanted["algorithm"] = self._settings.algorithm
             base = apply(base, "algorithm", self._settings.algorithm)
         return wanted | self._differences(base)
+
+    def listed(self, at: str | None, only: Container[str]) -> list[str]:
+        """The settings to list, of those in `only`: without settings of other algorithms, unless they are changed.
+
+        A changed setting, and the one under the cursor, `at`, are always among them.
+        """
+        changed_or_at = [name for name in KNOBS if self.changed(name) or name == at]
+        return [name for name in KNOBS if name in changed_or_at or (name in only and not self.foreign(name))]
 
     def foreign(self, name: str) -> str:
         """Why the setting does not apply to the current algorithm; empty if it does."""
