@@ -18,7 +18,7 @@ from rlplay.scenario.script import Ask, Say, parse
 QUESTION = {"question": "Up?", "choices": ["yes", "no"], "answer": "yes", "because": "So it is."}
 CARD = {"takeaway": "Rewards teach.", "formula": "∇J = E[A·∇ log π]", "sources": ["arXiv:1707.06347"]}
 
-NOT_YET = {53, 58, 60}
+NOT_YET = {53}
 """Concepts of the course that no lesson shows yet."""
 
 
