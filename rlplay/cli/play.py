@@ -111,7 +111,8 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
     return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
 
 
-def _needs_a_terminal(instead: str) -> None:
+def needs_a_terminal(instead: str) -> None:
+    """Refuse to go on without a terminal; `instead` is what works without one."""
     # TEXTUAL_DRIVER names another driver for Textual: that of textual-serve draws in a browser.
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
         raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
@@ -122,7 +123,7 @@ def _open(
 ) -> int:
     with splash(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes)
-        _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
+        needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import play as open_playground
     return open_playground(job, demo, then, _moment(scenario))
 
@@ -196,7 +197,7 @@ def resume(recorded: Path, device: str) -> int:
     """
     with splash(recorded.stem):
         job = _resume_job(recorded, device)
-        _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
+        needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import play as open_playground
     return open_playground(job)
 
@@ -252,7 +253,7 @@ def run(
 @click.argument("recorded", metavar="RUN", type=RUN)
 def replay(recorded: Path) -> int:
     """Open a recorded run, finished or still growing."""
-    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
+    needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
     from rlplay.ui.start import replay as open_replay
 
     return open_replay(recorded)
@@ -267,7 +268,7 @@ def compare(recorded: tuple[Path, ...]) -> int:
     """
     if not 2 <= len(recorded) <= _COMPARED:
         raise click.UsageError(f"compare takes 2 to {_COMPARED} runs; got {len(recorded)}")
-    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
+    needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
     from rlplay.ui.start import compare as open_comparison
 
     return open_comparison(recorded)

@@ -23,13 +23,14 @@ class Copy:
         Raises ForeignRunError if it holds no run that can be read, RunFileError if the run file cannot be written.
         """
         self._source = source_of(origin.resolve())
+        self.origin = self._source.path
         started = self._source.started()
-        identity = hashlib.sha256(f"{origin.resolve()}\0{started.run_id}".encode()).hexdigest()[:8]
-        self.path = runs_folder() / f"{origin.resolve().name.removesuffix(SUFFIX)}_{identity}{SUFFIX}"
+        identity = hashlib.sha256(f"{self.origin}\0{started.run_id}".encode()).hexdigest()[:8]
+        self.path = runs_folder() / f"{name(self.origin)}_{identity}{SUFFIX}"
         if self.path.exists():
             self._writer = RunWriter.reopen(self.path)
         else:
-            self._writer = RunWriter.create(self.path, started, **{ORIGIN: str(origin.resolve())})
+            self._writer = RunWriter.create(self.path, started, **{ORIGIN: str(self.origin)})
         self._place = self._writer.note(PLACE) or ""
         self._source.resume(json.loads(self._place or "{}"))
         self.pull()
@@ -50,6 +51,12 @@ class Copy:
     def close(self) -> None:
         """Close the run file."""
         self._writer.close()
+
+
+def name(origin: Path) -> str:
+    """What the run file is called: the folder's name, with its parent's where it says nothing by itself."""
+    own = origin.name.removesuffix(SUFFIX)
+    return f"{origin.parent.name}-{own}" if own.startswith("rlplay") and origin.parent.name else own
 
 
 def copy_again(run: RunReader) -> Copy | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -19,6 +20,9 @@ class ForeignRunError(ValueError):
 
 class Source(Protocol):
     """A run of another trainer, which may still grow."""
+
+    path: Path
+    """The folder or file that it is read from."""
 
     def started(self) -> Started:
         """Its beginning. Raises ForeignRunError if there is none yet."""

@@ -125,7 +125,10 @@ class Update:
         return np.where(seen, total, np.nan).astype(np.float32)
 
     def new_logprobs(self) -> Array | None:
-        """Log-probabilities under the policy after the update, float32 [T], NaN where not re-evaluated."""
-        if self.finished is None or self.sampled is None:
+        """Log-probabilities under the policy after the update, float32 [T], NaN where not re-evaluated.
+
+        None before the update's end, or if its trainer did not look at the tokens again.
+        """
+        if self.finished is None or self.sampled is None or not len(self.finished.rows):
             return None
         return self.scatter(self.finished.rows, self.finished.logprobs)

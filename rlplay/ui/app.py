@@ -246,6 +246,9 @@ class RlplayApp(Playground):
     async def perform(self, name: str, argument: Any = None) -> None:
         """Carry out a verb, as a key or a script would, and start painting its effect."""
         self.narrator.forget()
+        if reason := self.session.cannot(name):
+            self.notify(visible(reason), severity="warning", markup=False)
+            return
         await ACTIONS[name](self, argument)
         self.lesson.learner.performed(name)
         self.refresher.panels()
@@ -302,7 +305,14 @@ class RlplayApp(Playground):
             return
         from rlplay.ui.screens.knobs import KnobsScreen
 
-        self.knobs = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
+        self.knobs = KnobsScreen(
+            self.session.settings,
+            scenario_of(started),
+            self.session.source.live,
+            at,
+            self.session.abilities,
+            bool(started.source),
+        )
         # Answers and the token stay visible to preview a change.
         self.main.add_class("-knobs")
         self.push_screen(self.knobs, self._knobs_closed)

@@ -341,6 +341,8 @@ class Player:
     async def _set(self, settings: dict[str, Any]) -> None:
         held = {} if self._status is None else self._status.settings
         changes = {name: value for name, value in settings.items() if name not in held or held[name] != value}
+        if "algorithm" in changes:
+            changes = settings  # an algorithm sets others to its own defaults, which the script may want as they are
         if changes:
             await self._done(Set(changes), lambda status: changes.items() <= status.settings.items(), REFUSED_AFTER)
 

@@ -70,7 +70,11 @@ class Playground(GatedApp):
         # While TRPO still searches for a step, no token has a gradient: keep the colours of the credit phase.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         settings = self.session.settings_of(shown)
-        return LENSES[self.lens_choice or automatic(phase, settings)].of(settings)
+        chosen = self.lens_choice or automatic(phase, settings)
+        # Another program's trainer does not look at the tokens again after its update.
+        if self.lens_choice is None and phase == "after" and shown is not None and LENSES[chosen].values(shown) is None:
+            chosen = "credit"
+        return LENSES[chosen].of(settings)
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel."""

@@ -54,6 +54,7 @@ class Refresher:
             app.header.show(session)
             app.phases.show(session)
         if "status" in changes:
+            app.keys.allow(session.abilities)
             app.banner.show(session)
             app.main.set_class(session.looking is not None, "-past")
         if changes & {"update", "look"}:
@@ -118,7 +119,8 @@ def _narration(session: Session) -> Narration:
         return live
     # A limit changed during sampling takes effect in the next update.
     phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
-    return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place)
+    undoes = not session.cannot("undo")
+    return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place, undoes)
 
 
 def _live(session: Session) -> Narration | None:

@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlplay import user_preferences
+from rlplay.foreign.copy import Copy
+from rlplay.link.remote import find
 from rlplay.paths import first_time, list_runs, new_run, runs_folder
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import START, Moment
 from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.session.attached import AttachedSource
 from rlplay.ui.session.sources import LiveSource, ReplaySource
 
 
@@ -47,6 +50,15 @@ def kept(path: Path) -> str:
 def replay(path: str | Path) -> int:
     """Open a recorded run; returns the exit status. RunFileError if it cannot be read."""
     return run(RlplayApp(ReplaySource(Path(path))))
+
+
+def attach(origin: Path, port: int | None = None) -> int:
+    """Enter the training that is recorded in the folder `origin`; returns the exit status.
+
+    Raises ValueError, one line, if it cannot be read or nobody listens.
+    """
+    copy = Copy(origin)
+    return run(RlplayApp(AttachedSource(copy, find(copy.origin, port))))
 
 
 def compare(runs: Sequence[Path]) -> int:

@@ -176,7 +176,7 @@ async def test_a_lesson_opens_at_a_moment_with_its_settings():
 def test_the_moment_of_a_share_code_reaches_the_screen(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(start.RlplayApp, "run", lambda app: seen.append(app._moment))
-    monkeypatch.setattr(cli_play, "_needs_a_terminal", lambda _instead: None)
+    monkeypatch.setattr(cli_play, "needs_a_terminal", lambda _instead: None)
     code = Shared("flattery", step=3, changed={"beta": 0.5}).code
     assert cli_play.play.main([code], standalone_mode=False) == 0
     assert seen == [Moment(3, {"beta": 0.5})]

@@ -99,6 +99,12 @@ async def settled(player) -> asyncio.Task:
     return task
 
 
+async def test_a_setting_that_holds_already_is_set_again_with_a_new_algorithm():
+    player, stage = playing([{"set": {"algorithm": "dpo", "beta": 0.0}}, {"say": "Pairs."}])
+    await player.play()
+    assert stage.sent == [Set({"algorithm": "dpo", "beta": 0.0})], "an algorithm brings a beta of its own"
+
+
 async def test_each_press_plays_to_the_next_words():
     player, stage = playing(LESSON)
     await player.play()

@@ -60,6 +60,15 @@ class Online:
             self._counts = {}
             self.end()
 
+    @property
+    def finished(self) -> int:
+        """The last update that has ended."""
+        return self._update - 1
+
+    def changed(self, name: str, value: Any, previous: Any) -> None:
+        """A setting has another value from the next update on."""
+        self._recorder.changed(self._update, name, value, previous)
+
     def close(self) -> None:
         """Close the recording."""
         self._recorder.close()

@@ -26,6 +26,8 @@ def row(draft: Draft, knob: Knob, width: int) -> Content:
     ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
     was = f"was {_brief(shown(draft.original(knob.name)))}   " if changed else ""
     aside = "no effect" if idle else allowed(draft, knob, width - _TITLE - _VALUE - len(was))
+    if draft.fixed(knob.name):
+        aside = "fixed"
     return Content.assemble(
         ("● " if changed else "  ", "$accent"),
         (f"{knob.title:<{_TITLE - 2}}", "$text-muted" if idle else ""),

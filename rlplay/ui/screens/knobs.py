@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from rlplay.algorithms.knobs import KNOBS, Knob, matching
 from rlplay.algorithms.settings import choices, shown
+from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
@@ -90,15 +91,24 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("escape", "cancel", "cancel"),
     ]
 
-    def __init__(self, settings: dict[str, Any], scenario: Scenario, live: bool = True, at: str | None = None) -> None:
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        scenario: Scenario,
+        live: bool = True,
+        at: str | None = None,
+        abilities: Abilities | None = None,
+        foreign: bool = False,
+    ) -> None:
         """`settings` are the current ones in a run of `scenario`; without `live` they can only be viewed and copied.
 
         The cursor starts on the setting named `at`, else on the first.
         """
         super().__init__()
-        self.draft = Draft(settings, live)
+        self.draft = Draft(settings, live, abilities)
         self.reproduction = Reproduction(scenario)
         self.live, self.at = live, at
+        self._foreign = foreign
         self._named = scenario.knobs
         self._only = self._named or list(KNOBS)
         self.sought = ""
@@ -148,14 +158,16 @@ class KnobsScreen(ModalScreen[Changes | None]):
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
         changed = f"`r` reset{' · `v` compare' * self.live}" if self.draft.differing() else "`/` find"
-        return f"`← →` change · `enter` type · {changed} · `y` `Y` copy"
+        return f"`← →` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
 
     def check_action(
         self,
         action: str,
         parameters: tuple[object, ...],  # noqa: ARG002 - Textual's signature
     ) -> bool | None:
-        """Disable apply, reset and compare until something has changed."""
+        """Disable apply, reset and compare until something has changed; without rlplay's data there is no command."""
+        if action in ("copy", "copy_code"):
+            return not self._foreign
         return action not in self.VERBS_ON_CHANGES or bool(self.draft.differing())
 
     def on_key(self, event: events.Key) -> None:
@@ -374,7 +386,12 @@ class KnobsScreen(ModalScreen[Changes | None]):
         return Content("\n").join([*lines, *again])
 
     def _again(self) -> list[Content]:
-        """How to run it with these settings: the command, and the share code with a note on what it omits."""
+        """How to run it with these settings: the command, and the share code with a note on what it omits.
+
+        Empty where another program trains: rlplay has not its data.
+        """
+        if self._foreign:
+            return []
         code, remark = self.reproduction.code(self.draft.settings)
         return [
             Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),

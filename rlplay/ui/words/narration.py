@@ -47,6 +47,7 @@ REPLAY_NEXT = {
     "after": "`u` shows the next update, `space` plays on, `z` goes back.",
 }
 """The next keys in a recording, by phase: it shows what was recorded, and samples nothing."""
+STEERED_NEXT = "`u` waits for the next update, `space` lets the trainer run or pauses it."
 LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
 END_NEXT = "The recording ends here: `z` goes back, `space` plays it from the start."
 
@@ -69,8 +70,10 @@ class Narration:
     warning: str = ""
 
 
-def narrate(update: Update | None, history: History, settings: dict[str, Any], place: Place = "live") -> Narration:
-    """One to three sentences about the state of the update."""
+def narrate(
+    update: Update | None, history: History, settings: dict[str, Any], place: Place = "live", undoes: bool = True
+) -> Narration:
+    """One to three sentences about the state of the update; `undoes`: whether the run can go back."""
     if update is None or update.sampled is None:
         if place == "ended":
             return Narration(BEGIN, ENDED_NEXT)
@@ -81,7 +84,7 @@ def narrate(update: Update | None, history: History, settings: dict[str, Any], p
     wrong = warning(update, history, settings)
     wrong += DETAILS * bool(wrong)
     if place == "live":
-        return Narration(happened, then, wrong)
+        return Narration(happened, then if undoes else STEERED_NEXT, wrong)
     if place in ("looking", "ended"):
         return Narration(happened, LOOKING_NEXT if place == "looking" else ENDED_NEXT, wrong)
     begun = update.phase != "sample" or update.sampled.done
