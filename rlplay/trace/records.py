@@ -39,6 +39,7 @@ class Started(Record, frozen=True, kw_only=True):
     dtype: str
     threads: int
     versions: dict[str, str]
+    ends: dict[int, str] = {}  # the tokens that end an answer, with their text; empty: unknown
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
