@@ -63,9 +63,8 @@ def too_far(run: Evidence) -> Finding | None:
 
 def too_short(run: Evidence) -> Finding | None:
     """The update moves the policy hardly at all."""
-    points = [(n, x) for n, x in run.series("kl_old") if math.isfinite(x)][-WINDOW:]
-    quiet = {each.update for each in run.digests if each.silent}
-    moved = [x for n, x in points if n not in quiet]
+    learned = {each.update for each in run.recent(WINDOW) if each.finished and not each.silent}
+    moved = [x for n, x in run.series("kl_old") if n in learned and math.isfinite(x)]
     if len(moved) < SLOW or max(moved) >= STILL or kind_of(run.settings) not in ("rewards", "learned rewards"):
         return None
     return Finding(

@@ -14,11 +14,12 @@ from rlplay.health.trend import ceiling, trend
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.text import visible
 
-DECIDED, PAIRS = 0.95, 100
+DECIDED, PAIRS = 0.98, 100
 """Share of pairs in which length alone tells who earned more, and how many pairs that takes.
 
-Where a right answer needs longer working, the longer one earned more in 0.90 of 830 pairs (learn-to-think, updates 1
-to 5) and 0.83 to 0.97 in one update; a reward that counts characters gives 1.00.
+A reward that counts characters gives 1.00 in characters and 0.99 in tokens. Rewards that do not look at length reached
+0.976 in 123 pairs (helpful answers, seed 1) and usually stay below 0.93. Where a right answer needs longer working they
+reach 0.995, but there a column of the prompt tells even more, and the check stays silent.
 """
 UPSIDE_DOWN, COMPARISONS = 0.1, 20
 GOLD_COLUMNS = {"answer", "answers", "solution", "target", "label", "gold", "ground_truth", "expected", "reference"}

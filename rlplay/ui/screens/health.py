@@ -41,7 +41,13 @@ class HealthScreen(ModalScreen[None]):
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
-    HealthScreen OptionList { height: auto; max-height: 100%; border: none; padding: 0; background: $background; }
+    HealthScreen OptionList {
+        height: auto; max-height: 100%; padding: 0; background: $background;
+        &, &:focus { border: none; }
+        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
+            background: $foreground 8%; color: $foreground; text-style: none;
+        }
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "knobs", "knobs"),
