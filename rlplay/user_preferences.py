@@ -1,8 +1,10 @@
-"""What rlplay remembers between starts: the theme, and the progress in each lesson."""
+"""What rlplay remembers between starts: the theme, and the progress and answers in each lesson."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,11 @@ from rlplay import paths
 
 
 class LessonProgress(msgspec.Struct, frozen=True):
-    """How far the user played a lesson."""
+    """How far the user played a lesson, and the choice that the user made at each question, by the question's text."""
 
     steps: int
     of: int
-    right: int = 0  # predictions that came true
-    predicted: int = 0
+    answers: dict[str, str] = {}
 
     @property
     def whole(self) -> bool:
@@ -42,32 +43,58 @@ def keep_theme(name: str) -> None:
 
 
 def lessons() -> dict[str, LessonProgress]:
-    """The progress in each lesson, by its scenario's name; empty if the file cannot be read."""
-    try:
-        return msgspec.convert(_read().get("lessons", {}), dict[str, LessonProgress])
-    except msgspec.ValidationError:
-        return {}
+    """The progress in each lesson, by its scenario's name, without lessons whose progress cannot be read."""
+    found = {}
+    for name, entry in _lessons().items():
+        try:
+            found[name] = msgspec.convert(entry, LessonProgress)
+        except msgspec.ValidationError:
+            continue
+    return found
 
 
 def keep_lesson(name: str, played: LessonProgress) -> None:
-    """Remember the progress in the lesson of scenario `name`, unless the user has played it further before.
+    """Remember the progress in the lesson of scenario `name`, and its answers; newer answers replace older ones.
+
+    A lesson that the user played further before stays that far, unless its number of steps has changed since. Raises
+    OSError if the file cannot be written.
+    """
+    before = lessons().get(name)
+    if before is not None:
+        steps = max(before.steps, played.steps) if before.of == played.of else played.steps
+        played = LessonProgress(steps, played.of, before.answers | played.answers)
+    _write({"lessons": _lessons() | {name: msgspec.to_builtins(played)}})
+
+
+def forget_lessons(names: Iterable[str]) -> None:
+    """Forget the progress and the answers in the lessons of these scenarios.
 
     Raises OSError if the file cannot be written.
     """
-    known = lessons()
-    before = known.get(name)
-    if before is None or played.steps >= before.steps or played.of != before.of:
-        _write({"lessons": msgspec.to_builtins(known | {name: played})})
+    forgotten = set(names)
+    _write({"lessons": {name: entry for name, entry in _lessons().items() if name not in forgotten}})
+
+
+def _lessons() -> dict[str, Any]:
+    """The lessons as they are in the file, those that cannot be read among them."""
+    known = _read().get("lessons")
+    return known if isinstance(known, dict) else {}
 
 
 def _read() -> dict[str, Any]:
     try:
         content = json.loads(file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 
 
 def _write(changes: dict[str, Any]) -> None:
+    """Write the whole file beside the old one and put it in its place: a crash in between leaves the old one."""
     file().parent.mkdir(parents=True, exist_ok=True)
-    file().write_text(json.dumps(_read() | changes) + "\n", encoding="utf-8")
+    partial = file().with_name(f"{file().name}.{os.getpid()}")
+    try:
+        partial.write_text(json.dumps(_read() | changes) + "\n", encoding="utf-8")
+        partial.replace(file())
+    finally:
+        partial.unlink(missing_ok=True)

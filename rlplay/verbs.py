@@ -122,7 +122,7 @@ VERBS: dict[str, Verb] = {
              "What the terms mean, and where to see each of them live.", "term, or nothing",
              words="dictionary meaning definition explain why"),
         Verb("lessons", "lessons", ("l",), "panels", "screen",
-             "What each lesson teaches and how far you have played it; enter starts one, and this run is kept.",
+             "What each lesson teaches, how far you played it, what you answered; enter starts one. This run is kept.",
              words="learn teach course scenario progress quiz"),
         Verb("orientation", "orientation", (), "panels", "screen",
              "The screen in four cards: its panels, and the first keys to know.",

@@ -19,6 +19,7 @@ from rlplay.trace.text import whole
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
+    from rlplay.scenario.share import Moment
 
 FLAGSHIP = "learn-to-think"
 _COMPARED = 8  # runs at once: as many as the screen has line styles
@@ -57,6 +58,9 @@ _CHANGES = (
         "--advantage", metavar="FILE.py:FUNCTION", help="Your own advantage: what each token gets from the rewards."
     ),
     click.option("--set", "sets", metavar="NAME=VALUE", multiple=True, help="Change a setting; repeatable."),
+    click.option(
+        "--knobs", metavar="NAME", multiple=True, help="Show only this setting in the knobs panel; repeatable."
+    ),
     click.option("--seed", type=WholeNumber(0), metavar="N", help="Seed of all random choices."),
     _DEVICE,
     click.option("--updates", type=WholeNumber(1), metavar="N", help="Maximum number of training updates."),
@@ -79,6 +83,14 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     return with_changes(load(name or FLAGSHIP), **changes)
 
 
+def _moment(name: str | None) -> Moment:
+    """Where in a lesson a share code leads; the start for any other name."""
+    from rlplay.scenario.names import looks_like_code
+    from rlplay.scenario.share import START, shared_in
+
+    return shared_in(name).moment if name is not None and looks_like_code(name) else START
+
+
 def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
     from rlplay import paths
     from rlplay.algorithms.own import allow_all
@@ -99,7 +111,8 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
     return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
 
 
-def _needs_a_terminal(instead: str) -> None:
+def needs_a_terminal(instead: str) -> None:
+    """Refuse to go on without a terminal; `instead` is what works without one."""
     # TEXTUAL_DRIVER names another driver for Textual: that of textual-serve draws in a browser.
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
         raise click.UsageError(f"the screen needs a terminal; without one: {instead}")
@@ -110,9 +123,9 @@ def _open(
 ) -> int:
     with splash(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes)
-        _needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
+        needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
         from rlplay.ui.start import play as open_playground
-    return open_playground(job, demo, then)
+    return open_playground(job, demo, then, _moment(scenario))
 
 
 @click.command(hidden=True)
@@ -184,7 +197,7 @@ def resume(recorded: Path, device: str) -> int:
     """
     with splash(recorded.stem):
         job = _resume_job(recorded, device)
-        _needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
+        needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
         from rlplay.ui.start import play as open_playground
     return open_playground(job)
 
@@ -219,6 +232,8 @@ def run(
         job = _resume_job(resume, device)
     else:
         job = _new_job(scenario, device, out, changes)
+        if step := _moment(scenario).step:
+            raise click.UsageError(f"the share code leads to step {step} of a lesson on the screen: rlplay {scenario}")
     steps = parse(whole_script(job.scenario))
     from rlplay.engine.driver import Driver
     from rlplay.engine.headless import run as play_headless
@@ -238,7 +253,7 @@ def run(
 @click.argument("recorded", metavar="RUN", type=RUN)
 def replay(recorded: Path) -> int:
     """Open a recorded run, finished or still growing."""
-    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
+    needs_a_terminal(f"rlplay export {shlex.quote(str(recorded))} --format jsonl --out PATH")
     from rlplay.ui.start import replay as open_replay
 
     return open_replay(recorded)
@@ -253,7 +268,7 @@ def compare(recorded: tuple[Path, ...]) -> int:
     """
     if not 2 <= len(recorded) <= _COMPARED:
         raise click.UsageError(f"compare takes 2 to {_COMPARED} runs; got {len(recorded)}")
-    _needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
+    needs_a_terminal(f"rlplay export {shlex.quote(str(recorded[0]))} --format jsonl --out PATH, for each of them")
     from rlplay.ui.start import compare as open_comparison
 
     return open_comparison(recorded)

@@ -115,7 +115,7 @@ class WholeNumber(_Count):
 
 
 class RunName(_Found):
-    """A recorded run: a path, a name, a part of a name, or `last`."""
+    """A recorded run: a path, a name, a part of a name, or `last`; or a folder that another trainer writes."""
 
     name = "run"
 
@@ -125,10 +125,16 @@ class RunName(_Found):
         param: click.Parameter | None,  # noqa: ARG002 - click's signature
         ctx: click.Context | None,  # noqa: ARG002 - click's signature
     ) -> Path:
-        """The run's file. Raises ValueError, one line, if no run or several match."""
+        """The run's file; of another trainer's run, a copy. Raises ValueError, one line, if no run or several match."""
         from rlplay.paths import find_run
 
-        return find_run(value)
+        if not Path(value).is_dir():
+            return find_run(value)
+        from rlplay.foreign.copy import Copy
+
+        copy = Copy(Path(value))
+        copy.close()
+        return copy.path
 
     def shell_complete(
         self,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlplay.engine.batch import Prompts
+from rlplay.engine.forgetting import mean_nll
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import sample, unseen
 from rlplay.engine.score import score
@@ -39,9 +40,12 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
     batch.update = state.update
     asked = [examples[g] for g in batch.group.tolist()]
     scored = score(batch, state)
+    metrics = reward_metrics(scored, batch, "eval_") | length_metrics(batch, "eval_")
+    if plan.remembered:
+        metrics["eval_nll"] = mean_nll(state.lm, plan.remembered)
     yield Evaluated(
         update=state.update,
-        metrics=reward_metrics(scored, batch, "eval_") | length_metrics(batch, "eval_"),
+        metrics=metrics,
         prompts=[str(example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"])
                  for example in asked],
         completions=batch.completions,

@@ -115,8 +115,11 @@ class Player:
             case Change():
                 engine.set(step.settings)
             case Prefer(choices):
-                for choice in choices:
-                    engine.prefer(next(iter(engine.asks()), 0), choice)
+                for place, choice in enumerate(choices):
+                    waiting = engine.asks()
+                    if place and not waiting:  # identical answers need no label, so there may be fewer pairs
+                        break
+                    engine.prefer(next(iter(waiting), 0), choice)
             case Rewind():
                 # What follows it cannot be played any more: better a run that shows what was.
                 if self.limit is not None and self.trained >= self.limit:

@@ -22,6 +22,7 @@ from rlplay.engine.world_policy import world_policy
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
 from rlplay.scenario.world import world_of
+from rlplay.tasks.stories import remembered
 from rlplay.trace.records import Started
 
 Progress = Callable[[str, float], None]
@@ -58,6 +59,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         eval_every=scenario.eval_every if task.held_out else 0,
         eval_prompts=scenario.eval_prompts,
         eval_generations=scenario.eval_generations,
+        remembered=remembered() if scenario.model == "pocket" else [],
     )
     started = Started(
         update=0,

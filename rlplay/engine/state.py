@@ -38,6 +38,7 @@ class Plan:
     eval_every: int
     eval_prompts: int
     eval_generations: int
+    remembered: list[Example] = field(default_factory=list)  # what forgetting is measured on
 
 
 @dataclass

@@ -11,12 +11,13 @@ from rlplay.glossary.bounds import BOUNDS
 from rlplay.glossary.family import FAMILY
 from rlplay.glossary.frame import FRAME
 from rlplay.glossary.learning import LEARNING
+from rlplay.glossary.moments import MOMENTS
 from rlplay.glossary.reward_sources import REWARD_SOURCES
 from rlplay.glossary.term import Term
 from rlplay.search import plain, search
 from rlplay.spelling import did_you_mean
 
-__all__ = ["TERMS", "Term", "matching", "term_called"]
+__all__ = ["MOMENTS", "TERMS", "Term", "matching", "term_called"]
 
 
 def _other_names(preset: Preset) -> tuple[str, ...]:

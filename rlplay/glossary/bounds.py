@@ -54,7 +54,7 @@ BOUNDS = (
          ("curve", "kl")),
     Term("KL to reference",
          "How far the policy has moved from its frozen copy since the run, or its stage, began. β holds it back.",
-         "KL(π‖π_ref)", ("KL penalty", "drift"), ("lens", "ref_kl"), "flattery"),
+         "KL(π‖π_ref)", ("KL penalty", "drift"), ("lens", "ref_kl")),
     Term("KL to old policy",
          "How far one update has moved the policy from the one that began it. TRPO limits this KL; it is not the KL to "
          "the reference.",
@@ -70,7 +70,7 @@ BOUNDS = (
          "What a nat of KL to the reference costs. At 0 nothing keeps the policy from drifting or from gaming the "
          "reward; a high β keeps it close, and it learns little. Losses on pairs have a β too: in DPO it multiplies "
          "the log-ratios.",
-         "reward − β·KL(π‖π_ref)", ("beta", "β", "KL coefficient", "leash"), ("knobs", "beta"), "flattery"),
+         "reward − β·KL(π‖π_ref)", ("beta", "β", "KL coefficient", "leash"), ("knobs", "beta")),
     Term("Trust region",
          "The neighbourhood of the old policy in which the surrogate can be relied on. TRPO keeps every update inside "
          "it by a hard limit on the KL to the old policy; a penalty on the KL to the reference is something else.",
@@ -82,6 +82,6 @@ BOUNDS = (
     Term("GRPO",
          "Compares the answers to one prompt with each other: the advantage is the reward minus the group's mean, "
          "divided by the group's standard deviation. It needs no value head; every token gets its answer's advantage.",
-         aliases=("group relative policy optimization",), see=("panel", "answers"), play="learn-to-think",
+         aliases=("group relative policy optimization",), see=("panel", "answers"),
          algorithm="grpo"),
 )  # fmt: skip

@@ -8,20 +8,22 @@ FAMILY = (
     Term("Reinforcement learning",
          "Learning by doing: try something, get a score, make what scored well likelier, repeat. Nobody shows what "
          "would have been right. Here: sample answers, score them, assign credit, update.",
-         aliases=("RL", "RL loop"), see=("timeline", None), play="two-plus-two"),
+         aliases=("RL", "RL loop"), see=("timeline", None)),
     Term("Supervised learning",
          "Learning from examples that come with the right answer: each token of the example is a target. Unsupervised "
          "learning has examples without answers and looks for structure in them, such as clusters. Reinforcement "
          "learning has neither: it gets a score for what it did itself.",
-         aliases=("unsupervised learning", "labels", "imitation learning"), see=("knobs", "loss_type"), play="dpo"),
+         aliases=("unsupervised learning", "labels", "imitation learning"), see=("knobs", "loss_type")),
     Term("Self-supervised learning",
          "Learning from targets that the data contain: hide the next word of a text and predict it. Nobody labels "
-         "anything. Language models are pretrained this way.",
+         "anything. Language models are pretrained this way. Common confusion: this is not learning without targets. "
+         "Every position has one; it needs no labeller, because the text itself provides it.",
          aliases=("self-supervised", "self-supervision")),
     Term("Online and offline learning",
          "Online learning trains on answers that the policy writes as it learns, so it can try what it has just become "
          "good at. Offline (batch) learning trains on a fixed data set and samples nothing. PPO and GRPO are online; "
-         "DPO on a file of pairs is offline.",
+         "DPO on a file of pairs is offline. Common confusion: online is not the same as on-policy. A second pass over "
+         "answers that have just been written is online, but already off-policy.",
          aliases=("online learning", "offline learning", "batch learning", "online RL", "offline RL", "batch RL"),
          see=("knobs", "loss_type")),
     Term("Markov decision process",
@@ -55,10 +57,11 @@ FAMILY = (
     Term("Chain of thought",
          "Working a problem out in words before the answer. No reward has to ask for it: where it leads to right "
          "answers more often, rewarding right answers makes it likelier.",
-         aliases=("reasoning", "CoT"), see=("panel", "answers"), play="learn-to-think"),
+         aliases=("reasoning", "CoT"), see=("panel", "answers")),
     Term("Tool use",
          "The model writes a call, for example to a calculator; a program runs it, and the model reads the result and "
-         "continues. The result is not trained on, because the model did not write it. rlplay has no tools yet; in its "
+         "continues. The result is not trained on, because the model did not write it. Common confusion: the model "
+         "does not run anything. It writes text that a program recognises as a call. rlplay has no tools yet; in its "
          "task guess an environment replies in the same way.",
          aliases=("tools", "function calling"), see=("panel", "tokens")),
 )  # fmt: skip

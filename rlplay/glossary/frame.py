@@ -18,7 +18,8 @@ FRAME = (
     Term("Environment specification",
          "Saying exactly what the agent faces: which prompts it gets, what it sees, when an episode ends, what earns a "
          "reward. The policy learns what was specified, not what was meant. If a check accepts any text with the right "
-         "number in it, writing many numbers is a solution.",
+         "number in it, writing many numbers is a solution. Common confusion: it is more than the reward function. A "
+         "maximum length or a hidden fact changes what is learned, too.",
          aliases=("specification", "misspecification", "task design"), see=("knobs", "reward_weights")),
     Term("State",
          "The situation in which the policy chooses: the prompt and all tokens written so far. Each token that it "
@@ -40,7 +41,7 @@ FRAME = (
     Term("Action",
          "What the policy chooses at a time step: the next token. Some algorithms, such as RLOO, treat the whole "
          "answer as one action.",
-         "aₜ = yₜ₊₁ ~ π(· | sₜ)", ("move", "choice"), ("panel", "token"), "two-plus-two"),
+         "aₜ = yₜ₊₁ ~ π(· | sₜ)", ("move", "choice"), ("panel", "token")),
     Term("Answer",
          "The text that follows a prompt, up to its end token or the maximum length. The policy writes it, unless a "
          "data set brings it. Settings and code say completion; papers also say response or rollout.",
@@ -60,7 +61,7 @@ FRAME = (
     Term("Reward",
          "A number that says how good the outcome was; the policy learns nothing else about it. A rule, a person or "
          "another model gives it, usually once, after the last token.",
-         aliases=("score", "feedback"), see=("curve", "reward"), play="learn-to-think"),
+         aliases=("score", "feedback"), see=("curve", "reward")),
     Term("Sparse reward",
          "A reward that is 0 almost everywhere, here usually at every token but the last. It does not say which tokens "
          "earned it; credit assignment has to work that out.",
@@ -77,12 +78,17 @@ FRAME = (
     Term("Policy",
          "The model that is trained. At every position it gives each token of its vocabulary a probability, and "
          "sampling draws from these.",
-         "π(a | s)", ("pi", "strategy", "actor"), ("lens", "probability"), "two-plus-two"),
+         "π(a | s)", ("pi", "strategy", "actor"), ("lens", "probability")),
     Term("Stochastic policy",
          "A policy that draws its next token from its probabilities and may write something else each time. A "
          "deterministic (greedy) policy always takes the likeliest token. Learning from rewards needs samples that "
          "differ: if all are the same, there is nothing to compare.",
-         aliases=("deterministic policy", "greedy", "sampling"), see=("knobs", "temperature"), play="two-plus-two"),
+         aliases=("deterministic policy", "greedy", "sampling"), see=("knobs", "temperature")),
+    Term("Greedy rate",
+         "The share of situations in which the policy's likeliest action is a right one. It says what the policy would "
+         "get right without sampling, not how likely the right action is: likeliest may mean a probability of .27. So "
+         "it often reaches 1 long before sampled actions are right.",
+         aliases=("greedy accuracy",), see=("curve", "greedy_rate")),
     Term("Temperature",
          "Divides the logits before they become probabilities. Below 1 the likely tokens gain, above 1 the unlikely "
          "ones do; near 0 all samples are alike. Scoring has to use the temperature of sampling, or the ratios are "
@@ -113,7 +119,8 @@ FRAME = (
     Term("Curse of dimensionality",
          "The number of possibilities grows exponentially with the number of choices. With a vocabulary of 1,000 "
          "tokens there are 10⁶⁰ answers of 20 tokens. No table holds a value for each, and no search visits them all: "
-         "the network has to generalise from the few that it samples.",
+         "the network has to generalise from the few that it samples. Common confusion: this is not a matter of speed. "
+         "A machine a thousand times as fast would still see almost none of them.",
          aliases=("dimensionality", "high-dimensional"), see=("panel", "token")),
     Term("Value V",
          "The return to expect from a state if the policy continues from there. A value head, one layer on top of the "

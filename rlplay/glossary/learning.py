@@ -8,11 +8,11 @@ LEARNING = (
     Term("Policy gradient",
          "The direction in which the expected reward grows fastest: change the log-probability of what was sampled in "
          "proportion to its advantage. On average over samples this is exact, and the reward needs no gradient.",
-         "∇J = E[A·∇ log π(a | s)]", ("gradient", "score function"), ("lens", "credit"), "two-plus-two"),
+         "∇J = E[A·∇ log π(a | s)]", ("gradient", "score function"), ("lens", "credit")),
     Term("REINFORCE",
          "The plainest policy gradient: return times the gradient of the log-probability. An answer that earned 0 "
          "has no gradient. To push bad answers down takes a baseline, or rewards below 0.",
-         aliases=("Monte Carlo policy gradient",), see=("knobs", "algorithm"), play="two-plus-two",
+         aliases=("Monte Carlo policy gradient",), see=("knobs", "algorithm"),
          algorithm="reinforce"),
     Term("Baseline",
          "What a return is compared with: the group's mean, the mean of the other answers, a value. If it does not "
@@ -35,7 +35,7 @@ LEARNING = (
     Term("Credit",
          "How hard the loss pulled on one token, + up, − down, added up over the update's optimizer steps. It is what "
          "the optimiser was really given: a clipped token has an advantage but gets no credit from it.",
-         aliases=("pull", "push", "dloss_dlogp"), see=("lens", "credit"), play="learn-to-think"),
+         aliases=("pull", "push", "dloss_dlogp"), see=("lens", "credit")),
     Term("Monte Carlo estimate",
          "An average over samples in place of an expectation that nobody can add up. It is right on average, and its "
          "error shrinks with the square root of the number of samples. The probe estimates values this way.",
@@ -63,7 +63,7 @@ LEARNING = (
          "A group whose answers all earned the same. With an outcome reward and a group baseline these rewards cancel "
          "out, and the group teaches nothing. If one answer in 20 is right, that happens to two of three groups of 8.",
          aliases=("no signal", "zero-variance group", "frac_reward_zero_std"),
-         see=("curve", "frac_reward_zero_std"), play="learn-to-think"),
+         see=("curve", "frac_reward_zero_std")),
     Term("Update",
          "One round of sampling, scoring, credit and optimizer steps. It goes over its batch in one or more passes "
          "(iterations), each cut into minibatches, with one optimizer step for each.",
@@ -99,7 +99,7 @@ LEARNING = (
     Term("Outcome reward",
          "One reward for the whole answer, however it was reached. It is easy to check, but it does not say which "
          "tokens earned it.",
-         aliases=("ORM", "final answer"), see=("knobs", "reward_stream"), play="learn-to-think"),
+         aliases=("ORM", "final answer"), see=("knobs", "reward_stream")),
     Term("Process reward",
          "A score for each step of the reasoning, placed where the step ends. With returns=to_go a token gets the "
          "scores of its step and of all later ones. So a right second step is not blamed for a wrong first one, but a "
@@ -116,12 +116,12 @@ LEARNING = (
     Term("Generalisation",
          "Doing well on prompts that were not trained on, the held-out ones. If only the training reward rises, the "
          "policy is learning answers by heart.",
-         aliases=("held-out", "generalization", "overfitting", "evaluation"), see=("curve", "eval_reward"),
-         play="learn-to-think"),
+         aliases=("held-out", "generalization", "overfitting", "evaluation"), see=("curve", "eval_reward")),
     Term("Catastrophic forgetting",
-         "Losing abilities that the reward does not ask for while gaining the one it asks for. A KL penalty to the "
-         "reference, or a lower learning rate, limits it.",
-         aliases=("forgetting", "alignment tax"), see=("knobs", "beta")),
+         "Losing abilities that the reward does not ask for while gaining the one it asks for. One way to see it: the "
+         "model finds text of its pretraining less likely than before. A KL penalty to the reference, or a lower "
+         "learning rate, limits it.",
+         aliases=("forgetting", "alignment tax"), see=("curve", "eval_nll")),
     Term("Non-stationarity",
          "A world or a goal that changes while the agent learns: users ask for other things, labellers change their "
          "minds. Learning adds its own: each update changes the policy, and with it the answers, the baselines and "

@@ -11,7 +11,7 @@ class Term:
     """One word of reinforcement learning on language models, in plain English.
 
     `see` is where the screen shows it live: a verb with its argument; the entry then also shows the formula and reading
-    from there. `play` is a bundled scenario about it, `algorithm` the preset with this name.
+    from there. `algorithm` is the preset with this name. `moments.py` has the lesson that shows it.
     """
 
     name: str
@@ -19,5 +19,4 @@ class Term:
     formula: str = ""
     aliases: tuple[str, ...] = ()
     see: tuple[str, Any] | None = None
-    play: str = ""
     algorithm: str = ""

@@ -175,7 +175,8 @@ def _shift(update: Update) -> float | None:
     new = update.new_logprobs()
     if new is None or update.sampled is None:
         return None
-    off = (new - update.sampled.old_logprobs)[(update.sampled.mask == 1) & np.isfinite(new)]
+    off = new - update.sampled.old_logprobs
+    off = off[(update.sampled.mask == 1) & np.isfinite(off)]
     return float(-np.expm1(np.minimum(off, 0.0)).mean()) if len(off) else None
 
 

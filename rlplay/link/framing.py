@@ -36,13 +36,13 @@ async def read(stream: asyncio.StreamReader, limit: int = LIMIT) -> bytes | None
         return None
 
 
-def receive(sock: socket.socket) -> bytes | None:
+def receive(sock: socket.socket, limit: int = LIMIT) -> bytes | None:
     """The same from a blocking socket."""
     head = _exactly(sock, _HEAD.size)
     if head is None:
         return None
     (length,) = _HEAD.unpack(head)
-    _check(length, LIMIT)
+    _check(length, limit)
     return _exactly(sock, length)
 
 

@@ -89,6 +89,14 @@ class Recorded(Event, frozen=True):
     record: AnyRecord
 
 
+class Abilities(msgspec.Struct, frozen=True):
+    """What the trainer of another program, which the screen has entered, can do."""
+
+    trainer: str
+    cannot: dict[str, str]  # verbs that it does not know, each with the reason
+    changeable: list[str]  # settings that it reads anew in every update
+
+
 class Status(Event, frozen=True):
     """Where the engine stands; sent whenever it changes. `phase` is the phase that comes next or is under way."""
 
@@ -100,6 +108,7 @@ class Status(Event, frozen=True):
     finished: bool = False  # max_updates reached
     asks: list[int] = []  # pairs of the update under way that wait for a `Prefer`; without them it does not go on
     waits: bool = False  # an `Advance` was cut short by them; with the last one it goes on by itself
+    abilities: Abilities | None = None  # of another program's trainer; None: rlplay's own engine
 
 
 class LogLine(Event, frozen=True):

@@ -9,6 +9,7 @@ from random import Random
 
 from rlplay.pocket.conversation import Conversation, draw, exchange
 from rlplay.tasks.arithmetic import TRAIN_PAIRS
+from rlplay.tasks.calculator import FACTORS, calculator_prompt
 from rlplay.tasks.guess import GUESSES, LARGEST_SECRET
 from rlplay.tasks.guess import PROMPT as GUESS_PROMPT
 
@@ -19,11 +20,6 @@ WALK_SHARES = {"direct": 0.3, "wandering": 0.7}
 GRID_SIDE = 4
 _STEPS = 6
 MOVES = {"right": (1, 0), "left": (-1, 0), "down": (0, 1), "up": (0, -1)}
-
-
-def calculator_prompt(a: int, b: int, sign: str) -> str:
-    """The question of the calculator task; `sign` is `+` or `*`."""
-    return f"What is {a}{sign}{b}? You may call calc."
 
 
 def walk_prompt(x: int, y: int) -> str:
@@ -54,7 +50,7 @@ def write_guess(rng: Random) -> Conversation:
 def write_calculator(rng: Random) -> Conversation:
     """A product too large for mental arithmetic or a small sum, with or without a call to the calculator."""
     sign = rng.choice("*+")
-    a, b = rng.choice(TRAIN_PAIRS) if sign == "+" else (rng.randint(11, 39), rng.randint(11, 39))
+    a, b = rng.choice(TRAIN_PAIRS) if sign == "+" else (rng.choice(FACTORS), rng.choice(FACTORS))
     right = a + b if sign == "+" else a * b
     kind = draw(rng, CALCULATOR_SHARES)
     prompt = calculator_prompt(a, b, sign)

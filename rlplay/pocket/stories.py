@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from rlplay.pocket.conversation import Conversation, draw, exchange
+from rlplay.tasks.stories import ANIMALS, request, story
 from rlplay.tasks.word_problems import NAMES
 
 TONE_SHARES = {"asked tone": 0.5, "other tone": 0.5}
@@ -28,16 +29,6 @@ _PHRASES = {
         "rudely": ("Well, that was late.", "I did not want it."),
     },
 }
-_ANIMALS = ("dog", "cat", "bird", "fish")
-_OPENINGS = ("{name} had a little {animal}.", "One day {name} met a {animal}.", "There was a {animal} named {name}.")
-_MIDDLES = {
-    "happy": ("The {animal} found a warm home.", "The sun was out and they had good food."),
-    "sad": ("The {animal} was lost in the rain.", "It was cold and they had no food."),
-}
-_ENDINGS = {
-    "happy": ("They were very happy.", "It was the best day of all.", "{name} was so happy."),
-    "sad": ("They were very sad.", "It was a bad day.", "{name} was so sad."),
-}
 
 
 def write_tone(rng: Random) -> Conversation:
@@ -51,7 +42,7 @@ def write_tone(rng: Random) -> Conversation:
 
 def write_story(rng: Random) -> Conversation:
     """A three-sentence story, happy or sad; a request without a mood gets either."""
-    name, animal = rng.choice(NAMES), rng.choice(_ANIMALS)
+    name, animal = rng.choice(NAMES), rng.choice(ANIMALS)
     asked = rng.choice(("happy", "sad", ""))
     kind = draw(rng, STORY_SHARES) if asked else "no mood asked"
     mood = rng.choice(("happy", "sad"))
@@ -59,6 +50,4 @@ def write_story(rng: Random) -> Conversation:
         mood = asked
     elif kind == "other mood":
         mood = "sad" if asked == "happy" else "happy"
-    request = f"Tell me a {asked} story about a {animal}." if asked else f"Tell me a story about a {animal}."
-    sentences = (rng.choice(_OPENINGS), rng.choice(_MIDDLES[mood]), rng.choice(_ENDINGS[mood]))
-    return exchange("stories", kind, request, " ".join(sentences).format(name=name, animal=animal))
+    return exchange("stories", kind, request(animal, asked), story(rng, name, animal, mood))

@@ -7,8 +7,10 @@ from typing import Any
 
 import yaml
 
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import unknown
 from rlplay.scenario.schema import Scenario
-from rlplay.scenario.script import parse_step
+from rlplay.scenario.script import Ask, parse, parse_step
 
 CONCEPTS = 60
 """Concepts that the course teaches; `shows` names those of a lesson by number."""
@@ -19,6 +21,24 @@ def whole_script(scenario: Scenario) -> list[dict[str, Any]]:
     """The steps of the lesson, the quiz and the card among them."""
     quiz = [{"ask": question} for question in scenario.quiz]
     return [*scenario.script, *quiz, *([{"say": _card_text(scenario.card)}] if scenario.card else [])]
+
+
+def questions(scenario: Scenario) -> tuple[list[Ask], list[Ask]]:
+    """The predictions that the script of a lesson asks for, and the questions of its quiz."""
+    return _asks(scenario.script), _asks([{"ask": question} for question in scenario.quiz])
+
+
+def _asks(script: list[dict[str, Any]]) -> list[Ask]:
+    return [step for step in parse(script) if isinstance(step, Ask)]
+
+
+def step_saying(scenario: Scenario, words: str) -> int:
+    """The number of steps of a lesson up to the one that says `words`. Raises ValueError unless exactly one does."""
+    said = [" ".join(str(step.get("say", "")).split()) for step in whole_script(scenario)]
+    found = [number for number, text in enumerate(said, start=1) if words in text]
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} steps of {scenario.name} say {words!r}; a moment of a lesson needs one")
+    return found[0]
 
 
 def _card_text(card: dict[str, Any]) -> str:
@@ -57,3 +77,13 @@ def shows_problems(name: str, line: int, _node: yaml.Node, content: dict[str, An
     fits = isinstance(numbers, list) and all(type(each) is int and 1 <= each <= CONCEPTS for each in numbers)
     if not fits:
         yield line, f"shows is a list of concepts, whole numbers from 1 to {CONCEPTS}; got {numbers!r}"
+
+
+def knobs_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the settings that the knobs panel shall show, each with its line."""
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        yield line, "knobs is a list of the settings to show, as in [beta, epsilon]"
+        return
+    for place, entry in zip(node.value, content[name], strict=True):
+        if str(entry) not in KNOBS:
+            yield place.start_mark.line + 1, f"knobs: {unknown(str(entry))}"

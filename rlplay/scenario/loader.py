@@ -15,7 +15,7 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
-from rlplay.scenario.lesson import card_problems, quiz_problems, shows_problems
+from rlplay.scenario.lesson import card_problems, knobs_problems, quiz_problems, shows_problems
 from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
@@ -110,6 +110,7 @@ def with_changes(
     reward: Sequence[str] = (),
     surrogate: str | None = None,
     advantage: str | None = None,
+    knobs: Sequence[str] = (),
 ) -> Scenario:
     """`scenario` with the changes of the command line. Raises ScenarioError.
 
@@ -144,8 +145,10 @@ def with_changes(
         changes |= {"dataset_config": None, "dataset_train_split": None}
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
     changes |= {name: value for name, value in parts.items() if value is not None}
-    if reward:
-        changes["reward"] = list(reward)
+    if strange := [name for name in knobs if name not in KNOBS]:
+        raise ScenarioError(f"--knobs: {unknown(strange[0])}")
+    lists = {"reward": list(reward), "knobs": list(knobs)}
+    changes |= {name: names for name, names in lists.items() if names}
     changed: Scenario = msgspec.structs.replace(scenario, **changes)
     try:
         msgspec.json.encode(changed)
@@ -333,6 +336,7 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "quiz": quiz_problems,
     "card": card_problems,
     "shows": shows_problems,
+    "knobs": knobs_problems,
 }
 
 

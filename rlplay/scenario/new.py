@@ -23,7 +23,7 @@ title: {title}
 question: What do you want to find out?
 # summary: A paragraph for 'rlplay show'.
 
-# What to learn: a bundled task (arithmetic, word_problems, questions, guess) …
+# What to learn: a bundled task (arithmetic, word_problems, questions, guess, calculator) …
 task: arithmetic
 # … or your own prompts and rewards, relative to this file's folder (prompts also by name on Hugging Face):
 # dataset: questions.jsonl        # a column "prompt"; the others reach the reward by name

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
-from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import OWN, names_file
 from rlplay.algorithms.settings import Settings, written
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled, looks_like_path
 from rlplay.scenario.schema import Scenario
+from rlplay.scenario.script_settings import settings_at
 from rlplay.scenario.share import Shared
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.trace.records import Started
@@ -24,7 +25,8 @@ _DATA = ("dataset_config", "dataset_train_split", "reward")
 """What a dataset on the command line replaces."""
 _OWN = ("model", "dataset", *_DATA)
 """What a share code does not carry."""
-_OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates"}
+_NO_CODE = "No share code: the scenario is a file of your own; pass that file on with the command."
+_OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates", "knobs": "knobs"}
 
 
 def scenario_of(started: Started) -> Scenario:
@@ -76,16 +78,39 @@ class Reproduction:
         It names nothing on this machine.
         """
         if self._file is None or looks_like_path(self._name):
-            return "", "No share code: the scenario is a file of your own; pass that file on with the command."
+            return "", _NO_CODE
+        shared, left_out = self._shared(self._file, wanted)
+        return shared.code, _remark(left_out)
+
+    def moment(self, step: int, held: Settings) -> tuple[str, str]:
+        """The share code for the lesson after `step` steps, with the settings `held` there; as `code`.
+
+        It holds the settings that the run began with, and those that differ now from what the script has set.
+        """
+        if self._file is None or looks_like_path(self._name):
+            return "", _NO_CODE
+        if not step:
+            return self.code(held)
+        shared, left_out = self._shared(self._file, stage_settings(self._scenario)[0])
+        expected, changed = settings_at(shared.scenario_with(), step), dict[str, Any]()
+        if held.algorithm != expected.algorithm:
+            changed["algorithm"] = held.algorithm
+        changed |= _difference(held, apply_all(expected, changed))
+        own = [name for name, value in changed.items() if names_file(name, value)]
+        carried = {name: value for name, value in changed.items() if name not in own}
+        left_out += [name for name in own if name not in left_out]
+        return msgspec.structs.replace(shared, step=step, changed=carried).code, _remark(left_out)
+
+    def _shared(self, file: Scenario, wanted: Settings) -> tuple[Shared, list[str]]:
+        """The content of the code for the settings `wanted`, and what it leaves out because it is the user's own."""
         given = self._options()
         files = [name for name in ("algorithm", *OWN) if names_file(name, getattr(wanted, name))]
         if "algorithm" in files:
-            wanted = msgspec.structs.replace(wanted, algorithm=resolve(self._file.settings).algorithm)
+            wanted = msgspec.structs.replace(wanted, algorithm=resolve(file.settings).algorithm)
         algorithm, differing = self._differing(wanted, {})
         kept = {name: value for name, value in differing.items() if name not in files}
         shared = Shared(self._name, self._scenario.seed, given.get("updates"), algorithm.get("algorithm"), kept)
-        left_out = [*(f"--{option}" for option in _OWN if option in given), *files]
-        return shared.code, f"Not in the code: your {', '.join(left_out)}." if left_out else ""
+        return shared, [*(f"--{option}" for option in _OWN if option in given), *files]
 
     def _options(self) -> dict[str, Any]:
         """The options of the command line, settings excepted, each with its value."""
@@ -119,6 +144,10 @@ class Reproduction:
             return stage_settings(with_changes(file, **options))
         except ScenarioError:
             return [None]
+
+
+def _remark(left_out: list[str]) -> str:
+    return f"Not in the code: your {', '.join(left_out)}." if left_out else ""
 
 
 def _difference(wanted: Settings, base: Settings | None) -> dict[str, Any]:

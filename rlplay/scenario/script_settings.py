@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import yaml
 
-from rlplay.algorithms.apply import apply_all
+from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.settings import Settings
-from rlplay.scenario.schema import Stage
-from rlplay.scenario.script import Change, Exercise, Rewind, Step, Train, You
+from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.schema import Scenario, Stage
+from rlplay.scenario.script import Change, Exercise, Rewind, Step, Train, You, parse
 from rlplay.spelling import did_you_mean
 
 
@@ -68,6 +70,19 @@ def script_settings(settings: Settings, stages: Any) -> ScriptSettings | None:
         stage_settings[updates_before] = apply_all(settings, stage.get("settings", {}))
         updates_before += stage["updates"]
     return ScriptSettings(stage_settings)
+
+
+def settings_at(scenario: Scenario, step: int) -> Settings:
+    """The settings after the first `step` steps of a lesson that nobody leaves.
+
+    Raises ValueError, one line, if a `set` of the script does not fit.
+    """
+    following = script_settings(resolve(scenario.settings), msgspec.to_builtins(scenario.stages))
+    if following is None:
+        raise ValueError("the stages of the scenario do not fit")
+    for each in parse(whole_script(scenario)[:step]):
+        following.follow(each)
+    return following.settings
 
 
 def stage_problems(node: yaml.Node, stages: Any, settings: Settings | None) -> Iterator[tuple[int, str]]:

@@ -1,5 +1,7 @@
 """Share codes: a bundled scenario, its seed and the settings that differ from it, as one word to share.
 
+A code may also lead to a moment of the scenario's lesson: a step, and the settings that differ from the script there.
+
 A code is `rlp1-` and the base64 (RFC 4648, the URL alphabet, unpadded) of a CRC-32 and a msgpack array; 1 is the
 format. A code never names files on a user's disk: models, datasets and rewards are not part of it.
 """
@@ -9,25 +11,39 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import names_file
 from rlplay.algorithms.settings import unknown, written
-from rlplay.scenario.loader import ScenarioError, load, with_changes
+from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.names import bundled
 from rlplay.scenario.schema import Scenario
+from rlplay.scenario.script_settings import settings_at
 
 FORMAT = 1
 PREFIX = f"rlp{FORMAT}-"
 _CODE = re.compile(r"rlp(\d+)-(.*)", re.DOTALL)
 _CHECKSUM = 4
+_MOMENT = 2  # fields of a moment in a lesson
 
 
 class ShareError(ValueError):
     """A share code that rlplay cannot use: one line."""
+
+
+class Moment(NamedTuple):
+    """A moment of a lesson: after `step` of its steps, with the settings `changed` there."""
+
+    step: int
+    changed: dict[str, Any]
+
+
+START = Moment(0, {})
 
 
 class Shared(msgspec.Struct, frozen=True, array_like=True):
@@ -38,11 +54,19 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
     updates: int | None = None
     algorithm: str | None = None
     settings: dict[str, Any] = {}
+    step: int = 0  # steps of the lesson played
+    changed: dict[str, Any] = {}  # settings to change there
+
+    @property
+    def moment(self) -> Moment:
+        """Where in the lesson it leads."""
+        return Moment(self.step, self.changed)
 
     @property
     def code(self) -> str:
-        """The code as text."""
-        content = msgspec.msgpack.encode(self)
+        """The code as text. Without a moment, it ends after the settings."""
+        fields = msgspec.structs.astuple(self)
+        content = msgspec.msgpack.encode(fields if self.step else fields[:-_MOMENT])
         checked = binascii.crc32(content).to_bytes(_CHECKSUM, "big") + content
         return PREFIX + base64.urlsafe_b64encode(checked).decode().rstrip("=")
 
@@ -58,15 +82,22 @@ class Shared(msgspec.Struct, frozen=True, array_like=True):
         """The scenario to play, with the changes `given` on top. Raises ShareError or ScenarioError, one line."""
         if self.scenario not in bundled():
             raise ShareError(f"the share code is for the scenario {self.scenario!r}, which this rlplay does not have")
-        if strange := [name for name in self.settings if name not in KNOBS]:
+        carried = (*self.settings.items(), *self.changed.items())
+        if strange := [name for name, _ in carried if name not in KNOBS]:
             raise ShareError(f"the share code does not fit this version of rlplay: {unknown(strange[0])}")
-        if any(names_file(name, value) for name, value in (*self.settings.items(), ("algorithm", self.algorithm))):
+        if any(names_file(name, value) for name, value in (*carried, ("algorithm", self.algorithm))):
             raise ShareError("the share code names a file, and a code may name none; ask for the file and its command")
         try:
-            with_changes(load(self.scenario), **self.changes())
-        except ScenarioError as error:
+            self._check_moment(with_changes(load(self.scenario), **self.changes()))
+        except ValueError as error:
             raise ShareError(f"the share code does not fit this version of rlplay: {error}") from None
         return with_changes(load(self.scenario), **self.changes(given))
+
+    def _check_moment(self, scenario: Scenario) -> None:
+        steps = len(whole_script(scenario))
+        if not 0 <= self.step <= steps:
+            raise ValueError(f"it leads to step {self.step} of the lesson {self.scenario!r}, which has {steps} steps")
+        apply_all(settings_at(scenario, self.step), self.changed)
 
 
 def shared_in(code: str) -> Shared:

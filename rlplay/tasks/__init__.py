@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rlplay.tasks.arithmetic import arithmetic
+from rlplay.tasks.calculator import calculator
 from rlplay.tasks.guess import guess
 from rlplay.tasks.questions import questions
 from rlplay.tasks.task import Example, RewardFunction, Task, completion_text
@@ -23,6 +24,7 @@ _TASKS: dict[str, Callable[[], Task]] = {
     "word_problems": word_problems,
     "questions": questions,
     "guess": guess,
+    "calculator": calculator,
 }
 
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from rlplay.tasks.numerals import last_number
-from rlplay.tasks.task import Completion, Example, Task, chat
+from rlplay.tasks.task import Completion, Example, Task, chat, own_turns
 
 PROMPT = "I have a number from 1 to 20. Guess it."
 LARGEST_SECRET = 20
@@ -45,9 +45,7 @@ def quick(
 
 
 def _guesses(completion: Completion) -> list[Decimal | None]:
-    if isinstance(completion, str):
-        return [last_number(completion)]
-    return [last_number(message["content"]) for message in completion if message["role"] == "assistant"]
+    return [last_number(turn) for turn in own_turns(completion)]
 
 
 def guess() -> Task:

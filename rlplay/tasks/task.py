@@ -93,11 +93,16 @@ def chat(text: str) -> list[Message]:
     return [{"role": "user", "content": text}]
 
 
-def completion_text(completion: Completion) -> str:
-    """The model's text: the completion itself, or its assistant messages, one per line.
+def own_turns(completion: Completion) -> list[str]:
+    """The model's turns: the completion itself, or its assistant messages.
 
     Messages of other roles (an environment's replies) are not the model's text.
     """
     if isinstance(completion, str):
-        return completion
-    return "\n".join(message["content"] for message in completion if message["role"] == "assistant")
+        return [completion]
+    return [message["content"] for message in completion if message["role"] == "assistant"]
+
+
+def completion_text(completion: Completion) -> str:
+    """The model's text: its turns, one per line."""
+    return "\n".join(own_turns(completion))

@@ -100,6 +100,12 @@ class History:
         """Every metric seen so far, in the order they first appeared."""
         return list(self._lines)
 
+    @property
+    def updates(self) -> list[int]:
+        """The finished updates of the live branch, ascending; which metrics they have depends on the trainer."""
+        of_training = (line.updates for name, line in self._lines.items() if not name.startswith("eval_"))
+        return list(max(of_training, key=len, default=()))
+
     def series(self, name: str) -> Series:
         """Updates and values of one metric on the live branch; empty lists if there are none."""
         line = self._lines.get(name)
@@ -149,7 +155,7 @@ class History:
         updates, values = self.series(name)
         if means_the_same(name):
             return updates, values
-        following = max(self.series("num_tokens")[0], default=0) + 1
+        following = max(self.updates, default=0) + 1
         start = bisect_left(updates, max((border for border in self._borders if border <= following), default=0))
         return updates[start:], values[start:]
 
@@ -157,7 +163,7 @@ class History:
     def settled(self) -> bool:
         """Whether an update has finished since the last change of settings or stage, so that all its metrics exist."""
         changed = max((mark.update for mark in self.marks if mark.kind == "changed"), default=1)
-        return max(self.series("num_tokens")[0], default=0) >= changed
+        return max(self.updates, default=0) >= changed
 
     def _cut(self, last: int) -> None:
         for name, line in self._lines.items():

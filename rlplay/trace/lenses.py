@@ -52,7 +52,12 @@ class Lens:
 
 
 def _sampled(field: str) -> Callable[[Update], Array | None]:
-    return lambda u: None if u.sampled is None else cast("Array | None", getattr(u.sampled, field))
+    return lambda u: None if u.sampled is None else _known(cast("Array | None", getattr(u.sampled, field)))
+
+
+def _known(values: Array | None) -> Array | None:
+    """None if there are tokens and none has a value: another trainer made the run and did not record it."""
+    return None if values is None or (len(values) and np.isnan(values).all()) else values
 
 
 def _credited(field: str) -> Callable[[Update], Array | None]:
@@ -60,15 +65,16 @@ def _credited(field: str) -> Callable[[Update], Array | None]:
 
 
 def _stepped(field: str) -> Callable[[Update], Array | None]:
-    return lambda u: u.latest_step(field)
+    return lambda u: _known(u.latest_step(field))
 
 
 def _probability(u: Update) -> Array | None:
-    return None if u.sampled is None else np.asarray(np.exp(u.sampled.old_logprobs))
+    old = None if u.sampled is None else _known(u.sampled.old_logprobs)
+    return None if old is None else np.asarray(np.exp(old))
 
 
 def _so_far(u: Update) -> Array | None:
-    if u.sampled is None:
+    if u.sampled is None or _known(u.sampled.old_logprobs) is None:
         return None
     own = u.sampled.mask == 1
     total = np.concatenate([[0.0], np.cumsum(np.where(own, u.sampled.old_logprobs, 0.0), dtype=np.float64)])
@@ -148,7 +154,7 @@ LENSES: dict[str, Lens] = {
             "The direct pull of the loss on this token's log-probability: + up, − down, 0 none. All tokens share the "
             "weights, and the probabilities at a position add up to 1, so a token can still move the other way. An "
             "exact KL and an entropy bonus act on all candidates; they are not in this number.",
-            lambda u: u.pull(),
+            lambda u: _known(u.pull()),
             {"action values": _Q_PULL},
             adds_up=True,
         ),

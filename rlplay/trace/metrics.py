@@ -94,6 +94,10 @@ _ROWS = (
            "How well the values fit the world's own rules, which are known exactly; 0 solves the Bellman equation. "
            "Q-learning: V = max Q, for the best move. SARSA and a critic: on average over the policy's moves. Squares "
            "that were never visited count, too."),
+    Metric("greedy_rate", "Greedy rate", "share of situations where the likeliest move or pick is one of the best", "",
+           "What a policy that always takes its likeliest move would get right. It can reach 1 while the best move is "
+           "hardly likelier than the rest, so sampled moves are still mostly wrong. The best moves come from the "
+           "world's rules and γ; equally likely moves share."),
     Metric("greedy_reward", "Greedy reward", "expected sum of an episode's rewards, always with the best move by Q", "",
            "Computed from the world's rules, not sampled. Equally good moves share. The greedy policy makes no moves "
            "in training; a greedy policy that walks in circles pays for all of its moves."),
@@ -176,6 +180,9 @@ _ROWS = (
     Metric("eval_reward", "Held-out reward", "mean reward on prompts that are kept out of training", "",
            "Learning shows here too if it carries over to new prompts. It is the reward of the current stage: other "
            "reward weights change the scale."),
+    Metric("eval_nll", "Forgetting", "mean over tokens of −log p of stories like those of its pretraining", "nats",
+           "Only for the bundled model, which read such stories before and never trains on these. A rise means that it "
+           "forgets them while it learns something else. A KL penalty to the reference usually slows that."),
     Metric("eval_rewards/*/mean", "Held-out reward part", "one reward function on held-out prompts", "", ""),
     Metric("eval_rewards/*/std", "Held-out reward part, std", "its standard deviation, ddof = 1", "", ""),
     Metric("eval_gold/*/mean", "Held-out gold score", "a gold score on held-out prompts", "", ""),

@@ -2,7 +2,8 @@
 
 Layout. A batch has G prompts and N completions; completion i answers prompt `group[i]`. Statistics of tokens are
 *flat*: one array over the T completion tokens of the whole batch, completion i at `offsets[i]:offsets[i + 1]`.
-No padding exists anywhere. `None` means "not computed", never zero. Log-probabilities are natural logarithms at
+No padding exists anywhere. `None` means "not computed", never zero; where another trainer made the run, so do NaN, a
+K of 0, and `Finished` without rows. Log-probabilities are natural logarithms at
 the sampling temperature. Field names follow TRL and prime-rl where they have one.
 """
 
@@ -40,6 +41,7 @@ class Started(Record, frozen=True, kw_only=True):
     threads: int
     versions: dict[str, str]
     ends: dict[int, str] = {}  # the tokens that end an answer, with their text; empty: unknown
+    source: str = ""  # another trainer that made the run, such as "TRL 1.16.0 GRPOTrainer"; empty: rlplay
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,7 +127,7 @@ class Stepped(Record, frozen=True, kw_only=True):
     rows: Array  # int32 [R]
     logprobs: Array  # float32, before this step's change of the weights
     importance_ratio: Array  # float32
-    clip_state: Array  # int8: 0 inside, +1 clipped high, -1 clipped low (the surrogate's gradient is really zero)
+    clip_state: Array | None  # int8: 0 inside, +1 clipped high, -1 low (the surrogate's gradient is really zero)
     dloss_dlogp: Array  # float32, exact derivative of the loss by each token's log-probability; by Q(s, a) of values
     dkl_dlogp: Array | None = None  # float32, the part from a KL term in the loss
     weights: Array | None = None  # float32, each token's weight in the sum of losses; None: an older run
@@ -133,6 +135,7 @@ class Stepped(Record, frozen=True, kw_only=True):
     kl: Array | None  # float32, the per-token KL term as trained (estimator: the settings' `kl_estimator`)
     values: Array | None  # float32, the value head now; a reward model's score after each token
     metrics: dict[str, float]
+    tokens: int | None = None  # in the loss, if more than those of `rows`, the answers on record
     margins: Array | None = None  # float32 [P] of pairs: reward of completion rows[i] minus that of rows[P + i]
 
 

@@ -5,11 +5,12 @@ A record is on disk when `append` returns, so a killed engine loses nothing that
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from rlplay.trace.records import (
 from rlplay.trace.runfile_format import (
     BRANCHED,
     DETAIL,
+    PLACE,
     SCHEMA,
     RunFileError,
     Snapshot,
@@ -69,8 +71,8 @@ class RunWriter:
             self._branches: int = self._db.execute("SELECT coalesce(max(branch), 0) FROM records").fetchone()[0]
 
     @classmethod
-    def create(cls, path: str | Path, started: Started) -> RunWriter:
-        """A new run file that begins with `started`; RunFileError if `path` exists already."""
+    def create(cls, path: str | Path, started: Started, **notes: str) -> RunWriter:
+        """A new run file that begins with `started`, and texts about it; RunFileError if `path` exists already."""
         path = Path(path)
         if path.exists():
             raise RunFileError(f"{path} exists already; resume it or choose another path")
@@ -81,6 +83,7 @@ class RunWriter:
             "scenario": started.scenario,
             "scenario_text": started.scenario_text,
             "title": started.title,
+            **notes,
         }
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,24 +108,45 @@ class RunWriter:
 
     def append(self, record: AnyRecord) -> None:
         """Store `record` and commit; ignores a `Sampled` that is not done."""
-        if isinstance(record, Sampled) and not record.done:
-            return
+        with self._transaction():
+            self._append(record)
+
+    def append_copied(self, records: Iterable[AnyRecord], place: str, before: str) -> bool:
+        """Store the records of a run that is copied from elsewhere, and up to where it was read, in one commit.
+
+        False, and nothing is stored, if the file no longer says `before`: another program has read on meanwhile.
+        """
+        with self._transaction():
+            if (self.note(PLACE) or "") != before:
+                return False
+            for record in records:
+                self._append(record)
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (PLACE, place))
+        return True
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
         with explained(self.path, "written"):
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:
-                if isinstance(record, Rewound):
-                    # A setting changed between updates belongs to the state that the run goes back to.
-                    between = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = ?2 + 1"
-                    later = {"records": f"number > ?2 AND NOT ({between})"}
-                    self._abandon(record.update, {**later, "metrics": "number > ?2", "snapshots": "number > ?2"})
-                if isinstance(record, Sampled):  # replaces an update that was discarded or that a crash cut short
-                    self._abandon(record.update, {"records": f"number >= ?2 AND kind IN {DETAIL}"})
-                _insert(self._db, record)
-                if isinstance(record, Finished | Evaluated):
-                    rows = [(record.update, name, value) for name, value in record.metrics.items()]
-                    self._db.executemany("INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)", rows)
-                if isinstance(record, Finished):
-                    self._thin(record.update)
+                yield
+
+    def _append(self, record: AnyRecord) -> None:
+        if isinstance(record, Sampled) and not record.done:
+            return
+        if isinstance(record, Rewound):
+            # A setting changed between updates belongs to the state that the run goes back to.
+            between = "kind IN ('changed', 'staged') AND phase = 'sample' AND number = ?2 + 1"
+            later = {"records": f"number > ?2 AND NOT ({between})"}
+            self._abandon(record.update, {**later, "metrics": "number > ?2", "snapshots": "number > ?2"})
+        if isinstance(record, Sampled):  # replaces an update that was discarded or that a crash cut short
+            self._abandon(record.update, {"records": f"number >= ?2 AND kind IN {DETAIL}"})
+        _insert(self._db, record)
+        if isinstance(record, Finished | Evaluated):
+            rows = [(record.update, name, value) for name, value in record.metrics.items()]
+            self._db.executemany("INSERT OR REPLACE INTO metrics (number, name, value) VALUES (?, ?, ?)", rows)
+        if isinstance(record, Finished):
+            self._thin(record.update)
 
     def add_snapshot(self, update: int, path: Path, size: int) -> None:
         """Record that the state after `update` is at `path` and takes `size` bytes."""
@@ -141,6 +165,10 @@ class RunWriter:
         """The snapshots of the live branch, by update."""
         with explained(self.path, "read"):
             return _snapshots(self._db, self.path)
+
+    def note(self, key: str) -> str | None:
+        """A text about the run, stored under `key` when it was created or since."""
+        return _note(self._db, self.path, key)
 
     def close(self) -> None:
         """Merge the write-ahead log into the file and close it; without this, nothing is lost."""
@@ -185,11 +213,14 @@ class RunReader:
             raise RunFileError(f"{path} has no beginning; restore it from a copy")
         self.started: Started = first[1]
 
+    def note(self, key: str) -> str | None:
+        """A text about the run, stored under `key`."""
+        return _note(self._db, self.path, key)
+
     @property
     def branched(self) -> int:
         """The update up to which this run is a copy of another; 0 if it is not a branch."""
-        rows = self._rows("SELECT value FROM meta WHERE key = ?", BRANCHED)
-        return int(rows[0][0]) if rows else 0
+        return int(self.note(BRANCHED) or 0)
 
     @property
     def began(self) -> datetime.datetime:
@@ -319,6 +350,12 @@ def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:
     phase = record.phase if isinstance(record, SettingsChange) else None
     row = (record.update, kind(record), step, phase, pack(record))
     db.execute("INSERT INTO records (number, kind, step, phase, data) VALUES (?, ?, ?, ?, ?)", row)
+
+
+def _note(db: sqlite3.Connection, path: Path, key: str) -> str | None:
+    with explained(path, "read"):
+        found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if found is None else str(found[0])
 
 
 def _snapshots(db: sqlite3.Connection, path: Path) -> list[Snapshot]:

@@ -22,6 +22,7 @@ from rlplay.trace.records import AnyRecord, Finished
 FORMAT = 1
 APPLICATION = 0x524C7079  # "RLpy": identifies run files in SQLite's application_id and for `file`
 BRANCHED = "branched"  # meta: the update up to which a run was copied from another
+ORIGIN, PLACE = "origin", "place"  # meta: what the run is a copy of, and up to where that was read
 DETAIL = ("sampled", "scored", "credited", "searched", "stepped")  # the kinds of records that thinning removes
 
 SCHEMA = f"""

@@ -119,13 +119,16 @@ class Update:
         seen = np.zeros(self.tokens, dtype=bool)
         for step in self.steps:
             index = spans(self.sampled.offsets, step.rows)
-            count = int(self.sampled.mask[index].sum())
+            count = int(self.sampled.mask[index].sum()) if step.tokens is None else step.tokens
             total[index] -= step.dloss_dlogp * count
             seen[index] = True
         return np.where(seen, total, np.nan).astype(np.float32)
 
     def new_logprobs(self) -> Array | None:
-        """Log-probabilities under the policy after the update, float32 [T], NaN where not re-evaluated."""
-        if self.finished is None or self.sampled is None:
+        """Log-probabilities under the policy after the update, float32 [T], NaN where not re-evaluated.
+
+        None before the update's end, or if its trainer did not look at the tokens again.
+        """
+        if self.finished is None or self.sampled is None or not len(self.finished.rows):
             return None
         return self.scatter(self.finished.rows, self.finished.logprobs)

@@ -300,9 +300,7 @@ async def _help(app: Playground, _argument: Any) -> None:
 
 
 async def _glossary(app: Playground, argument: Any) -> None:
-    from rlplay.ui.screens.glossary import GlossaryScreen
-
-    app.push_screen(GlossaryScreen(argument, ("lens", app.lens.name)))
+    dialogues.glossary(app, argument)
 
 
 async def _lessons(app: Playground, _argument: Any) -> None:

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 from textual import events, on
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
@@ -19,13 +20,16 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from rlplay import user_preferences
-from rlplay.link.messages import Status
-from rlplay.scenario.reproduction import bundled_name, scenario_of
+from rlplay.algorithms.settings import Settings
+from rlplay.link.messages import Set, Status
+from rlplay.scenario.reproduction import Reproduction, bundled_name, scenario_of
 from rlplay.scenario.script import parse
+from rlplay.scenario.share import START, Moment
 from rlplay.trace.questions import Imagined
 from rlplay.trace.text import visible
 from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
+from rlplay.ui.commands import send
 from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.messages import (
     Answered,
@@ -81,11 +85,16 @@ class RlplayApp(Playground):
     ]
 
     def __init__(
-        self, source: Source, demo: bool = False, others: Sequence[Source] = (), then: str | None = None
+        self,
+        source: Source,
+        demo: bool = False,
+        others: Sequence[Source] = (),
+        then: str | None = None,
+        moment: Moment = START,
     ) -> None:
         """Show `source`. A `demo` plays its lesson hands-free; `others` are runs to compare it with.
 
-        After a demo that nobody has taken over, the scenario `then` is next.
+        The lesson goes to `moment` first. After a demo that nobody has taken over, the scenario `then` is next.
         """
         super().__init__(source, others, lambda: dialogues.compare(self))
         if self.no_color:
@@ -94,7 +103,7 @@ class RlplayApp(Playground):
             self.theme = THEMES[0].name
         self.lesson = Player(parse(source.script), AppStage(self))
         self.lesson.hands_free = demo
-        self._then = then
+        self._then, self._moment = then, moment
         self._waited = False
         self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether to open with the orientation
@@ -187,13 +196,18 @@ class RlplayApp(Playground):
     def _greet(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
         self.lesson.heard(status)
-        if first and self.lesson.hands_free:
-            self.run_worker(self._demo(), group="lesson", exclusive=True)
+        if first and (self.lesson.hands_free or self._moment.step):
+            self.run_worker(self._begin(), group="lesson", exclusive=True)
         elif first and not (self.lesson.finished or self.lesson.begun):
             self.narrator.say(self.session.source.question, hint="`t` plays the lesson · `space` runs freely")
 
-    async def _demo(self) -> None:
-        await self.lesson.demo()
+    async def _begin(self) -> None:
+        demo = self.lesson.hands_free
+        await self.lesson.go_to(self._moment.step)
+        if self._moment.changed:
+            await send(self, Set(self._moment.changed))
+        if demo and self.lesson.hands_free:
+            await self.lesson.demo()
         if self._then is not None and self.lesson.hands_free and self.lesson.finished:
             self.next_scenario = self._then
             self.exit(0)
@@ -233,6 +247,9 @@ class RlplayApp(Playground):
     async def perform(self, name: str, argument: Any = None) -> None:
         """Carry out a verb, as a key or a script would, and start painting its effect."""
         self.narrator.forget()
+        if reason := self.session.cannot(name):
+            self.notify(visible(reason), severity="warning", markup=False)
+            return
         await ACTIONS[name](self, argument)
         self.lesson.learner.performed(name)
         self.refresher.panels()
@@ -289,7 +306,14 @@ class RlplayApp(Playground):
             return
         from rlplay.ui.screens.knobs import KnobsScreen
 
-        self.knobs = KnobsScreen(self.session.settings, scenario_of(started), self.session.source.live, at)
+        self.knobs = KnobsScreen(
+            self.session.settings,
+            scenario_of(started),
+            self.session.source.live,
+            at,
+            self.session.abilities,
+            bool(started.source),
+        )
         # Answers and the token stay visible to preview a change.
         self.main.add_class("-knobs")
         self.push_screen(self.knobs, self._knobs_closed)
@@ -326,6 +350,12 @@ class RlplayApp(Playground):
         self.call_after_refresh(self._show_preview)  # not before there is room again
         if changes:
             await self.perform("set", changes)
+
+    def share(self) -> tuple[str, str]:
+        """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
+        started, held = self.session.started, msgspec.convert(self.session.settings, Settings)
+        assert started is not None
+        return Reproduction(scenario_of(started)).moment(self.lesson.played.steps, held)
 
     def tour(self) -> None:
         """Play the lesson up to its next text; if it waits for labels, ask for them."""

@@ -38,21 +38,49 @@ def lessons(app: Playground) -> None:
     session = app.session
     # Resumed runs have no lesson.
     here = bundled_name(session.started) if session.started is not None and session.source.script else ""
-    moves = session.source.live and not app.is_web
 
     def chosen(name: str | None) -> None:
         if name is None:
             return
         if name == here:
             app.tour()
-        elif moves:
-            app.next_scenario = name
-            app.exit(0)
         else:
-            app.copy_to_clipboard(f"rlplay {name}")
-            app.notify(f"Copied: rlplay {name}", markup=False)
+            _play(app, name)
 
-    app.push_screen(LessonsScreen(here, user_preferences.lessons(), moves), chosen)
+    app.push_screen(LessonsScreen(here, user_preferences.lessons(), _moves(app), app.share), chosen)
+
+
+def glossary(app: Playground, term: str | None) -> None:
+    """Show the glossary; a moment of a lesson that is chosen there replaces this run."""
+    from rlplay.ui.screens.glossary import GlossaryScreen
+
+    def chosen(moment: tuple[str, str] | None) -> None:
+        if moment is not None:
+            from rlplay.scenario.lesson import step_saying
+            from rlplay.scenario.loader import load
+
+            name, words = moment
+            _play(app, name, step_saying(load(name), words))
+
+    app.push_screen(GlossaryScreen(term, ("lens", app.lens.name), _moves(app)), chosen)
+
+
+def _moves(app: Playground) -> bool:
+    """Whether another run can be opened in place of this one."""
+    return app.session.source.live and not app.is_web
+
+
+def _play(app: Playground, name: str, step: int = 0) -> None:
+    """Open the lesson `name` after `step` steps in place of this run, or copy the command for it."""
+    from rlplay.scenario.share import Shared
+
+    if _moves(app):
+        app.next_scenario, app.next_step = name, step
+        app.exit(0)
+    else:
+        command = f"rlplay {Shared(name, step=step).code if step else name}"
+        app.copy_to_clipboard(command)
+        app.notify(f"Copied: {command}", markup=False)
 
 
 def label(app: Playground, session: Session | None = None, letter: str = "") -> None:

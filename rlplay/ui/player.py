@@ -32,6 +32,7 @@ from rlplay.trace.records import Choice
 from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.learner import Learner
 from rlplay.ui.lesson_stage import Stage
+from rlplay.ui.words.lesson import Place, reading_time, verdict, where
 from rlplay.user_preferences import LessonProgress
 
 REFUSED_AFTER = 20.0
@@ -41,9 +42,6 @@ TAKE_OVER = "any key: take over"
 NEXT = "`t` next"
 LAST = "Lesson complete · `l` next lesson"
 
-Place = tuple[int, str]
-"""The number of finished updates, and the current or next phase."""
-
 
 class Player:
     """The progress of a script."""
@@ -51,12 +49,12 @@ class Player:
     def __init__(self, steps: Sequence[Step], stage: Stage, pace: Callable[[str], float] | None = None) -> None:
         """`pace` gives the seconds a text takes to read, for hands-free play."""
         self.hands_free = False
-        self._pace = pace or _reading_time
+        self._pace = pace or reading_time
         self._said = ""
         self._script = Interpreter(steps)
         self._stage = stage
         self._choice: int | None = None  # what was predicted to the question that is open
-        self._predictions: list[bool] = []
+        self._answers: dict[str, str] = {}  # the choice that the user made, by question
         self._target: int | None = None
         self._status: Status | None = None
         self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
@@ -68,6 +66,7 @@ class Player:
         self._way: list[Step] = []  # the script's steps since the end of the last update
         self._lowest = 0  # the earliest update that the run went back to since then
         self._offered = False
+        self._goal: int | None = None  # the step to which it goes without waiting
         self._words: tuple[str, list[Outcome], str] = ("", [], "")
         self._colour: Any = None
 
@@ -78,9 +77,8 @@ class Player:
 
     @property
     def played(self) -> LessonProgress:
-        """How far it was played, and how the predictions fared."""
-        right, predicted = sum(self._predictions), len(self._predictions)
-        return LessonProgress(self._script.at, len(self._script.steps), right, predicted)
+        """How far it was played, and the user's answers."""
+        return LessonProgress(self._script.at, len(self._script.steps), dict(self._answers))
 
     @property
     def playing(self) -> bool:
@@ -141,7 +139,7 @@ class Player:
             if self._wandered and not await self._find_back():
                 return
             self._offered = False
-            while (action := self._script.action) is not None:
+            while (action := self._script.action) is not None and self._script.at != self._goal:
                 if isinstance(action, Reveal):
                     self._reveal(action)
                     return
@@ -164,6 +162,20 @@ class Player:
             await self.play()
             await asyncio.sleep(self._pace(self._said))
         self._let_go_of_colour()
+
+    async def go_to(self, step: int) -> None:
+        """Play up to the end of `step` steps without waiting for the user, or until the user takes over."""
+        demo, pace = self.hands_free, self._pace
+        self.hands_free, self._goal, self._pace = True, step, lambda _text: 0.0
+        try:
+            while self.hands_free and self._script.at < step and not self.finished:
+                await self.play()
+        finally:
+            self._goal, self._pace = None, pace
+        if self.hands_free:
+            self.hands_free = demo
+            text, outcomes, _ = self._words
+            self._show(text, LAST if self.finished else NEXT, outcomes)
 
     @property
     def _place(self) -> Place:
@@ -188,13 +200,13 @@ class Player:
         if not self._offered:
             self._offered = True
             on = "`t` start the lesson again" if undone else "`t` back to the lesson"
-            begun = f"The lesson stopped {_where(self._left)}" if self._script.at else "The lesson begins at the start"
+            begun = f"The lesson stopped {where(self._left)}" if self._script.at else "The lesson begins at the start"
             lost = ", which is undone" if undone else ""
-            self._stage.say(f"{begun}{lost}. This is {_where(self._place)}.", [], on)
+            self._stage.say(f"{begun}{lost}. This is {where(self._place)}.", [], on)
             return False
         self._offered = False
         if undone:
-            self._script, self._predictions = Interpreter(self._script.steps), []
+            self._script, self._answers = Interpreter(self._script.steps), {}
             self._left, self._way = (0, "sample"), []
         await self._rewind(self._left[0])
         for step in self._way:
@@ -329,6 +341,8 @@ class Player:
     async def _set(self, settings: dict[str, Any]) -> None:
         held = {} if self._status is None else self._status.settings
         changes = {name: value for name, value in settings.items() if name not in held or held[name] != value}
+        if "algorithm" in changes:
+            changes = settings  # an algorithm sets others to its own defaults, which the script may want as they are
         if changes:
             await self._done(Set(changes), lambda status: changes.items() <= status.settings.items(), REFUSED_AFTER)
 
@@ -346,17 +360,17 @@ class Player:
             self._heard = [entry for entry in self._heard if entry[1] is not future]
 
     def _reveal(self, action: Reveal) -> None:
-        outcomes, verdict = [self._stage.check(claim) for claim in action.claims], ""
+        outcomes, words = [self._stage.check(claim) for claim in action.claims], ""
         if action.asked is not None:
-            verdict = _verdict(action.asked, self._choice)
+            words = verdict(action.asked, self._choice)
             if self._choice is not None:
-                self._predictions.append(self._choice == action.asked.answer)
+                self._answers[action.asked.question] = action.asked.choices[self._choice]
         self._script.done()
-        self._say(verdict, outcomes, more=not self.finished)
+        self._say(words, outcomes, more=not self.finished)
 
-    def _show(self, text: str, hint: str) -> None:
+    def _show(self, text: str, hint: str, outcomes: Sequence[Outcome] = ()) -> None:
         """Show a text that is not the script's last word before the next key press."""
-        self._words = text, [], hint
+        self._words = text, list(outcomes), hint
         self._stage.say(*self._words)
 
     def _say(self, text: str, outcomes: list[Outcome], more: bool) -> None:
@@ -369,22 +383,3 @@ class Player:
     @property
     def _update(self) -> int:
         return self._status.update if self._status is not None else 0
-
-
-def _verdict(asked: Ask, choice: int | None) -> str:
-    answer = f"{asked.choices[asked.answer]}. {asked.because}"
-    if choice is None:
-        return f"Answer: {answer}"
-    return f"✓ Right: {answer}" if choice == asked.answer else f"✗ Not quite: {answer}"
-
-
-def _where(place: Place) -> str:
-    """Describe a place in words."""
-    update, phase = place
-    if phase == "sample":
-        return f"after update {update}" if update else "at the start"
-    return f"in update {update + 1}, before {phase.upper()}"
-
-
-def _reading_time(text: str) -> float:
-    return max(3.0, len(text) / 18)

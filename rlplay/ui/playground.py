@@ -53,7 +53,8 @@ class Playground(GatedApp):
         self.sort: Sort = SORTS[0]
         self.finder = Finder()
         self.view = "answers"
-        self.next_scenario: str | None = None  # the scenario to open after this one
+        self.next_scenario: str | None = None  # the scenario to open after this one,
+        self.next_step = 0  # and the step of its lesson to begin at
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
@@ -69,7 +70,11 @@ class Playground(GatedApp):
         # While TRPO still searches for a step, no token has a gradient: keep the colours of the credit phase.
         phase = "sample" if shown is None else "credit" if shown.phase == "update" and not shown.steps else shown.phase
         settings = self.session.settings_of(shown)
-        return LENSES[self.lens_choice or automatic(phase, settings)].of(settings)
+        chosen = self.lens_choice or automatic(phase, settings)
+        # Another program's trainer does not look at the tokens again after its update.
+        if self.lens_choice is None and phase == "after" and shown is not None and LENSES[chosen].values(shown) is None:
+            chosen = "credit"
+        return LENSES[chosen].of(settings)
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel."""
@@ -110,6 +115,10 @@ class Playground(GatedApp):
 
     def tour(self) -> None:
         """Play the lesson up to its next text; if it waits for labels, ask for them."""
+        raise NotImplementedError
+
+    def share(self) -> tuple[str, str]:
+        """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
         raise NotImplementedError
 
     def open_knobs(self, at: str | None = None) -> None:

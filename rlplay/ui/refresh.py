@@ -55,6 +55,7 @@ class Refresher:
             app.header.show(session)
             app.phases.show(session)
         if "status" in changes:
+            app.keys.allow(session.abilities)
             app.banner.show(session)
             app.main.set_class(session.looking is not None, "-past")
         if changes & {"update", "look"}:
@@ -119,8 +120,9 @@ def _narration(session: Session) -> Narration:
         return live
     # A limit changed during sampling takes effect in the next update.
     phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
-    settings = session.settings_of(session.shown, phase)
-    return narrate(session.shown, session.history, settings, session.place, next(iter(examine(session)[1]), None))
+    settings, finding = session.settings_of(session.shown, phase), next(iter(examine(session)[1]), None)
+    undoes = not session.cannot("undo")
+    return narrate(session.shown, session.history, settings, session.place, undoes, finding)
 
 
 def _live(session: Session) -> Narration | None:

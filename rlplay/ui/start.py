@@ -10,20 +10,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rlplay import user_preferences
+from rlplay.foreign.copy import Copy
+from rlplay.link.remote import find
 from rlplay.paths import first_time, list_runs, new_run, runs_folder
 from rlplay.scenario.schema import Job
+from rlplay.scenario.share import START, Moment
 from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.session.attached import AttachedSource
 from rlplay.ui.session.sources import LiveSource, ReplaySource
 
 
-def play(job: Job, demo: bool = False, then: Sequence[str] = ()) -> int:
+def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment = START) -> int:
     """Open the playground on a job (`demo`: play its lesson hands-free); returns the exit status.
 
-    A demo that nobody takes over goes on with the scenarios `then`.
+    The lesson goes to `moment` first. A demo that nobody takes over goes on with the scenarios `then`.
     """
-    app = RlplayApp(LiveSource(job), demo, then=next(iter(then), None))
-    app.orients = not demo and not job.resume and first_time()
+    app = RlplayApp(LiveSource(job), demo, then=next(iter(then), None), moment=moment)
+    app.orients = not (demo or moment.step or job.resume) and first_time()
     status = run(app)
     if app.session.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)
@@ -33,9 +37,8 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = ()) -> int:
 
     scenario = load(app.next_scenario)
     goes_on = demo and app.lesson.hands_free
-    return play(
-        Job(scenario, str(new_run(scenario.name)), job.device, job.threads), goes_on, then[1:] if goes_on else ()
-    )
+    after = Job(scenario, str(new_run(scenario.name)), job.device, job.threads)
+    return play(after, goes_on, then[1:] if goes_on else (), Moment(app.next_step, {}))
 
 
 def kept(path: Path) -> str:
@@ -47,6 +50,15 @@ def kept(path: Path) -> str:
 def replay(path: str | Path) -> int:
     """Open a recorded run; returns the exit status. RunFileError if it cannot be read."""
     return run(RlplayApp(ReplaySource(Path(path))))
+
+
+def attach(origin: Path, port: int | None = None) -> int:
+    """Enter the training that is recorded in the folder `origin`; returns the exit status.
+
+    Raises ValueError, one line, if it cannot be read or nobody listens.
+    """
+    copy = Copy(origin)
+    return run(RlplayApp(AttachedSource(copy, find(copy.origin, port))))
 
 
 def compare(runs: Sequence[Path]) -> int:

@@ -6,18 +6,38 @@ import numpy as np
 
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.records import Array, Survey
-from rlplay.worlds.planning import Dynamics, dynamics
+from rlplay.worlds.planning import Dynamics, dynamics, plan
 from rlplay.worlds.world import World
+
+_EQUALLY_GOOD = 1e-9
+"""Optimal values of moves that differ by less are equal up to rounding."""
 
 
 def figures(world: World, survey: Survey, loss_type: str, gamma: float) -> dict[str, float]:
-    """The metrics of a survey of `world`; empty for a policy without values.
+    """The metrics of a survey of `world`.
 
-    `bellman_residual` is the mean over squares of |V(s) − Σ p·(r + γ·V(s′))|, with the best move in Q-learning, else
-    on average over the moves of the policy. `greedy_reward` and `behaviour_reward` are expected sums of an episode's
-    rewards, undiscounted, for the greedy policy of Q and for the ε-greedy one; an episode ends after `world.steps`
-    moves at the latest, so they are always finite. All rewards are the world's own.
+    `greedy_rate` is the share of situations in which the likeliest move is one of the best, by the optimal values for
+    `gamma`; equally likely moves share. Missing where these values are not finite.
+
+    For a policy with values, `bellman_residual` is the mean over squares of |V(s) − Σ p·(r + γ·V(s′))|, with the best
+    move in Q-learning, else on average over the moves of the policy. `greedy_reward` and `behaviour_reward` are
+    expected sums of an episode's rewards, undiscounted, for the greedy policy of Q and for the ε-greedy one; an episode
+    ends after `world.steps` moves at the latest, so they are always finite. All rewards are the world's own.
     """
+    return _greedy_rate(world, survey, gamma) | _of_values(world, survey, loss_type, gamma)
+
+
+def _greedy_rate(world: World, survey: Survey, gamma: float) -> dict[str, float]:
+    try:
+        best = plan(world, gamma).action_values
+    except ValueError:  # a reward that can be earned for ever: no move is the best
+        return {}
+    worth = np.array([[best[state][action] for action in survey.actions] for state in survey.states])
+    right = worth > worth.max(1, keepdims=True) - _EQUALLY_GOOD
+    return {"greedy_rate": float((greedy(survey.logprobs) * right).sum(1).mean())}
+
+
+def _of_values(world: World, survey: Survey, loss_type: str, gamma: float) -> dict[str, float]:
     rules, policy = dynamics(world), np.exp(survey.logprobs.astype(np.float64))
     if survey.action_values is None:
         if survey.values is None:
@@ -39,7 +59,7 @@ def figures(world: World, survey: Survey, loss_type: str, gamma: float) -> dict[
 
 
 def greedy(q: Array) -> Array:
-    """The greedy policy [S, A] of Q [S, A]: equally good moves share."""
+    """The greedy policy [S, A] of Q, or of log-probabilities [S, A]: equally good moves share."""
     best = q == q.max(1, keepdims=True)
     return np.asarray(best / best.sum(1, keepdims=True))
 

@@ -47,6 +47,31 @@ def test_a_run_file_whose_name_is_not_utf_8_is_refused(capsys: pytest.CaptureFix
     assert err == "rlplay: 'x\\udcff' is not UTF-8, the encoding of run files; choose another name\n"
 
 
+def test_a_knob_to_show_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = called(capsys, "run", "two-plus-two", "--knobs", "beta", "--knobs", "epsilom")
+    assert status == 2
+    assert err == "rlplay: --knobs: unknown setting 'epsilom'; did you mean 'epsilon'?\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (Shared("flattery", step=7).code, "the share code leads to step 7 of a lesson on the screen: rlplay rlp1-"),
+        (
+            Shared("no-such", step=7).code,
+            "the scenario 'no-such', which this rlplay does not have",
+        ),
+        (Shared("flattery", step=7).code[:-1], "the share code is damaged"),
+        (Shared("flattery", step=999).code, "leads to step 999"),
+    ],
+)
+def test_a_share_code_that_cannot_be_run_is_one_line(capsys: pytest.CaptureFixture[str], code: str, words: str) -> None:
+    status, _, err = called(capsys, "run", code)
+    assert status == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
 def test_list_and_show(capsys: pytest.CaptureFixture[str]) -> None:
     listed = called(capsys, "list")[1].splitlines()
     assert sorted(line.split()[0] for line in listed if line.startswith("  ")) == bundled()

@@ -279,3 +279,15 @@ def test_an_engine_that_fails_is_closed(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ValueError, match="not now"):
         Played([{"set": {"beta": 1}}])
     assert closed
+
+
+def test_labels_beyond_the_pairs_that_wait_are_left_over() -> None:
+    class Asked(Played):
+        def make(self, job: Job, sink: Callable[[AnyRecord], None]) -> FakeEngine:
+            engine = super().make(job, sink)
+            engine.waiting = [0, 2]
+            return engine
+
+    played = Asked([{"prefer": ["a", "b", "a"]}, {"update": 1}])
+    assert played.status == headless.HOLDS
+    assert played.engines[0].calls == [(0, "a"), (2, "b"), ("update", 1)]

@@ -65,7 +65,7 @@ def recorded_run(tmp_path: Path) -> Path:
 def test_a_run_is_resumed_with_its_own_scenario(monkeypatch: pytest.MonkeyPatch, recorded_run: Path) -> None:
     jobs: list[tuple[Job, Any]] = []
     monkeypatch.setattr(headless, "run", lambda job, steps, updates, *_: jobs.append((job, updates)) or 0)
-    monkeypatch.setattr(cli_play, "_needs_a_terminal", lambda instead: None)
+    monkeypatch.setattr(cli_play, "needs_a_terminal", lambda instead: None)
     monkeypatch.setattr(start, "play", lambda job: jobs.append((job, None)) or 0)
     for args in (["run", "--resume", str(recorded_run), "--updates", "3"], ["resume", str(recorded_run)]):
         assert CliRunner().invoke(cli.cli, args).exit_code == 0

@@ -63,7 +63,7 @@ def test_held_out_prompts_never_occur(corpus: list[Conversation]) -> None:
     for name in task_names():
         task = load_task(name)
         assert not asked & {example.prompt[0]["content"] for example in task.held_out}
-        if name != "word_problems":
+        if name not in ("word_problems", "calculator"):  # of these, a corpus this small has only a part
             assert {example.prompt[0]["content"] for example in task.train} <= asked
 
 

@@ -7,13 +7,23 @@ import pytest
 
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.glossary import TERMS, Term, matching, term_called
-from rlplay.scenario.loader import bundled
+from rlplay.glossary import MOMENTS, TERMS, Term, matching, term_called
+from rlplay.scenario.lesson import step_saying, whole_script
+from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import parse_step
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
 from rlplay.verbs import VERBS
 
+NOT_SHOWN = {
+    "Aggregation", "Catastrophic forgetting", "Constitutional AI", "Curse of dimensionality", "Entropy collapse",
+    "Hierarchical reward", "KL estimators", "LLM judge", "Loss", "Minibatch", "Non-stationarity", "Pretraining",
+    "Process reward", "Safety constraint", "Self-supervised learning", "Tool use", "Truncation",
+}  # fmt: skip
+CONFUSED = {
+    "Curse of dimensionality", "Environment specification", "Online and offline learning", "Tool use", "Proxy",
+    "Self-supervised learning", "ε-greedy",
+}  # fmt: skip
 BY_NAME = pytest.mark.parametrize("term", TERMS.values(), ids=TERMS)
 CURRICULUM = """
 agent, environment, simulated environment, state, observation, time step, action, reward, return, policy, deterministic
@@ -30,6 +40,32 @@ self-supervised, turn
 """
 
 
+@pytest.mark.parametrize(("name", "moment"), MOMENTS.items(), ids=MOMENTS)
+def test_the_moment_of_a_lesson_that_shows_it_exists(name: str, moment: tuple[str, str]):
+    lesson, words = moment
+    scenario = load(lesson)
+    assert name in TERMS
+    assert lesson in bundled()
+    step = step_saying(scenario, words)
+    assert words in " ".join(whole_script(scenario)[step - 1]["say"].split())
+
+
+@pytest.mark.parametrize("words", ["no lesson says this", "the"])
+def test_words_that_no_step_or_several_say_are_no_moment(words: str):
+    with pytest.raises(ValueError, match="a moment of a lesson needs one"):
+        step_saying(load("flattery"), words)
+
+
+def test_the_words_that_no_lesson_shows_are_known():
+    written = {name for name, term in TERMS.items() if not term.algorithm}
+    assert written - set(MOMENTS) == NOT_SHOWN, "take what is shown now out of the list"
+
+
+@pytest.mark.parametrize("name", sorted(CONFUSED))
+def test_the_common_confusion_is_cleared_up(name: str):
+    assert "Common confusion: " in TERMS[name].text
+
+
 def test_no_word_means_two_things():
     called = Counter(
         each.casefold().replace("–", "-") for term in TERMS.values() for each in (term.name, *term.aliases)
@@ -43,7 +79,6 @@ def test_where_it_can_be_seen_live_exists(term: Term):
         verb, argument = term.see
         assert VERBS[verb].where == "screen", "looking something up changes nothing of the run"
         parse_step({verb: argument})
-    assert not term.play or term.play in bundled()
     assert not term.algorithm or term.algorithm in PRESETS
 
 

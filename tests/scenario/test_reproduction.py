@@ -47,6 +47,7 @@ STARTS = {
         "learn-to-think",
         {"dataset": "x/y", "dataset_config": "main", "dataset_train_split": "train[:9]", "reward": ["score.py:f"]},
     ),
+    "few knobs": ("learn-to-think", {"knobs": ["beta", "epsilon"]}),
     "a file": ("a b.yaml", {"sets": ["beta=0"]}),
 }
 

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlplay.algorithms.apply import apply, resolve, validated
+from rlplay.algorithms.apply import apply, apply_all, resolve, validated
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.scenario import reproduction, share
+from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.names import bundled
 from rlplay.scenario.reproduction import Reproduction
+from rlplay.scenario.script_settings import settings_at
 from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
 from rlplay.scenario.stage_settings import stage_settings
 
@@ -66,10 +68,48 @@ def test_scenario_seed_and_settings_come_back(name, seed, updates, changes):
     assert not remark
 
 
-@given(st.data())
+@given(st.sampled_from(bundled()), st.integers(0, 2**40), st.data(), st.lists(CHANGE, max_size=8))
+@settings(max_examples=60)
+def test_a_moment_of_a_lesson_comes_back(name, seed, data, changes):
+    scenario = with_changes(load(name), seed=seed)
+    step = data.draw(st.integers(1, len(whole_script(scenario))))
+    held = settings_at(scenario, step)
+    for setting, value in changes:
+        with contextlib.suppress(ValueError):
+            held = validated(apply(held, setting, value))
+    code, remark = Reproduction(scenario).moment(step, held)
+    shared = shared_in(code)
+    again = shared.scenario_with()
+    assert again == scenario
+    assert shared.moment.step == step
+    assert apply_all(settings_at(again, step), shared.moment.changed) == held
+    assert not remark
+
+
+def test_before_the_first_step_a_code_is_that_of_the_run():
+    scenario = load("flattery")
+    held = apply(resolve(scenario.settings), "beta", 0.5)
+    whole = Reproduction(scenario)
+    assert whole.moment(0, held) == whole.code(held)
+
+
+def test_what_the_script_sets_is_not_in_the_code_and_what_the_command_line_sets_is():
+    scenario = with_changes(load("flattery"), sets=["temperature=0.8"])
+    steps = whole_script(scenario)
+    after = next(at for at, step in enumerate(steps, start=1) if "set" in step)
+    shared = shared_in(Reproduction(scenario).moment(after, settings_at(scenario, after))[0])
+    assert (shared.settings, shared.changed) == ({"temperature": 0.8}, {})
+
+
+CODES = [
+    Shared("flattery", 3, 20, "dapo", {"epsilon": 0.1, "reward_weights": {"helpful": 1.0}}).code,
+    Shared("flattery", 3, None, None, {}, 7, {"beta": 0.5}).code,
+]
+
+
+@given(st.data(), st.sampled_from(CODES))
 @settings(max_examples=150)
-def test_any_other_character_is_refused(data):
-    code = Shared("flattery", 3, 20, "dapo", {"epsilon": 0.1, "reward_weights": {"helpful": 1.0}}).code
+def test_any_other_character_is_refused(data, code):
     at = data.draw(st.integers(0, len(code) - 1))
     other = data.draw(st.sampled_from([letter for letter in LETTERS + "é =." if letter != code[at]]))
     with pytest.raises(ShareError):
@@ -100,6 +140,12 @@ def test_no_noise_is_a_code(noise):
         (Shared("flattery", settings={"epsilom": 1}).code, "does not fit this version of rlplay: unknown setting"),
         (Shared("flattery", algorithm="newest").code, "unknown algorithm 'newest'"),
         (Shared("flattery", settings={"beta": -1}).code, "got '-1'"),
+        (Shared("flattery", step=999).code, "leads to step 999 of the lesson 'flattery', which has "),
+        (Shared("flattery", step=-1).code, "leads to step -1 of the lesson 'flattery'"),
+        (Shared("no-such", step=3).code, "which this rlplay does not have"),
+        (Shared("flattery", step=3, changed={"epsilom": 1}).code, "unknown setting 'epsilom'"),
+        (Shared("flattery", step=3, changed={"beta": -1}).code, "got -1"),
+        (Shared("flattery", step=3, changed={"surrogate": "/etc/x.py:f"}).code, "names a file"),
     ],
 )
 def test_the_limits_of_a_share_code_are_one_line(code, words):

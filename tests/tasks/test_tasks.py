@@ -62,7 +62,9 @@ def test_every_scorer_scores_every_example(name: str) -> None:
     prompts = [example.prompt for example in examples]
     for scorer in [*task.rewards.values(), *task.gold.values()]:
         scores = scorer(prompts, ["no answer"] * len(examples), **columns)
-        assert [total(score) for score in scores] == [0.0] * len(examples)
+        assert len(scores) == len(examples)
+        known = [total(score) for score in scores if score is not None]
+        assert known == [0.0] * len(known) != []
         assert scorer.__doc__
 
 

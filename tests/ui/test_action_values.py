@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rlplay.algorithms.equations import value_error
+from rlplay.algorithms.settings import settled
 from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.numbers import number
@@ -14,7 +15,7 @@ from rlplay.trace.records import Started
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.formula.action_value import action_value
-from rlplay.ui.formula.parts import Numbers, settled
+from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
 from rlplay.ui.plot.world_map import MAPS

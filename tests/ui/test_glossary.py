@@ -4,7 +4,10 @@ import pytest
 from textual.widgets import Input, OptionList, Static
 
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.glossary import TERMS
+from rlplay.glossary import MOMENTS, TERMS
+from rlplay.scenario.lesson import step_saying, whole_script
+from rlplay.scenario.loader import load
+from rlplay.scenario.share import shared_in
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.plot.views import single
@@ -107,7 +110,49 @@ def test_every_word_says_all_there_is_and_names_the_way_there():
         assert ("enter  " in words) == (term.see is not None)
         if term.see is not None and term.see[0] == "lens":
             assert LENSES[term.see[1]].reading in words
-        assert f"rlplay {term.play}" in words or not term.play
+        assert ("ctrl+l  lesson: " in words) == (term.name in MOMENTS)
+
+
+@pytest.mark.parametrize(("term", "key"), [("Reward hacking", "ctrl+l"), ("Agent", "enter")])
+async def test_a_key_opens_the_lesson_at_the_moment_that_shows_it(term, key):
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await app.perform("glossary", term)
+        await settled(pilot)
+        assert "play the lesson" in app.screen.query_one("Vertical")._border_subtitle.plain
+        await pilot.press(key)
+    lesson, words = MOMENTS[term]
+    assert app.next_scenario == lesson
+    assert words in " ".join(str(whole_script(load(lesson))[app.next_step - 1]["say"]).split())
+    assert source.closed
+
+
+async def test_where_no_lesson_can_be_opened_its_share_code_is_copied():
+    app, source = playground()
+    source.live = False
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await app.perform("glossary", "Reward hacking")
+        await settled(pilot)
+        await pilot.press("ctrl+l")
+        await settled(pilot)
+        assert app.clipboard.startswith("rlplay rlp1-")
+        shared = shared_in(app.clipboard.split()[1])
+    lesson, words = MOMENTS["Reward hacking"]
+    assert (shared.scenario, shared.step) == (lesson, step_saying(load(lesson), words))
+
+
+async def test_a_word_that_no_lesson_shows_has_no_such_key():
+    app, _ = playground()
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settled(pilot)
+        await app.perform("glossary", "LLM judge")
+        await settled(pilot)
+        screen = app.screen
+        assert "lesson" not in screen.query_one("Vertical")._border_subtitle.plain
+        await pilot.press("ctrl+l", "enter")
+        assert app.screen is screen
 
 
 async def test_an_algorithm_is_shown_by_its_equations():

@@ -1,13 +1,20 @@
 """The lessons: what there is, how far each was played, and the way from one to another."""
 
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
+from textual.containers import Vertical
 
 from rlplay import user_preferences
-from rlplay.link.messages import Rewind
+from rlplay.cli import play as cli_play
+from rlplay.link.messages import Rewind, Set
 from rlplay.scenario.course import chapters, following, order, tour
+from rlplay.scenario.lesson import questions
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Job
+from rlplay.scenario.share import Moment, Shared, shared_in
 from rlplay.ui import start
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.lessons import LessonsScreen, progress
@@ -42,7 +49,7 @@ def lessons_text(screen: LessonsScreen) -> str:
 
 
 async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
-    user_preferences.keep_lesson("flattery", LessonProgress(9, 9, 1, 1))
+    user_preferences.keep_lesson("flattery", LessonProgress(9, 9))
     user_preferences.keep_lesson("dpo", LessonProgress(3, 12))
     app, _ = playground(SCRIPT, **BUNDLED)
     async with app.run_test(size=(120, 35)) as pilot:
@@ -60,7 +67,7 @@ async def test_every_bundled_lesson_is_there_with_what_was_played_of_it():
         assert "This lesson is on the screen." in lessons_text(screen)
         lessons.highlighted = lessons.get_option_index("flattery")
         await settled(pilot)
-        assert "played to the end, 1 of 1 predicted right" in lessons_text(screen)
+        assert "played to the end" in lessons_text(screen)
         await pilot.press("escape")
         assert app.screen is app.main
 
@@ -95,7 +102,7 @@ async def test_the_lesson_on_the_screen_goes_on_and_what_was_played_is_kept():
         await settled(pilot)
         await pilot.press("t")
         await settled(pilot)
-    assert user_preferences.lessons() == {"learn-to-think": LessonProgress(2, 3, 0, 1)}
+    assert user_preferences.lessons() == {"learn-to-think": LessonProgress(2, 3, {"Up?": "no"})}
 
 
 async def test_a_file_of_ones_own_that_is_named_like_a_lesson_counts_for_none():
@@ -129,6 +136,52 @@ def test_from_one_lesson_the_screen_goes_on_to_the_next_with_a_run_of_its_own(mo
     assert seen[1][1].name.endswith("_flattery.rlplay")
 
 
+async def test_the_lesson_at_its_step_is_one_share_code():
+    app, source = playground([{"say": "One."}, {"say": "Two."}], **BUNDLED)
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        await settled(pilot)
+        source.status(beta=0.25)
+        screen = await opened(pilot, app)
+        assert "y share" in screen.query_one(Vertical)._border_subtitle.plain
+        await pilot.press("y")
+        shared = shared_in(app.clipboard)
+        assert shared.scenario == "learn-to-think"
+        assert shared.step == 1
+        assert shared.changed["beta"] == 0.25
+
+
+async def test_without_a_lesson_on_the_screen_there_is_nothing_to_share():
+    app, _ = playground(scenario="learn-to-think")
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = await opened(pilot, app)
+        assert "share" not in str(screen.query_one(Vertical).border_subtitle)
+        await pilot.press("y")
+        assert not app.clipboard
+
+
+async def test_a_lesson_opens_at_a_moment_with_its_settings():
+    _, source = playground([{"say": "One."}, {"set": {"epsilon": 0.3}}, {"say": "Two."}, {"say": "Three."}])
+    app = RlplayApp(source, moment=Moment(3, {"beta": 0.5}))
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: Set({"epsilon": 0.3}) in source.commands)
+        source.status(epsilon=0.3)
+        await until(pilot, lambda: Set({"beta": 0.5}) in source.commands)
+        await settled(pilot)
+        assert "Two." in str(app.narrator.render())
+        assert app.lesson.played.steps == 3
+
+
+def test_the_moment_of_a_share_code_reaches_the_screen(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(start.RlplayApp, "run", lambda app: seen.append(app._moment))
+    monkeypatch.setattr(cli_play, "needs_a_terminal", lambda _instead: None)
+    code = Shared("flattery", step=3, changed={"beta": 0.5}).code
+    assert cli_play.play.main([code], standalone_mode=False) == 0
+    assert seen == [Moment(3, {"beta": 0.5})]
+
+
 def test_a_demo_goes_on_with_the_next_lesson_until_somebody_takes_over(monkeypatch, tmp_path):
     seen = []
 
@@ -159,15 +212,17 @@ def test_the_tour_names_bundled_lessons():
 
 def test_a_lesson_played_again_from_the_start_stays_as_far_as_it_was():
     user_preferences.keep_theme("rlplay-paper")
-    user_preferences.keep_lesson("dpo", LessonProgress(7, 12, 1, 1))
-    user_preferences.keep_lesson("dpo", LessonProgress(2, 12))
-    assert user_preferences.lessons() == {"dpo": LessonProgress(7, 12, 1, 1)}
+    user_preferences.keep_lesson("dpo", LessonProgress(7, 12, {"Up?": "no", "Why?": "x"}))
+    user_preferences.keep_lesson("dpo", LessonProgress(2, 12, {"Up?": "yes"}))
+    assert user_preferences.lessons() == {"dpo": LessonProgress(7, 12, {"Up?": "yes", "Why?": "x"})}
     assert user_preferences.theme() == "rlplay-paper"
     user_preferences.keep_lesson("dpo", LessonProgress(2, 9))
     assert user_preferences.lessons()["dpo"].of == 9, "the lesson is another now"
 
 
-@pytest.mark.parametrize("content", ["[]", '{"lessons": 3}', '{"lessons": {"dpo": {"steps": "x"}}}', "not json"])
+@pytest.mark.parametrize(
+    "content", ["[]", '{"lessons": 3}', '{"lessons": {"dpo": {"steps": "x"}}}', "not json", "[" * 100_000]
+)
 def test_what_cannot_be_read_was_not_played(tmp_path, content):
     (tmp_path / "preferences.json").write_text(content)
     assert user_preferences.lessons() == {}
@@ -178,7 +233,99 @@ def test_what_cannot_be_read_was_not_played(tmp_path, content):
 def test_progress_is_narrated():
     assert progress(None) == "not played yet"
     assert progress(LessonProgress(3, 9)) == "played to step 3"
-    assert progress(LessonProgress(9, 9, 1, 2)) == "played to the end, 1 of 2 predicted right"
+    assert progress(LessonProgress(9, 9)) == "played to the end"
+
+
+async def test_each_prediction_and_the_quiz_are_kept_and_marked():
+    predictions, quiz = questions(load("flattery"))
+    one, other = predictions[0], quiz[0]
+    answers = {one.question: one.choices[one.answer], other.question: other.choices[other.answer - 1]}
+    user_preferences.keep_lesson("flattery", LessonProgress(9, 9, answers))
+    app, _ = playground(SCRIPT, **BUNDLED)
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = await opened(pilot, app)
+        lessons = screen.query_one("OptionList")
+        lessons.highlighted = lessons.get_option_index("flattery")
+        await settled(pilot)
+        text = lessons_text(screen)
+        assert f"Predictions: 1 of {len(predictions)} right\n✓ {shown(one)}" in text
+        assert f"Quiz: 0 of {len(quiz)} right\n✗ {shown(other)}\n○ {shown(quiz[1])}" in text
+        lessons.highlighted = lessons.get_option_index("rlhf")
+        await settled(pilot)
+        assert "right" not in lessons_text(screen).splitlines()[-1]
+
+
+def shown(ask) -> str:
+    return ask.question.replace("`", "")
+
+
+def test_no_lesson_asks_the_same_question_twice():
+    for name in bundled():
+        texts = [ask.question for part in questions(load(name)) for ask in part]
+        assert len(texts) == len(set(texts)), f"{name}: answers are kept by question"
+
+
+@pytest.mark.parametrize("key", ["r", "R"])
+async def test_a_reset_asks_first_and_takes_one_lesson_or_all(key):
+    user_preferences.keep_theme("rlplay-paper")
+    user_preferences.keep_lesson("flattery", LessonProgress(9, 9))
+    user_preferences.keep_lesson("dpo", LessonProgress(3, 12))
+    app, _ = playground(SCRIPT, **BUNDLED)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, app)
+        lessons = screen.query_one("OptionList")
+        lessons.highlighted = lessons.get_option_index("dpo")
+        await settled(pilot)
+        await pilot.press(key)
+        question = str(app.screen.query_one("Static").render())
+        assert ("all lessons" if key == "R" else load("dpo").title) in question
+        await pilot.press("escape")
+        assert set(user_preferences.lessons()) == {"flattery", "dpo"}, "whoever does not say yes keeps it"
+        await pilot.press(key, "y")
+        await settled(pilot)
+        assert set(user_preferences.lessons()) == ({"flattery"} if key == "r" else set())
+        assert app.screen is screen
+        assert lessons.highlighted_option.id == "dpo"
+        assert str(lessons.highlighted_option.prompt).startswith("○")
+    assert user_preferences.theme() == "rlplay-paper"
+
+
+async def test_there_is_nothing_to_reset_before_anything_was_played():
+    app, _ = playground(SCRIPT, **BUNDLED)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, app)
+        assert "reset" not in str(screen.query_one(Vertical).border_subtitle)
+        await pilot.press("r", "R")
+        assert app.screen is screen
+
+
+def test_a_lesson_that_cannot_be_read_takes_nothing_else_with_it(tmp_path):
+    older = {"steps": 3, "of": 9, "right": 1, "predicted": 2}
+    broken = {"steps": 9, "of": 9, "answers": {"Up?": 3}}
+    entries = {"dpo": broken, "flattery": older, "from-a-newer-version": {"chapters": []}}
+    kept = {"theme": "rlplay-paper", "lessons": entries, "new": [1]}
+    path = tmp_path / "preferences.json"
+    path.write_text(json.dumps(kept))
+    assert user_preferences.lessons() == {"flattery": LessonProgress(3, 9)}
+    user_preferences.keep_lesson("rlhf", LessonProgress(1, 2))
+    assert json.loads(path.read_text()) == kept | {"lessons": entries | {"rlhf": {"steps": 1, "of": 2, "answers": {}}}}
+    user_preferences.forget_lessons(["rlhf"])
+    assert json.loads(path.read_text()) == kept
+
+
+def test_a_write_that_fails_leaves_the_preferences_as_they_were(tmp_path, monkeypatch):
+    user_preferences.keep_theme("rlplay-paper")
+
+    def full(self, text, **_) -> int:
+        with self.open("w") as file:
+            file.write(text[:5])
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        user_preferences.keep_lesson("dpo", LessonProgress(1, 2))
+    assert user_preferences.theme() == "rlplay-paper"
+    assert [path.name for path in tmp_path.iterdir()] == ["preferences.json"]
 
 
 async def test_a_run_gone_on_with_has_no_lesson_to_go_on_with():

@@ -32,7 +32,7 @@ def narrated_with_findings(update, history, settings, place="live") -> Narration
     health = Health(history)
     health.add(update)
     finding = next(iter(health.findings(update.number, settings)), None)
-    return narrate(update, history, settings, place, finding)
+    return narrate(update, history, settings, place, finding=finding)
 
 
 def record(kind, number=1, **how):

@@ -8,7 +8,7 @@ from rlplay.link.messages import Advance, Rewind, Set, Status
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import parse
 from rlplay.trace.update import PHASES
-from rlplay.ui.player import LAST, TAKE_OVER, Player
+from rlplay.ui.player import LAST, NEXT, TAKE_OVER, Player
 
 LESSON = [
     {"say": "Watch."},
@@ -97,6 +97,12 @@ async def settled(player) -> asyncio.Task:
     for _ in range(5):
         await asyncio.sleep(0)
     return task
+
+
+async def test_a_setting_that_holds_already_is_set_again_with_a_new_algorithm():
+    player, stage = playing([{"set": {"algorithm": "dpo", "beta": 0.0}}, {"say": "Pairs."}])
+    await player.play()
+    assert stage.sent == [Set({"algorithm": "dpo", "beta": 0.0})], "an algorithm brings a beta of its own"
 
 
 async def test_each_press_plays_to_the_next_words():
@@ -351,3 +357,30 @@ async def test_the_colour_stays_for_the_last_words_and_goes_with_them():
     player.take_over()
     player.take_over()
     assert stage.looks == [("lens", "credit"), ("lens", "auto")], "once: a colour chosen later stays"
+
+
+async def test_it_goes_to_a_step_without_waiting_for_anybody():
+    player, stage = playing([*LESSON, {"you": {"say": "Press `u`.", "update": 1}}, {"say": "Done."}])
+    await player.go_to(5)
+    assert stage.sent == [Advance("phase", 2)]
+    assert stage.asked == ["Longer?"]
+    assert player.played.steps == 5
+    assert player.played.answers == {}, "nobody has answered"
+    await player.go_to(11)
+    assert player.played.steps == 11, "not into what the learner is to do"
+    assert stage.captions[-1] == ("Again.", [], NEXT)
+    assert not player.hands_free
+
+
+async def test_whoever_takes_over_stops_it_on_the_way_to_a_step():
+    player, stage = playing([{"say": "One."}, {"run": 10}, {"say": "Two."}, {"say": "Three."}])
+    stage.stuck = True
+    task = asyncio.create_task(player.go_to(4))
+    while not stage.sent:
+        await asyncio.sleep(0)
+    player.take_over()
+    stage.tell(running=True)
+    stage.tell(running=False, update=10)
+    await task
+    assert stage.captions[-1][0] == "Two."
+    assert player.played.steps == 3

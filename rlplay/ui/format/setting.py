@@ -8,9 +8,10 @@ from textual.content import Content
 
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import Knob
-from rlplay.algorithms.named import title
+from rlplay.algorithms.named import preset, title
 from rlplay.algorithms.own import OWN, SUFFIXES, is_own
 from rlplay.algorithms.settings import choices, shown
+from rlplay.algorithms.settings import row as chosen_row
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 from rlplay.ui.session.draft import Draft
@@ -25,6 +26,8 @@ def row(draft: Draft, knob: Knob, width: int) -> Content:
     ink = "$accent bold" if changed else "$text-muted" if idle else "$foreground bold"
     was = f"was {_brief(shown(draft.original(knob.name)))}   " if changed else ""
     aside = "no effect" if idle else allowed(draft, knob, width - _TITLE - _VALUE - len(was))
+    if draft.fixed(knob.name):
+        aside = "fixed"
     return Content.assemble(
         ("● " if changed else "  ", "$accent"),
         (f"{knob.title:<{_TITLE - 2}}", "$text-muted" if idle else ""),
@@ -49,6 +52,19 @@ def allowed(draft: Draft, knob: Knob, room: int) -> str:
     if words := choices(knob.name):
         return _fitted((*words, "FILE.py:FUNCTION") if knob.name in OWN else words, room)
     return "" if knob.low is None or knob.high is None else f"{number(knob.low)} … {number(knob.high, 6)}"
+
+
+def effect(draft: Draft, knob: Knob) -> str:
+    """The effect of changing a setting; for an algorithm and a user's function, what it is."""
+    if knob.name in OWN and is_own(draft.value(knob.name)):
+        return f"{draft.value(knob.name)}: {chosen_row(draft.settings, knob.name).about or 'your own'}"
+    if knob.name != "algorithm":
+        return knob.effect
+    try:
+        named = preset(draft.value("algorithm"))
+    except ValueError as error:  # a user's file that is gone or broken
+        return visible(str(error))
+    return f"{named.title} ({named.paper}): {named.explained}"
 
 
 def _fitted(words: tuple[str, ...], room: int) -> str:

@@ -46,7 +46,8 @@ class Ratios:
         if step is None or source.live is None or source.live.sampled is None:
             return source.coming("No data yet: press `s` for the first step.")
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
-        ratio, clipped = step.importance_ratio[kept], step.clip_state[kept] != 0
+        ratio, states = step.importance_ratio[kept], step.clip_state
+        clipped = np.zeros(len(ratio), dtype=bool) if states is None else states[kept] != 0
         band = bounds({"epsilon": 0.2, **source.settings})
         # A band without width would also leave the axis without width.
         limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
@@ -74,7 +75,7 @@ def _last(source: Source) -> Stepped | None:
 
 def _past(source: Source) -> bool:
     """Whether the run has continued since: advice about this update would be too late."""
-    return source.live is not None and source.live.number < max(source.history.series("num_tokens")[0], default=0)
+    return source.live is not None and source.live.number < max(source.history.updates, default=0)
 
 
 def _sampled(batch: Sampled, step: Stepped) -> Array:

@@ -57,11 +57,11 @@ class Source:
 
     def coming(self, words: str) -> str:
         """The text of an empty panel: `words`, or in an empty recording that there is no update."""
-        return words if self.history.series("num_tokens")[0] or not self.replayed else NO_UPDATE
+        return words if self.history.updates or not self.replayed else NO_UPDATE
 
     def missing(self) -> str:
         """Why a metric has no points: no update yet, no update since a change, or never computed."""
-        if not self.history.series("num_tokens")[0]:
+        if not self.history.updates:
             return self.coming(NOTHING_YET)
         if self.history.settled:
             return NOT_COMPUTED

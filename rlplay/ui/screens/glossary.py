@@ -18,7 +18,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.equations import equation, terms
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.glossary import TERMS, Term, matching, term_called
+from rlplay.glossary import MOMENTS, TERMS, Term, matching, term_called
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
@@ -33,8 +33,11 @@ _PANELS = {
 }
 
 
-class GlossaryScreen(ModalScreen[None]):
-    """Terms on the left; on the right the explanation of the one under the cursor."""
+class GlossaryScreen(ModalScreen[tuple[str, str] | None]):
+    """Terms on the left; on the right the explanation of the one under the cursor.
+
+    Its result is the moment of a lesson to open, as in `glossary/moments.py`, or None.
+    """
 
     DEFAULT_CSS = """
     GlossaryScreen { align: center middle; background: $background 70%; }
@@ -66,12 +69,17 @@ class GlossaryScreen(ModalScreen[None]):
         Binding("down", "step(1)", "term below"),
         Binding("pageup", "scroll(-1)", "scroll the text up"),
         Binding("pagedown", "scroll(1)", "scroll the text down"),
+        Binding("ctrl+l", "lesson", "open the lesson that shows it", priority=True),
         Binding("escape", "dismiss", "close"),
     ]
 
-    def __init__(self, term: str | None = None, here: tuple[str, Any] | None = None) -> None:
-        """The cursor starts on `term`, a name or an alias, or on the term that the screen shows at `here`."""
+    def __init__(self, term: str | None, here: tuple[str, Any], moves: bool) -> None:
+        """The cursor starts on `term`, a name or an alias, or on the term that the screen shows at `here`.
+
+        `moves` says whether a lesson can be opened in place of the run.
+        """
         super().__init__()
+        self._moves = moves
         if term is None:
             self._first = next((each for each in TERMS.values() if each.see == here), matching("")[0])
         else:
@@ -119,20 +127,24 @@ class GlossaryScreen(ModalScreen[None]):
         if term is not None:
             self.query_one(Static).update(entry(term))
             self.query_one(VerticalScroll).scroll_home(animate=False)
-            self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` term · {_enter(term)}`esc` close")
+            self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` term · {_keys(term, self._moves)}`esc` close")
 
     @on(Input.Submitted)
     def action_jump(self) -> None:
-        """Go to where the screen shows the term; otherwise copy the command of a scenario about it."""
+        """Go to where the screen shows the term; if nothing does, to the lesson."""
         term = self.term
         if term is None:
             return
         if term.see is not None:
             self.post_message(Perform(*term.see))
             self.dismiss()
-        elif term.play:
-            self.app.copy_to_clipboard(_command(term))
-            self.notify(f"Copied: {_command(term)}", markup=False)
+        else:
+            self.action_lesson()
+
+    def action_lesson(self) -> None:
+        """Go to the moment of the lesson that shows the term."""
+        if self.term is not None and self.term.name in MOMENTS:
+            self.dismiss(MOMENTS[self.term.name])
 
     def _list(self, found: list[Term], at: Term | None) -> None:
         words = self.query_one(OptionList)
@@ -155,8 +167,11 @@ def entry(term: Term) -> Content:
         lines += [Content(""), *_algorithm(term.algorithm)]
     if term.see is not None:
         lines += [Content(""), *_place(*term.see)]
-    if term.play:
-        lines += [Content(""), Content.assemble(("to play: ", "$text-muted"), (_command(term), "$accent"))]
+    if term.name in MOMENTS:
+        lesson, words = MOMENTS[term.name]
+        there = Content(f" {lesson} ").stylize(Style.from_meta({"@click": "screen.lesson"}))
+        head = Content.assemble(("ctrl+l", "bold $accent"), ("  lesson: ", "$text-muted"), there)
+        lines += [Content(""), head, Content.styled(f"“… {words} …”", "$text-muted")]
     if term.aliases:
         lines += [Content(""), Content.styled(f"also: {', '.join(term.aliases)}", "$text-muted")]
     return Content("\n").join(lines)
@@ -196,11 +211,7 @@ def _row(verb: str, argument: Any) -> tuple[str, str, str, str]:
     return "screen:", VERBS[verb].title, "", VERBS[verb].help
 
 
-def _enter(term: Term) -> str:
-    if term.see is not None:
-        return "`enter` see it live · "
-    return "`enter` copy the command · " if term.play else ""
-
-
-def _command(term: Term) -> str:
-    return f"rlplay {term.play}"
+def _keys(term: Term, moves: bool) -> str:
+    lesson = "play the lesson" if moves else "copy the lesson's command"
+    live = "`enter` see it live · " if term.see is not None else ""
+    return live + (f"`ctrl+l` {lesson} · " if term.name in MOMENTS else "")

@@ -15,14 +15,12 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rlplay.algorithms.knobs import KNOBS, Knob, matching
-from rlplay.algorithms.named import preset
-from rlplay.algorithms.own import OWN, is_own
 from rlplay.algorithms.settings import choices, shown
-from rlplay.algorithms.settings import row as chosen_row
+from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
-from rlplay.ui.format.setting import allowed, row
+from rlplay.ui.format.setting import allowed, effect, row
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
@@ -89,18 +87,30 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("shift+up", "wander(0, -1)", "line up", show=False),
         Binding("shift+down", "wander(0, 1)", "line down", show=False),
         Binding("slash", "find", "find"),
+        Binding("asterisk", "show_all", "all settings, or those of the lesson"),
         Binding("escape", "cancel", "cancel"),
     ]
 
-    def __init__(self, settings: dict[str, Any], scenario: Scenario, live: bool = True, at: str | None = None) -> None:
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        scenario: Scenario,
+        live: bool = True,
+        at: str | None = None,
+        abilities: Abilities | None = None,
+        foreign: bool = False,
+    ) -> None:
         """`settings` are the current ones in a run of `scenario`; without `live` they can only be viewed and copied.
 
         The cursor starts on the setting named `at`, else on the first.
         """
         super().__init__()
-        self.draft = Draft(settings, live)
+        self.draft = Draft(settings, live, abilities)
         self.reproduction = Reproduction(scenario)
         self.live, self.at = live, at
+        self._foreign = foreign
+        self._named = scenario.knobs
+        self._only = self._named or list(KNOBS)
         self.sought = ""
         self.refused = self.done = ""
         self.foreseen: list[str] = []
@@ -148,14 +158,16 @@ class KnobsScreen(ModalScreen[Changes | None]):
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
         changed = f"`r` reset{' · `v` compare' * self.live}" if self.draft.differing() else "`/` find"
-        return f"`← →` change · `enter` type · {changed} · `y` `Y` copy"
+        return f"`← →` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
 
     def check_action(
         self,
         action: str,
         parameters: tuple[object, ...],  # noqa: ARG002 - Textual's signature
     ) -> bool | None:
-        """Disable apply, reset and compare until something has changed."""
+        """Disable apply, reset and compare until something has changed; without rlplay's data there is no command."""
+        if action in ("copy", "copy_code"):
+            return not self._foreign
         return action not in self.VERBS_ON_CHANGES or bool(self.draft.differing())
 
     def on_key(self, event: events.Key) -> None:
@@ -180,8 +192,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     @on(Input.Changed, "#search")
     def _narrow(self, event: Input.Changed) -> None:
-        if event.value and not matching(event.value):
-            self.refused = f"no setting matches “{visible(event.value)}”; try fewer letters"
+        if event.value and not self._found(event.value):
+            hidden = "it is hidden: esc, then * shows all" if matching(event.value) else "try fewer letters"
+            self.refused = f"no setting matches “{visible(event.value)}”; {hidden}"
             self._describe()
             return
         self.refused, self.sought = "", event.value
@@ -198,6 +211,12 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @property
     def _entry(self) -> Input:
         return self.query_one("#value", Input)
+
+    def action_show_all(self) -> None:
+        """Show all settings, or again only those that the scenario names."""
+        if self._named:
+            self._only = list(KNOBS) if self._only is self._named else self._named
+            self._refresh()
 
     def action_nudge(self, direction: int) -> None:
         """One step up or down."""
@@ -293,11 +312,10 @@ class KnobsScreen(ModalScreen[Changes | None]):
                 listed.set_options(options)
                 listed.highlighted = listed.get_option_index(here)
         else:
-            for option, shown in zip(options, listed.options, strict=True):
+            for index, (option, shown) in enumerate(zip(options, listed.options, strict=True)):
                 row, before = option.prompt, shown.prompt
-                same = isinstance(row, Content) and isinstance(before, Content) and row.is_same(before)
-                if option.id is not None and not same:
-                    listed.replace_option_prompt(option.id, row)
+                if not (isinstance(row, Content) and isinstance(before, Content) and row.is_same(before)):
+                    listed.replace_option_prompt_at_index(index, row)
         self._describe()
         self._label()
         differing = {} if self.draft.problem else self.draft.differing()
@@ -316,22 +334,25 @@ class KnobsScreen(ModalScreen[Changes | None]):
         self.query_one(Static).update(self._detail(self.name_under_cursor))
 
     def _options(self, at: str | None) -> list[Option]:
-        """A line for each setting. Settings of other algorithms are left out, unless changed or under the cursor.
-
-        During a search, a line for each match, of any algorithm.
-        """
+        """A line for each setting; during a search, for each match, of any algorithm. Last, how many are hidden."""
         if self.sought:
-            return [Option(self._row(knob), id=knob.name) for knob in matching(self.sought)]
+            return [Option(self._row(knob), id=knob.name) for knob in self._found(self.sought)]
         options: list[Option] = []
         group = ""
-        for name, knob in KNOBS.items():
-            if self.draft.foreign(name) and not self.draft.changed(name) and name != at:
-                continue
+        names = self.draft.listed(at, self._only)
+        for knob in map(KNOBS.__getitem__, names):
             if knob.group != group:
                 group = knob.group
                 options.append(Option(Content.styled(group.upper(), "$text-muted bold"), disabled=True))
-            options.append(Option(self._row(knob), id=name))
+            options.append(Option(self._row(knob), id=knob.name))
+        if hidden := len(self.draft.listed(at, KNOBS)) - len(names):
+            options.append(
+                Option(keyed(f"{hidden} more settings are hidden · `*` show all", "$text-muted"), disabled=True)
+            )
         return options
+
+    def _found(self, typed: str) -> list[Knob]:
+        return [knob for knob in matching(typed) if knob.name in self._only]
 
     def _row(self, knob: Knob) -> Content:
         return row(self.draft, knob, self._width)
@@ -346,7 +367,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         knob = KNOBS[name]
         lines = [
             Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
-            Content(self._effect(knob)),
+            Content(effect(self.draft, knob)),
         ]
         every = allowed(self.draft, knob, _WIDEST)
         if choices(name) and not self._row(knob).plain.endswith(every):
@@ -365,7 +386,12 @@ class KnobsScreen(ModalScreen[Changes | None]):
         return Content("\n").join([*lines, *again])
 
     def _again(self) -> list[Content]:
-        """How to run it with these settings: the command, and the share code with a note on what it omits."""
+        """How to run it with these settings: the command, and the share code with a note on what it omits.
+
+        Empty where another program trains: rlplay has not its data.
+        """
+        if self._foreign:
+            return []
         code, remark = self.reproduction.code(self.draft.settings)
         return [
             Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),
@@ -374,19 +400,6 @@ class KnobsScreen(ModalScreen[Changes | None]):
 
     def _command(self) -> str:
         return self.reproduction.command(self.draft.settings)
-
-    def _effect(self, knob: Knob) -> str:
-        """The effect of changing a setting; for an algorithm, its explanation."""
-        if knob.name in OWN and is_own(self.draft.value(knob.name)):
-            chosen = chosen_row(self.draft.settings, knob.name)
-            return f"{self.draft.value(knob.name)}: {chosen.about or 'your own'}"
-        if knob.name != "algorithm":
-            return knob.effect
-        try:
-            named = preset(self.draft.value("algorithm"))
-        except ValueError as error:  # a user's file that is gone or broken
-            return visible(str(error))
-        return f"{named.title} ({named.paper}): {named.explained}"
 
 
 def _refuse() -> None:

@@ -1,26 +1,31 @@
-"""The lessons: what each bundled scenario shows, how far the user played it, and a key to play it."""
+"""The lessons: what each bundled scenario shows, how far the user played it and answered, and a key to play it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from rlplay import user_preferences
 from rlplay.scenario.course import chapters, following, order
-from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.lesson import questions, whole_script
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Scenario
+from rlplay.scenario.script import Ask
 from rlplay.ui.messages import Perform
+from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.user_preferences import LessonProgress
+
+RIGHT, WRONG = ("✓ ", "$success"), ("✗ ", "$error")
 
 
 class LessonsScreen(ModalScreen[str | None]):
@@ -29,7 +34,7 @@ class LessonsScreen(ModalScreen[str | None]):
     DEFAULT_CSS = """
     LessonsScreen { align: center middle; background: $background 70%; }
     LessonsScreen > Vertical {
-        width: 108; max-width: 100%; height: 19; max-height: 100%; padding: 1 1 0 1;
+        width: 108; max-width: 100%; height: 26; max-height: 100%; padding: 1 1 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
@@ -42,17 +47,28 @@ class LessonsScreen(ModalScreen[str | None]):
         &:ansi > .option-list--option-highlighted { background: ansi_bright_black; color: ansi_white; }
     }
     LessonsScreen.-narrow OptionList { width: 28; }
-    LessonsScreen Static { width: 1fr; height: 1fr; padding: 0 1 0 2; }
+    LessonsScreen VerticalScroll { width: 1fr; height: 1fr; padding: 0 1 0 2; scrollbar-size-vertical: 1; }
+    LessonsScreen Static { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "glossary", "glossary"),
+        Binding("y", "share", "copy the share code of this moment of the lesson"),
+        Binding("r", "reset", "forget this lesson's answers"),
+        Binding("R", "reset_all", "forget all lessons' answers"),
+        Binding("pageup", "scroll(-1)", "scroll the text up", priority=True),
+        Binding("pagedown", "scroll(1)", "scroll the text down", priority=True),
         Binding("escape,l,q", "dismiss", "close"),
     ]
 
-    def __init__(self, here: str, played: dict[str, LessonProgress], moves: bool) -> None:
-        """`here` is the scenario on the screen; `moves` says whether another can be opened in its place."""
+    def __init__(
+        self, here: str, played: dict[str, LessonProgress], moves: bool, share: Callable[[], tuple[str, str]]
+    ) -> None:
+        """`here` is the scenario on the screen; `moves` says whether another can be opened in its place.
+
+        `share` returns the share code of the lesson on the screen as it is now, and a remark.
+        """
         super().__init__()
-        self._here, self._played, self._moves = here, played, moves
+        self._here, self._played, self._moves, self._share = here, played, moves, share
         self._scenarios: dict[str, Scenario] = {}
 
     def compose(self) -> ComposeResult:
@@ -61,7 +77,8 @@ class LessonsScreen(ModalScreen[str | None]):
             panel.border_subtitle = keyed("`esc` close")
             with Horizontal():
                 yield OptionList()
-                yield Static("… reading the scenarios")
+                with VerticalScroll(can_focus=False):
+                    yield Static("… reading the scenarios")
 
     def on_mount(self) -> None:
         self.query_one(OptionList).focus()
@@ -75,12 +92,16 @@ class LessonsScreen(ModalScreen[str | None]):
 
     def _list(self, scenarios: list[Scenario]) -> None:
         self._scenarios = {scenario.name: scenario for scenario in scenarios}
+        self._show(self._first())
+
+    def _show(self, name: str) -> None:
+        """List the lessons with what was played of them, the cursor on the lesson `name`."""
         whole = sum(name in self._scenarios and played.whole for name, played in self._played.items())
-        count = f" · {whole} of {len(scenarios)} played to the end"
+        count = f" · {whole} of {len(self._scenarios)} played to the end"
         self.query_one(Vertical).border_title = Content.assemble("Lessons", (count, "$text-muted"))
         lessons = self.query_one(OptionList)
         lessons.set_options(self._options())
-        lessons.highlighted = lessons.get_option_index(self._first())
+        lessons.highlighted = lessons.get_option_index(name)
 
     def _options(self) -> Iterator[Option]:
         """The lessons below the titles of their chapters, which cannot be chosen."""
@@ -108,16 +129,21 @@ class LessonsScreen(ModalScreen[str | None]):
     def _moved(self, event: OptionList.OptionHighlighted) -> None:
         scenario = self._scenarios[event.option_id or ""]
         self.query_one(Static).update(self._summary(scenario))
+        self.query_one(VerticalScroll).scroll_home(animate=False)
         elsewhere = "play" if self._moves else "copy its command"
         enter = "continue" if scenario.name == self._here else elsewhere
-        self.query_one(Vertical).border_subtitle = keyed(f"`↑ ↓` lesson · `enter` {enter} · `d` glossary · `esc` close")
+        share = "`y` share · " if self._here else ""
+        reset = "`r` `R` reset · " if self._played else ""
+        keys = f"`↑ ↓` lesson · `enter` {enter} · {share}`d` glossary · {reset}`esc` close"
+        self.query_one(Vertical).border_subtitle = keyed(keys)
 
     def _summary(self, scenario: Scenario) -> Content:
         played = self._played.get(scenario.name)
-        questions = sum("ask" in step for step in scenario.script) + len(scenario.quiz)
+        predictions, quiz = questions(scenario)
         acts = sum("you" in step or "exercise" in step for step in scenario.script)
-        asks = f" · {questions} to predict" if questions else ""
+        asks = f" · {len(predictions)} to predict" if predictions else ""
         asks += f" · {acts} to do" if acts else ""
+        asks += f" · {len(quiz)} in the quiz" if quiz else ""
         lines = [
             Content.styled(scenario.title, "bold $accent"),
             Content(scenario.question),
@@ -126,6 +152,8 @@ class LessonsScreen(ModalScreen[str | None]):
             Content(""),
             Content.styled(f"{len(whole_script(scenario))} steps{asks} · {progress(played)}", "$text-muted"),
         ]
+        if played is not None:
+            lines += [*answered("Predictions", predictions, played), *answered("Quiz", quiz, played)]
         if scenario.name == self._here:
             lines.append(Content.styled("This lesson is on the screen.", "$text-muted"))
         elif self._moves:
@@ -142,10 +170,66 @@ class LessonsScreen(ModalScreen[str | None]):
         self.post_message(Perform("glossary"))
         self.dismiss(None)
 
+    def action_share(self) -> None:
+        """Copy the share code of the lesson on the screen as it is now."""
+        if not self._here:
+            return
+        code, remark = self._share()
+        self.app.copy_to_clipboard(code)
+        done = f"Copied. To open the lesson at this step: rlplay {code[:12]}…"
+        self.notify(" ".join(filter(None, (done if code else "", remark))), markup=False)
+
+    def action_scroll(self, step: int) -> None:
+        """Scroll a long summary."""
+        text = self.query_one(VerticalScroll)
+        text.scroll_relative(y=step * max(text.size.height - 1, 1), animate=False)
+
+    def action_reset(self) -> None:
+        """Forget what was played of the lesson under the cursor, after a question."""
+        option = self.query_one(OptionList).highlighted_option
+        if option is not None and option.id in self._played:
+            self._ask_to_forget([option.id], f"“{self._scenarios[option.id].title}”")
+
+    def action_reset_all(self) -> None:
+        """Forget what was played of every lesson, after a question."""
+        if self._played:
+            self._ask_to_forget(list(self._played), "all lessons")
+
+    def _ask_to_forget(self, names: list[str], what: str) -> None:
+        def answer(yes: bool | None) -> None:
+            if yes:
+                self._forget(names)
+
+        question = f"Forget the progress and the answers of {what}? Recorded runs stay."
+        self.app.push_screen(ConfirmScreen("Reset", question, "reset"), answer)
+
+    def _forget(self, names: list[str]) -> None:
+        try:
+            user_preferences.forget_lessons(names)
+        except OSError as error:
+            self.notify(f"Cannot write {error.filename}: {error.strerror}", severity="error", markup=False)
+            return
+        self._played = {name: played for name, played in self._played.items() if name not in names}
+        here = self.query_one(OptionList).highlighted_option
+        self._show(self._here if here is None or here.id is None else here.id)
+
 
 def progress(played: LessonProgress | None) -> str:
     """How far it was played, in words."""
     if played is None:
         return "not played yet"
-    reached = "played to the end" if played.whole else f"played to step {played.steps}"
-    return f"{reached}, {played.right} of {played.predicted} predicted right" if played.predicted else reached
+    return "played to the end" if played.whole else f"played to step {played.steps}"
+
+
+def answered(title: str, asked: list[Ask], played: LessonProgress) -> list[Content]:
+    """The score, then each question with a mark: right, wrong, open. Nothing before the first answer."""
+    if not any(ask.question in played.answers for ask in asked):
+        return []
+    right = sum(played.answers.get(ask.question) == ask.choices[ask.answer] for ask in asked)
+    return [Content.styled(f"{title}: {right} of {len(asked)} right", "bold"), *(_marked(ask, played) for ask in asked)]
+
+
+def _marked(ask: Ask, played: LessonProgress) -> Content:
+    choice = played.answers.get(ask.question)
+    mark = ("○ ", "$text-muted") if choice is None else RIGHT if choice == ask.choices[ask.answer] else WRONG
+    return Content.assemble(mark, keyed(ask.question))

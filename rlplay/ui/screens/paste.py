@@ -78,6 +78,8 @@ class PasteScreen(ModalScreen[dict[str, Any] | None]):
             lines.append(
                 f"From {visible(shared.scenario)}, seed {shared.seed}; to run the whole recipe: rlplay {PREFIX}…"
             )
+        if shared.step:
+            lines.append(f"It leads to step {shared.step} of a lesson; to go there: rlplay {PREFIX}…")
         return Content("\n").join(map(Content, lines))
 
 
@@ -92,4 +94,5 @@ def changes(shared: Shared, held: Settings, scenario: Scenario) -> dict[str, Any
     else:
         algorithm = {} if shared.algorithm is None else {"algorithm": shared.algorithm}
         wanted = apply_all(held, algorithm | shared.settings)
+    wanted = apply_all(wanted, shared.changed)
     return {name: getattr(wanted, name) for name in KNOBS if getattr(wanted, name) != getattr(held, name)}

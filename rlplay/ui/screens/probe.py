@@ -157,7 +157,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     @property
     def live(self) -> bool:
         """Whether there is an engine to ask."""
-        return self.session.source.live and self.session.failed is None
+        return self.session.has_engine and self.session.failed is None
 
     async def _ask(self, *questions: AnyProbe | EndProbe | None) -> None:
         for question in questions:
@@ -206,7 +206,7 @@ The probe records nothing and does not change the run: neither its weights nor i
     def _words(self) -> str:
         """Why there are no bars."""
         loading = self.session.loading
-        if not self.session.source.live:
+        if not self.session.has_engine:
             return REPLAYED
         if self.session.failed is not None:
             return ENDED

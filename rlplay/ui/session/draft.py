@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -14,14 +15,18 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import allow_all, is_own
 from rlplay.algorithms.settings import Settings, choices, row
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.link.messages import Abilities
 
 
 class Draft:
     """An editable copy of the run's settings."""
 
-    def __init__(self, settings: dict[str, Any], live: bool = True) -> None:
-        """Of the current `settings`; the user's functions run only in a `live` run."""
-        self._live = live
+    def __init__(self, settings: dict[str, Any], live: bool = True, abilities: Abilities | None = None) -> None:
+        """Of the current `settings`; the user's functions run only in a `live` run of rlplay's own engine.
+
+        With `abilities` another program trains, and only some settings can be changed.
+        """
+        self._live, self._abilities = live and abilities is None, abilities
         self._original = msgspec.convert(settings, Settings)
         self._settings = self._original
         self._of_algorithms = {*AXES}
@@ -63,6 +68,8 @@ class Draft:
 
     def put(self, name: str, value: Any) -> None:
         """Set a value, typed or chosen. Raises ValueError, one line, if the setting does not accept it."""
+        if reason := self.fixed(name):
+            raise ValueError(f"{name} cannot be changed here: {reason}")
         settings = apply(self._settings, name, value)
         if self._live:
             allow_all(settings)
@@ -97,6 +104,14 @@ class Draft:
             base = apply(base, "algorithm", self._settings.algorithm)
         return wanted | self._differences(base)
 
+    def listed(self, at: str | None, only: Container[str]) -> list[str]:
+        """The settings to list, of those in `only`: without settings of other algorithms, unless they are changed.
+
+        A changed setting, and the one under the cursor, `at`, are always among them.
+        """
+        changed_or_at = [name for name in KNOBS if self.changed(name) or name == at]
+        return [name for name in KNOBS if name in changed_or_at or (name in only and not self.foreign(name))]
+
     def foreign(self, name: str) -> str:
         """Why the setting does not apply to the current algorithm; empty if it does."""
         s, knob = self._settings, KNOBS[name]
@@ -109,9 +124,18 @@ class Draft:
             return f"only with {other}={' or '.join(words)}, not {getattr(s, other)}"
         return ""
 
+    def fixed(self, name: str) -> str:
+        """Why the program that trains does not take a new value; empty if it does."""
+        there = self._abilities
+        if there is None or name in there.changeable:
+            return ""
+        return f"{there.trainer} reads it only when training begins"
+
     def idle(self, name: str) -> str:
-        """Why the setting has no effect with the current other settings; empty if it has one."""
+        """Why the setting has no effect with the current other settings, or cannot be changed; empty if it has one."""
         s = self._settings
+        if fixed := self.fixed(name):
+            return fixed
         if (foreign := self.foreign(name)) or s.loss_type != "policy_gradient":
             return foreign
         kl, trpo = ("beta", "kl_estimator", "kl_anchor", "kl_ctrl"), s.surrogate == "trpo"

@@ -104,7 +104,7 @@ class Preview:
 
     def _unavailable(self) -> str:
         status = self._session.status
-        if not self._session.source.live:
+        if not self._session.has_engine:
             return NEEDS_ENGINE
         if status is None or status.running:
             return NEEDS_PAUSE

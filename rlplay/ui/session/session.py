@@ -12,7 +12,7 @@ import msgspec
 
 from rlplay.algorithms.own import allow_running
 from rlplay.health.run import Health
-from rlplay.link.messages import AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, RecordView, Status
+from rlplay.link.messages import Abilities, AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import world_of
 from rlplay.trace.history import History
@@ -163,6 +163,20 @@ class Session:
         return self._newest
 
     @property
+    def abilities(self) -> Abilities | None:
+        """What another program's trainer can do; None: rlplay's own engine trains, or nothing does."""
+        return None if self.status is None else self.status.abilities
+
+    @property
+    def has_engine(self) -> bool:
+        """Whether rlplay's own engine trains: it answers questions, goes back, and branches."""
+        return self.source.live and self.abilities is None
+
+    def cannot(self, verb: str) -> str:
+        """Why the program that trains cannot carry out a verb; "" if it can."""
+        return "" if self.abilities is None else self.abilities.cannot.get(verb, "")
+
+    @property
     def runs_on(self) -> bool:
         """Whether the engine runs from update to update, too fast to describe its phases."""
         running = self.source.live and self.status is not None and self.status.running
@@ -197,7 +211,7 @@ class Session:
     @property
     def finished(self) -> int:
         """The last finished update; 0 before the first."""
-        return max(self.history.series("num_tokens")[0], default=0)
+        return max(self.history.updates, default=0)
 
     @property
     def branches_at(self) -> int:
@@ -221,7 +235,7 @@ class Session:
                 if not event.running or self.status is None or not self.status.running:
                     self._set_off = event.update
                 self.status, self.loading, self.asked = event, None, ""
-                if self.source.live:  # a recording's functions must not run because somebody looks at it
+                if self.has_engine:  # a recording's functions must not run because somebody looks at it
                     allow_running(event.settings)
                 if event.running:
                     self.stopped = ""

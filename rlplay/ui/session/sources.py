@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlplay.foreign.copy import Copy, copy_again
+from rlplay.foreign.source import ForeignRunError
 from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, Recorded, Rewind, Status
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.schema import Job
@@ -122,6 +124,7 @@ class ReplaySource:
         self._seen = 0
         self._running: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._copy: Copy | None = None
 
     async def start(self) -> None:
         """Show the newest update."""
@@ -170,6 +173,8 @@ class ReplaySource:
         self._stop()
         if self._watch is not None:
             self._watch.cancel()
+        if self._copy is not None:
+            self._copy.close()
         self._reader.close()
 
     def load(self, number: int) -> Update | None:
@@ -258,12 +263,15 @@ class ReplaySource:
         """Do `work` in the background; an error becomes an event instead of getting lost with the task."""
         try:
             await work()
-        except RunFileError as error:
+        except (RunFileError, ForeignRunError, OSError) as error:
             self._put(Failed(str(error)))
 
     async def _grow(self) -> None:
+        self._copy = await asyncio.to_thread(copy_again, self._reader)
         while True:
             await asyncio.sleep(POLL_SECONDS)
+            if self._copy is not None:
+                await asyncio.to_thread(self._copy.pull)
             fresh = self._reader.follow(self._seen)
             if not fresh:
                 continue

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from rich.cells import cell_len
 from textual import events
 from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
+from rlplay.link.messages import Abilities
 from rlplay.ui.messages import Perform
 from rlplay.verbs import VERBS, Verb
 
@@ -34,16 +37,27 @@ class Footer(Widget):
     """A line with keys in the accent colour and their titles."""
 
     def __init__(self, *, without: tuple[str, ...] = (), id: str | None = None) -> None:
-        """`without` are verbs to leave out."""
+        """`without` are verbs to leave out; the trainer of another program may not know others."""
         super().__init__(id=id)
+        self._cannot: Container[str] = ()
         self._verbs = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
 
     def render(self) -> RenderResult:
         parts = [
-            Content.assemble((key_name(verb), "bold $accent"), (f" {verb.title}", "$text-muted"))
+            Content.assemble((key_name(verb), self._ink(verb)), (f" {verb.title}", "$text-muted"))
             for verb in self.fitting(self.size.width)
         ]
         return Content.assemble(" ", Content(" " * _gap(self.size.width)).join(parts))
+
+    def allow(self, abilities: Abilities | None) -> None:
+        """Dim the keys of the verbs that the trainer of another program does not know."""
+        cannot: Container[str] = () if abilities is None else abilities.cannot
+        if cannot != self._cannot:
+            self._cannot = cannot
+            self.refresh()
+
+    def _ink(self, verb: Verb) -> str:
+        return "$text-muted" if verb.name in self._cannot else "bold $accent"
 
     def on_click(self, event: events.Click) -> None:
         """Carry out the verb under the mouse."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from rich.cells import cell_len
 from textual.app import RenderResult
 from textual.content import Content
@@ -65,7 +67,7 @@ class Header(Bar):
         left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
             left.append((f"   {visible(_algorithm(session))}", "$foreground"))
-            model = f" · {started.model} {_count(started.parameters)} · {started.device}"
+            model = f" · {_short(started.model)} {_count(started.parameters)} · {started.device}"
             left.append((visible(model), "$text-muted"))
         progress = _progress(session)
         state = _state(session)
@@ -135,6 +137,11 @@ def _waiting(session: Session) -> list[Part]:
 def _asking(pairs: int) -> list[Part]:
     labels = "1 label" if pairs == 1 else f"{pairs} labels"
     return [(f"● waiting for {labels}", "bold $warning"), (" · press ", "$text-muted"), ("a", "bold $primary")]
+
+
+def _short(model: str) -> str:
+    """A model's name; of a folder, the last part."""
+    return PurePath(model).name if PurePath(model).is_absolute() else model
 
 
 def _count(number: int) -> str:

@@ -47,6 +47,7 @@ REPLAY_NEXT = {
     "after": "`u` shows the next update, `space` plays on, `z` goes back.",
 }
 """The next keys in a recording, by phase: it shows what was recorded, and samples nothing."""
+STEERED_NEXT = "`u` waits for the next update, `space` lets the trainer run or pauses it."
 LOOKING_NEXT = "`[` and `]` look at the updates before and after, `v` goes back."
 END_NEXT = "The recording ends here: `z` goes back, `space` plays it from the start."
 
@@ -74,9 +75,13 @@ def narrate(
     history: History,
     settings: dict[str, Any],
     place: Place = "live",
+    undoes: bool = True,
     finding: Finding | None = None,
 ) -> Narration:
-    """One to three sentences about the state of the update, and about the gravest `finding`."""
+    """One to three sentences about the state of the update, and about the gravest `finding`.
+
+    `undoes`: whether the run can go back.
+    """
     if update is None or update.sampled is None:
         if place == "ended":
             return Narration(BEGIN, ENDED_NEXT)
@@ -87,7 +92,7 @@ def narrate(
     wrong = warning(finding)
     wrong += DETAILS * bool(wrong)
     if place == "live":
-        return Narration(happened, then, wrong)
+        return Narration(happened, then if undoes else STEERED_NEXT, wrong)
     if place in ("looking", "ended"):
         return Narration(happened, LOOKING_NEXT if place == "looking" else ENDED_NEXT, wrong)
     begun = update.phase != "sample" or update.sampled.done
@@ -136,7 +141,7 @@ def narrate_undone(update: int, last: int, settings: str = "") -> Narration:
 
 def narrate_run(history: History) -> Narration:
     """The progress of a free run; its phases pass too fast to describe."""
-    updates = history.series("num_tokens")[0]
+    updates = history.updates
     if not updates:
         return Narration("The first update is running.", "`space` pauses.")
     parts = []

@@ -1,0 +1,67 @@
+"""Commands for the runs of other trainers: watch them, read them in, steer them."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+from pathlib import Path
+
+import click
+
+from rlplay.cli.play import needs_a_terminal
+from rlplay.cli.types import WholeNumber
+from rlplay.trace.text import visible
+
+_FOLDER = click.Path(exists=True, path_type=Path)
+_EVERY = 1.0
+"""Seconds between two looks at a run that grows."""
+
+
+@click.command(epilog="Example: rlplay attach outputs/my-run")
+@click.argument("folder", type=_FOLDER)
+@click.option(
+    "--port", type=WholeNumber(1, 65535), metavar="N", help="The port here that is forwarded to the trainer's."
+)
+def attach(folder: Path, port: int | None) -> int:
+    """Steer a training run of TRL: pause it, go on by update, change its settings.
+
+    FOLDER is the trainer's output_dir or the recording in it. Its script has RlplayCallback(listen=True). Leaving does
+    not stop the training.
+    """
+    needs_a_terminal(f"rlplay import {shlex.quote(str(folder))} --follow")
+    from rlplay.ui.start import attach as enter
+
+    return enter(folder, port)
+
+
+@click.command("import", epilog="Example: rlplay import outputs/my-run")
+@click.argument("folder", type=_FOLDER)
+@click.option("--follow", is_flag=True, help="Go on until ctrl+c: add every update that the trainer writes.")
+def import_run(folder: Path, follow: bool) -> None:
+    """Read the run of another trainer, to replay, compare, export it as rlplay's own.
+
+    FOLDER is what RlplayCallback or rlplay.record wrote, or a trainer's own files; docs/other-trainers.md lists them.
+    """
+    from rlplay.foreign.copy import Copy
+    from rlplay.trace.runfile import RunReader
+
+    copy = Copy(folder)
+    with contextlib.closing(copy), RunReader(copy.path) as run:
+        seen = len(run.updates())
+        read = f"{seen} updates in {visible(str(copy.path))}"
+        click.echo(f"{read}; to look at them: rlplay replay {shlex.quote(copy.path.stem)}")
+        while follow:
+            time.sleep(_EVERY)
+            copy.pull()
+            for number, metrics in run.metrics():
+                if number > seen:
+                    click.echo(_line(number, metrics.get("reward")))
+                    seen = number
+
+
+def _line(number: int, reward: float | None) -> str:
+    return f"update {number}" + ("" if reward is None else f"   reward {reward:.3f}".replace("-", "−"))
+
+
+COMMANDS = (attach, import_run)

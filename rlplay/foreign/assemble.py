@@ -1,0 +1,190 @@
+"""Makes rlplay's records of one update from the frames that the processes of a trainer recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rlplay.algorithms.settings import Settings
+from rlplay.foreign.derived import ratio_and_clips
+from rlplay.record.format import Ended, Rollouts, Step
+from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped, spans
+
+
+class Batch:
+    """The answers of one update from all processes; prompts that several of them answered are one group."""
+
+    def __init__(self, parts: Sequence[Rollouts]) -> None:
+        """`parts` are in the order of the processes."""
+        self._parts = parts
+        self._first_rows = np.concatenate([[0], np.cumsum([len(part.group) for part in parts])]).astype(np.int64)
+        ids: dict[Any, int] = {}
+        self._owners: list[tuple[int, int]] = []  # for each group, the part and the group there that describe it
+        groups = []
+        for place, part in enumerate(parts):
+            keys = [(place, g) for g in range(len(part.prompts))] if part.group_ids is None else part.group_ids.tolist()
+            for g, key in enumerate(keys):
+                if key not in ids:
+                    ids[key] = len(ids)
+                    self._owners.append((place, g))
+            groups.append(np.array([ids[key] for key in keys], dtype=np.int32)[part.group])
+        self.group = np.concatenate(groups)
+        self.lengths: Array = np.concatenate([part.lengths for part in parts])
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.mask = self._tokens("mask", np.uint8, 1)
+        self.old_logprobs = self._tokens("old_logprobs", np.float32, np.nan)
+        self.advantages = self._tokens("advantages", np.float32, np.nan)
+
+    def records(self, update: int, settings: Settings) -> list[AnyRecord]:
+        """Answers, rewards and advantages."""
+        found: list[AnyRecord] = [self._sampled(update, settings)]
+        if scored := self._scored(update):
+            found.append(scored)
+            if credited := self._credited(update, scored):
+                found.append(credited)
+        return found
+
+    def stepped(self, update: int, steps: Sequence[tuple[int, Step]], settings: Settings) -> Stepped:
+        """One optimizer step, from the frames of the processes (each with its number)."""
+        rows = np.concatenate([step.rows + self._first_rows[part] for part, step in steps]).astype(np.int32)
+        index = spans(self.offsets, rows)
+        logprobs = np.concatenate([step.logprobs for _, step in steps])
+        first = steps[0][1]
+        ratio, clips = ratio_and_clips(
+            logprobs, self.old_logprobs[index], self.advantages[index], self.mask[index], self.lengths[rows], settings
+        )
+        own_ratio, own_clips = (
+            _all([getattr(s, name) for _, s in steps]) for name in ("importance_ratio", "clip_state")
+        )
+        known = bool(np.isfinite(ratio).any())
+        per_epoch = max(1, settings.num_minibatches)
+        return Stepped(
+            update=update,
+            step=first.step,
+            epoch=first.step // per_epoch,
+            epochs=max(1, first.steps // per_epoch),
+            minibatch=first.step % per_epoch,
+            minibatches=per_epoch,
+            rows=rows,
+            logprobs=logprobs,
+            importance_ratio=ratio if own_ratio is None else own_ratio,
+            clip_state=own_clips if own_clips is not None else clips if known else None,
+            dloss_dlogp=_all([s.dloss_dlogp for _, s in steps], len(logprobs)),
+            kl=None,
+            values=None,
+            metrics=first.metrics,
+            tokens=first.tokens,
+        )
+
+    def _sampled(self, update: int, settings: Settings) -> Sampled:
+        parts = self._parts
+        has_prompts = all(part.prompt_lengths is not None for part in parts)
+        prompts = [self._prompt(*owner) for owner in self._owners] if has_prompts else []
+        texts = [text for part in parts for text in part.texts]
+        ids = self._tokens("token_ids", np.int32, -1)
+        temperature = parts[0].temperature
+        return Sampled(
+            update=update,
+            done=True,
+            position=int(self.lengths.max(initial=0)),
+            temperature=settings.temperature if temperature is None else temperature,
+            prompts=[parts[part].prompts[g] for part, g in self._owners],
+            prompt_ids=np.concatenate([ids for ids, _ in prompts]) if prompts else np.zeros(0, dtype=np.int32),
+            prompt_offsets=np.concatenate([[0], np.cumsum([len(ids) for ids, _ in prompts])]).astype(np.int64)
+            if prompts
+            else np.zeros(len(self._owners) + 1, dtype=np.int64),
+            prompt_texts=[text for _, texts in prompts for text in texts],
+            columns=[parts[part].columns[g] for part, g in self._owners],
+            group=self.group,
+            offsets=self.offsets,
+            token_ids=ids,
+            texts=texts,
+            mask=self.mask,
+            old_logprobs=self.old_logprobs,
+            entropy=self._tokens("entropy", np.float32, np.nan),
+            top_ids=np.zeros((len(ids), 0), dtype=np.int32),
+            top_logprobs=np.zeros((len(ids), 0), dtype=np.float32),
+            truncated=self._answers("truncated", np.uint8, 0),
+            pieces=dict(zip(ids.tolist(), texts, strict=True)),
+        )
+
+    def _prompt(self, part: int, group: int) -> tuple[Array, list[str]]:
+        rollouts = self._parts[part]
+        assert rollouts.prompt_lengths is not None
+        begin = int(rollouts.prompt_lengths[:group].sum())
+        end = begin + int(rollouts.prompt_lengths[group])
+        ids = (
+            np.full(end - begin, -1, dtype=np.int32) if rollouts.prompt_ids is None else rollouts.prompt_ids[begin:end]
+        )
+        return ids, [""] * (end - begin) if rollouts.prompt_texts is None else rollouts.prompt_texts[begin:end]
+
+    def _scored(self, update: int) -> Scored | None:
+        names = list(dict.fromkeys(name for part in self._parts for name in part.rewards))
+        roles = [role for part in self._parts for role in (part.roles or [""] * len(part.group))]
+        if not names and not any(roles):
+            return None
+        weights = {name: w for part in self._parts for name, w in part.reward_weights.items()}
+        missing = [np.full(len(part.group), np.nan) for part in self._parts]
+        parts = {
+            name: np.concatenate([p.rewards.get(name, gap) for p, gap in zip(self._parts, missing, strict=True)])
+            for name in names
+        }
+        weighted = np.array([weights[name] * values for name, values in parts.items()])
+        total = np.nansum(weighted, axis=0) if names else np.full(len(self.group), np.nan)
+        if names:
+            total[np.isnan(weighted).all(axis=0)] = np.nan
+        gold = {name: values for name, values in parts.items() if weights[name] == 0}
+        return Scored(
+            update=update, rewards=total, parts={k: v for k, v in parts.items() if k not in gold}, weights=weights,
+            gold=gold, roles=roles if any(roles) else [],
+        )  # fmt: skip
+
+    def _credited(self, update: int, scored: Scored) -> Credited | None:
+        if np.isnan(self.advantages).all():
+            return None
+        reference = self._tokens("ref_logprobs", np.float32, np.nan)
+        mean, std = (self._of_groups(name, scored.rewards) for name in ("group_mean", "group_std"))
+        return Credited(
+            update=update, token_rewards=None, returns=None, baseline=None, advantages=self.advantages, values=None,
+            ref_logprobs=None if np.isnan(reference).all() else reference, ref_top_logprobs=None, group_mean=mean,
+            group_std=std,
+        )  # fmt: skip
+
+    def _of_groups(self, name: str, rewards: Array) -> Array:
+        given = [getattr(self._parts[part], name) for part, _ in self._owners]
+        if all(values is not None for values in given):
+            return np.array([values[g] for values, (_, g) in zip(given, self._owners, strict=True)], dtype=np.float64)
+        groups = [rewards[(self.group == g) & ~np.isnan(rewards)] for g in range(len(self._owners))]
+        if name == "group_mean":
+            return np.array([values.mean() if len(values) else np.nan for values in groups])
+        return np.array([values.std(ddof=1) if len(values) > 1 else 0.0 for values in groups])
+
+    def _tokens(self, name: str, dtype: Any, missing: float) -> Array:
+        sizes = [int(part.lengths.sum()) for part in self._parts]
+        return self._joined(name, dtype, missing, sizes)
+
+    def _answers(self, name: str, dtype: Any, missing: float) -> Array:
+        return self._joined(name, dtype, missing, [len(part.group) for part in self._parts])
+
+    def _joined(self, name: str, dtype: Any, missing: float, sizes: Sequence[int]) -> Array:
+        each = [getattr(part, name) for part in self._parts]
+        filled = [np.full(n, missing) if x is None else x for x, n in zip(each, sizes, strict=True)]
+        return np.concatenate(filled).astype(dtype)
+
+
+def finished(ended: Ended) -> Finished:
+    """The end of an update, without tokens under the new policy, which the trainer did not evaluate."""
+    none = np.zeros(0, dtype=np.float32)
+    return Finished(
+        update=ended.update, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none.reshape(0, 0),
+        metrics=ended.metrics, timings={}, seconds=ended.seconds,
+    )  # fmt: skip
+
+
+def _all(values: Sequence[Array | None], size: int | None = None) -> Any:
+    """The joined arrays; if one is missing None, or `size` NaN."""
+    if any(x is None for x in values):
+        return None if size is None else np.full(size, np.nan, dtype=np.float32)
+    return np.concatenate([x for x in values if x is not None])

@@ -1,0 +1,76 @@
+"""Keeps a local run file of a foreign run up to date, so that everything that reads run files reads it too."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from rlplay.foreign.recording import Recording
+from rlplay.foreign.source import ForeignRunError, Source
+from rlplay.paths import SUFFIX, runs_folder
+from rlplay.record.format import parts
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.runfile_format import ORIGIN, PLACE
+
+
+class Copy:
+    """The run file of a foreign run; several programs may keep the same one up to date."""
+
+    def __init__(self, origin: Path) -> None:
+        """Read all that `origin`, a folder of another trainer, holds so far.
+
+        Raises ForeignRunError if it holds no run that can be read, RunFileError if the run file cannot be written.
+        """
+        self._source = source_of(origin.resolve())
+        self.origin = self._source.path
+        started = self._source.started()
+        identity = hashlib.sha256(f"{self.origin}\0{started.run_id}".encode()).hexdigest()[:8]
+        self.path = runs_folder() / f"{name(self.origin)}_{identity}{SUFFIX}"
+        if self.path.exists():
+            self._writer = RunWriter.reopen(self.path)
+        else:
+            self._writer = RunWriter.create(self.path, started, **{ORIGIN: str(self.origin)})
+        self._place = self._writer.note(PLACE) or ""
+        self._source.resume(json.loads(self._place or "{}"))
+        self.pull()
+
+    def pull(self) -> int:
+        """Add what is new; the number of new records. Raises ForeignRunError or RunFileError."""
+        records = self._source.fresh()
+        if not records:
+            return 0
+        place = json.dumps(self._source.place())
+        if self._writer.append_copied(records, place, self._place):
+            self._place = place
+            return len(records)
+        self._place = self._writer.note(PLACE) or ""
+        self._source.resume(json.loads(self._place))
+        return 0
+
+    def close(self) -> None:
+        """Close the run file."""
+        self._writer.close()
+
+
+def name(origin: Path) -> str:
+    """What the run file is called: the folder's name, with its parent's where it says nothing by itself."""
+    own = origin.name.removesuffix(SUFFIX)
+    return f"{origin.parent.name}-{own}" if own.startswith("rlplay") and origin.parent.name else own
+
+
+def copy_again(run: RunReader) -> Copy | None:
+    """The copy that the run file `run` is, if what it was copied from is still there; None if it is no copy."""
+    origin = run.note(ORIGIN)
+    try:
+        return None if origin is None else Copy(Path(origin))
+    except (ForeignRunError, OSError):
+        return None
+
+
+def source_of(origin: Path) -> Source:
+    """The reader for what is at `origin`. Raises ForeignRunError if no reader knows it."""
+    for folder in (origin, *sorted(origin.glob("rlplay*"), key=lambda path: path.stat().st_mtime, reverse=True)):
+        if folder.is_dir() and parts(folder):
+            return Recording(folder)
+    raise ForeignRunError(f"{origin} holds no run that rlplay can read; docs/other-trainers.md lists what it can")

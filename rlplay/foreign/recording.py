@@ -1,0 +1,162 @@
+"""Reads the folders that `rlplay.record` writes, with one part per process, while they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from rlplay.algorithms.settings import Settings
+from rlplay.foreign.assemble import Batch, finished
+from rlplay.foreign.source import ForeignRunError, beginning, known_settings
+from rlplay.record.format import (
+    Begun,
+    Ended,
+    Frame,
+    Heldout,
+    RecordingError,
+    Rollouts,
+    Setting,
+    Step,
+    part,
+    parts,
+    read,
+)
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Started
+
+LAST = 2**31
+"""After every optimizer step of an update."""
+
+
+class Recording:
+    """A recording in the folder `path`. What all processes have written, in the order of the first, is known."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._begun: Begun | None = None
+        self._settings = Settings()
+        self._read: dict[str, int] = {}  # offset in each part up to which frames were taken
+        self._passed: dict[str, int] = {}  # offset in each part up to which frames became records
+        self._whole: dict[str, int] = {}  # the same at the end of the last whole update
+        self._waiting: dict[int, list[tuple[int, Frame]]] = {}  # by rank: frames that others have not reached yet
+        self._batch: Batch | None = None
+        self._members: list[int] = []  # the ranks that the batch is of
+
+    def started(self) -> Started:
+        """The beginning of the run, as its first process wrote it."""
+        begun = self._begun or self._beginning()
+        return beginning(
+            begun.source, title=begun.title, settings=begun.settings, run_id=begun.run_id, seed=begun.seed,
+            model=begun.model, parameters=begun.parameters, device=begun.device, dtype=begun.dtype,
+            versions=begun.versions,
+        )  # fmt: skip
+
+    def place(self) -> dict[str, int]:
+        """Offsets in the parts."""
+        return dict(self._whole)
+
+    def resume(self, place: Mapping[str, int]) -> None:
+        """Go on at these offsets."""
+        self._waiting, self._batch = {}, None
+        self._read, self._passed, self._whole = dict(place), dict(place), dict(place)
+
+    def fresh(self) -> list[AnyRecord]:
+        """New records: a batch once all processes have sampled, a step once all have made it."""
+        begun = self._begun or self._beginning()
+        for path in parts(self.path):
+            rank = int(path.stem.rpartition("-")[2])
+            try:
+                frames = read(path, self._read.get(path.name, 0))
+            except RecordingError as error:
+                raise ForeignRunError(str(error)) from None
+            for end, frame in frames:
+                self._read[path.name] = end
+                self._waiting.setdefault(rank, []).append((end, frame))
+        found: list[AnyRecord] = []
+        while (ready := self._ready(begun.ranks)) is not None:
+            found += self._records(ready)
+        return found
+
+    def _beginning(self) -> Begun:
+        for path in parts(self.path):
+            try:
+                for _, frame in read(path)[:1]:
+                    if isinstance(frame, Begun):
+                        self._begun = frame
+                        self._settings = msgspec.convert(known_settings(frame.settings), Settings)
+                        return frame
+            except RecordingError as error:
+                raise ForeignRunError(str(error)) from None
+        raise ForeignRunError(f"{self.path} holds no recording yet; its trainer writes the first part when it begins")
+
+    def _ready(self, ranks: int) -> list[tuple[int, Frame]] | None:
+        """The next frame of the first process, and the same one of the others, with the ranks; None if one still lacks.
+
+        A process that is two updates behind is taken to be gone.
+        """
+        leader = self._waiting.get(0) or []
+        if not leader:
+            return None
+        frame = leader[0][1]
+        same = [(0, frame)]
+        for rank in range(1, ranks):
+            self._skip(rank, frame)
+            queue = self._waiting.get(rank) or []
+            if not isinstance(frame, Rollouts | Step):
+                continue
+            if queue and _key(queue[0][1]) == _key(frame):
+                same.append((rank, queue[0][1]))
+            elif not queue and leader[-1][1].update <= frame.update + 1:
+                return None
+        self._pass(0)
+        if isinstance(frame, Ended):
+            self._whole = dict(self._passed)
+        return same
+
+    def _skip(self, rank: int, goal: Frame) -> None:
+        """Pass what the process wrote before the frame `goal` of the first one."""
+        queue = self._waiting.get(rank) or []
+        while queue and (not isinstance(queue[0][1], Rollouts | Step) or _key(queue[0][1]) < _key(goal)):
+            self._pass(rank)
+
+    def _pass(self, rank: int) -> None:
+        end, _ = self._waiting[rank].pop(0)
+        self._passed[part(self.path, rank).name] = end
+
+    def _records(self, frames: list[tuple[int, Frame]]) -> list[AnyRecord]:
+        """The records that one frame of every process makes."""
+        first = frames[0][1]
+        match first:
+            case Rollouts():
+                self._batch = Batch([frame for _, frame in frames if isinstance(frame, Rollouts)])
+                self._members = [rank for rank, _ in frames]
+                return self._batch.records(first.update, self._settings)
+            case Step() if self._batch is not None:
+                of = self._members.index
+                steps = [(of(rank), step) for rank, step in frames if rank in self._members and isinstance(step, Step)]
+                return [self._batch.stepped(first.update, steps, self._settings)]
+            case Ended():
+                return [finished(first)]
+            case Heldout():
+                return [
+                    Evaluated(
+                        update=first.update, metrics=first.metrics, prompts=first.prompts,
+                        completions=first.completions, rewards=first.rewards, seconds=0.0,
+                    )
+                ]  # fmt: skip
+            case Setting():
+                value, previous = first.value, first.previous
+                self._settings = msgspec.convert(
+                    known_settings(msgspec.structs.asdict(self._settings) | {first.name: value}), Settings
+                )
+                return [Changed(update=first.update, phase="sample", name=first.name, value=value, previous=previous)]
+            case _:
+                return []
+
+
+def _key(frame: Frame) -> tuple[int, int]:
+    """The place of a frame in its process: the update, and in it -1 for the answers, the step, or the end."""
+    if isinstance(frame, Rollouts):
+        return frame.update, -1
+    return (frame.update, frame.step) if isinstance(frame, Step) else (frame.update, LAST)

@@ -1,0 +1,79 @@
+"""What every reader of foreign runs offers, and the beginning of such a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from rlplay.algorithms.apply import apply_all, resolve
+from rlplay.algorithms.settings import check
+from rlplay.scenario.schema import Scenario
+from rlplay.trace.records import AnyRecord, Started
+
+
+class ForeignRunError(ValueError):
+    """A run that cannot be read; one line: what, where, what to do."""
+
+
+class Source(Protocol):
+    """A run of another trainer, which may still grow."""
+
+    path: Path
+    """The folder or file that it is read from."""
+
+    def started(self) -> Started:
+        """Its beginning. Raises ForeignRunError if there is none yet."""
+
+    def fresh(self) -> list[AnyRecord]:
+        """The records that became known since the last call. Raises ForeignRunError if what there is is damaged."""
+
+    def place(self) -> dict[str, int]:
+        """Where to go on another time: after the last update that `fresh` has given in whole."""
+
+    def resume(self, place: Mapping[str, int]) -> None:
+        """Go on at such a place."""
+
+
+def beginning(
+    source: str,
+    *,
+    title: str = "",
+    settings: Mapping[str, Any] | None = None,
+    run_id: str = "",
+    seed: int = 0,
+    model: str = "",
+    parameters: int = 0,
+    device: str = "",
+    dtype: str = "",
+    versions: Mapping[str, str] | None = None,
+) -> Started:
+    """The first record of a run of the trainer `source`."""
+    scenario = Scenario(name=source.split(maxsplit=1)[0].lower() or "foreign", title=title or source, question="")
+    return Started(
+        update=0, run_id=run_id, scenario=scenario.name, scenario_text=msgspec.yaml.encode(scenario).decode(),
+        title=scenario.title, settings=known_settings(settings or {}), seed=seed, model=model or "unknown model",
+        parameters=parameters, device=device, dtype=dtype, threads=0, versions=dict(versions or {}), source=source,
+    )  # fmt: skip
+
+
+def known_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Complete settings: the defaults, changed by those of `wanted` that rlplay knows and that fit together."""
+    settings = resolve({"algorithm": wanted["algorithm"]} if _allowed("algorithm", wanted.get("algorithm")) else {})
+    for name, value in wanted.items():
+        if name != "algorithm" and _allowed(name, value):
+            try:
+                settings = apply_all(settings, {name: value})
+            except ValueError:
+                continue
+    return msgspec.structs.asdict(settings)
+
+
+def _allowed(name: str, value: Any) -> bool:
+    try:
+        check(name, value)
+    except ValueError:
+        return False
+    return True

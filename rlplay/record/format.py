@@ -1,0 +1,176 @@
+"""The layout of a recording: a folder with one append-only file per process of the trainer.
+
+`part-00000.rlpart` begins with MAGIC. After it stand frames: the payload's length and CRC-32 (4 bytes each,
+little-endian), then the payload: zlib-compressed msgpack of one of the structs below, as a map with `type`. Arrays are
+extension type 1: one byte with the length of a header, the header (msgpack of dtype and shape), the bytes in C order.
+Nothing is ever rewritten, so a copy that was taken at any moment is a valid recording; a last frame that is cut short
+is left out. Fields that a trainer does not know are None.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlplay.trace.codec import Codec
+from rlplay.trace.records import Array
+
+MAGIC = b"RLPART\x01\n"
+"""The first bytes of a part; the seventh is the version of the format."""
+SUFFIX = ".rlpart"
+LIMIT = 2**30
+"""The most bytes of a frame."""
+_HEAD = struct.Struct("<II")
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower, omit_defaults=True):
+    """Base of all frames; `update` counts from 1."""
+
+    update: int = 0
+
+
+class Begun(Frame, frozen=True, kw_only=True):
+    """The first frame of a part: which run this is."""
+
+    run_id: str  # the same in all parts
+    rank: int
+    ranks: int
+    source: str  # the trainer, such as "TRL 1.16.0 GRPOTrainer"
+    title: str
+    settings: dict[str, Any]  # under rlplay's names, which are TRL's
+    model: str
+    parameters: int
+    seed: int
+    device: str
+    dtype: str
+    versions: dict[str, str]
+
+
+class Rollouts(Frame, frozen=True, kw_only=True):
+    """Answers, their rewards and their advantages. G prompts, N answers, T tokens of answers, flat in order."""
+
+    prompts: list[str]  # [G] the user's turn, for headings
+    columns: list[dict[str, Any]]  # [G] other columns of the dataset
+    group_ids: Array | None  # int64 [G], unique over all processes; None: no prompt is in two parts
+    group_mean: Array | None  # float64 [G] of the reward over all processes; None: every group is whole
+    group_std: Array | None  # float64 [G], ddof = 1
+    prompt_ids: Array | None  # int32, flat
+    prompt_lengths: Array | None  # int64 [G]
+    prompt_texts: list[str] | None  # one for each of prompt_ids
+    group: Array  # int32 [N] index of the prompt
+    lengths: Array  # int64 [N] in tokens
+    token_ids: Array | None  # int32 [T]
+    texts: list[str]  # [T]
+    temperature: float | None
+    mask: Array | None  # uint8 [T]; 0: written by an environment or a tool
+    truncated: Array | None  # uint8 [N]
+    old_logprobs: Array | None  # float32 [T] under the policy before its first step on them
+    sampling_logprobs: Array | None  # float32 [T] as the sampler computed them, such as vLLM
+    entropy: Array | None  # float32 [T] nats
+    ref_logprobs: Array | None  # float32 [T] under the frozen reference
+    rewards: dict[str, Array]  # float64 [N] by reward function; NaN: it gave none
+    reward_weights: dict[str, float]
+    advantages: Array | None  # float32 [T]
+    roles: list[str] | None  # [N] "chosen" or "rejected" where answers are compared
+
+
+class Step(Frame, frozen=True, kw_only=True):
+    """One optimizer step; token arrays cover the answers `rows`, in that order, flat."""
+
+    step: int  # from 0 within the update
+    steps: int
+    rows: Array  # int32 [R]
+    logprobs: Array  # float32 before this step
+    importance_ratio: Array | None
+    clip_state: Array | None  # int8: +1 clipped high, −1 clipped low, 0 inside
+    dloss_dlogp: Array | None  # float32, the derivative of the loss of all processes
+    tokens: int | None  # in the loss, over all processes
+    metrics: dict[str, float]
+
+
+class Ended(Frame, frozen=True, kw_only=True):
+    """The update is over; metrics under TRL's names."""
+
+    metrics: dict[str, float]
+    seconds: float
+
+
+class Heldout(Frame, frozen=True, kw_only=True):
+    """Numbers on held-out prompts after `update`; names begin with eval_."""
+
+    metrics: dict[str, float]
+    prompts: list[str]
+    completions: list[str]
+    rewards: Array  # float64 [N]
+
+
+class Setting(Frame, frozen=True, kw_only=True):
+    """A setting changed; it holds from the start of `update`."""
+
+    name: str
+    value: Any
+    previous: Any
+
+
+AnyFrame = Begun | Rollouts | Step | Ended | Heldout | Setting
+_FRAMES: Codec[AnyFrame] = Codec(AnyFrame)
+
+
+class RecordingError(ValueError):
+    """A recording that cannot be read; one line: what, where, what to do."""
+
+
+def part(folder: Path, rank: int) -> Path:
+    """The file that the process `rank` writes."""
+    return folder / f"part-{rank:05d}{SUFFIX}"
+
+
+def parts(folder: Path) -> list[Path]:
+    """The parts of a recording, by rank."""
+    return sorted(folder.glob("part-*" + SUFFIX))
+
+
+def pack(frame: AnyFrame) -> bytes:
+    """A frame as it is stored."""
+    payload = zlib.compress(_FRAMES.encode(frame), 1)
+    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
+    """The whole frames from `offset` on, each with the offset at which it ends.
+
+    Raises RecordingError if the file is no part, of a newer format or damaged; OSError if it cannot be read.
+    """
+    with path.open("rb") as file:
+        magic = file.read(len(MAGIC))
+        if magic[: len(MAGIC) - 2] != MAGIC[:-2]:
+            if MAGIC.startswith(magic):  # its first bytes are still on their way
+                return []
+            raise RecordingError(f"{path} is not part of a recording; copy it again from where it was recorded")
+        if magic != MAGIC and len(magic) == len(MAGIC):
+            raise RecordingError(f"{path} has format {magic[-2]}, this rlplay reads format {MAGIC[-2]}; upgrade rlplay")
+        file.seek(max(offset, len(MAGIC)))
+        data = file.read()
+    found = []
+    place, start = 0, max(offset, len(MAGIC))
+    while len(data) - place >= _HEAD.size:
+        length, check = _HEAD.unpack_from(data, place)
+        begin, end = place + _HEAD.size, place + _HEAD.size + length
+        if length > LIMIT or (end <= len(data) and zlib.crc32(data[begin:end]) != check):
+            raise RecordingError(f"{path} is damaged at byte {start + place}; copy it again from where it was recorded")
+        if end > len(data):
+            break
+        found.append((start + end, _decoded(data[begin:end], path, start + place)))
+        place = end
+    return found
+
+
+def _decoded(payload: bytes, path: Path, offset: int) -> AnyFrame:
+    try:
+        return _FRAMES.decode(zlib.decompress(payload))
+    except (zlib.error, msgspec.MsgspecError, ValueError, IndexError, TypeError) as error:
+        raise RecordingError(f"{path} is damaged at byte {offset} ({error}); copy it again") from None

@@ -1,0 +1,178 @@
+"""The answers of one or several samplings of a TRL trainer, on this process, as arrays without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from rlplay.record.recorder import Recorder
+from rlplay.record.trl.texts import Texts
+from rlplay.trace.records import Array
+
+
+class Generation:
+    """N answers as TRL sampled them. Arrays of tokens are padded, [N, L], until `flat` or `write`."""
+
+    def __init__(self, trainer: Any, inputs: Sequence[dict[str, Any]], out: dict[str, Any]) -> None:
+        """`inputs` are the rows of the dataset, one for each answer; `out` is what TRL computed."""
+        self._texts = Texts(trainer.processing_class)
+        ids, mask = _numpy(out["completion_ids"]), _numpy(out["completion_mask"])
+        self._lengths = np.array([_length(row, kept, self._texts.pad) for row, kept in zip(ids, mask, strict=True)])
+        self._ids = _rows(ids, self._lengths)
+        self._prompts = [row[kept.astype(bool)] for row, kept in zip(*map(_numpy, _both(out, "prompt")), strict=True)]
+        self._columns = [{k: v for k, v in row.items() if k != "prompt"} for row in inputs]
+        self._headings = [_heading(row.get("prompt", "")) for row in inputs]
+        tools = _rows(_numpy(out["tool_mask"]), self._lengths) if "tool_mask" in out else None
+        self._mask = (
+            [np.ones(n, np.uint8) for n in self._lengths] if tools is None else [t.astype(np.uint8) for t in tools]
+        )
+        self._old = self._optional(out, "old_per_token_logps")
+        self._sampling = self._optional(out, "sampling_per_token_logps")
+        self._reference = self._optional(out, "ref_per_token_logps")
+        self._advantages = _rows(np.broadcast_to(_column(_numpy(out["advantages"])), ids.shape), self._lengths)
+        ends = {int(end) for end in getattr(trainer, "eos_token_ids", None) or [self._texts.end]}
+        self._truncated = np.array(
+            [n == 0 or int(row[n - 1]) not in ends for row, n in zip(ids, self._lengths, strict=True)]
+        )
+        self._of_trainer(trainer, len(inputs))
+
+    def _of_trainer(self, trainer: Any, count: int) -> None:
+        """Rewards of this process's answers, and mean and deviation of their groups over all processes."""
+        size = trainer.num_generations
+        first = trainer.accelerator.process_index * count
+        world = count * trainer.accelerator.num_processes
+        scored = {name: _numbers(list(values)[-world:]) for name, values in trainer._logs["rewards"].items()}
+        weights = dict(zip(trainer.reward_func_names, trainer.reward_weights.tolist(), strict=True))
+        weighted = np.array([weights[name] * values for name, values in scored.items()])
+        total = np.where(np.isnan(weighted).all(axis=0), np.nan, np.nansum(weighted, axis=0)).reshape(-1, size)
+        known = [group[~np.isnan(group)] for group in total]
+        mean = np.array([group.mean() if len(group) else np.nan for group in known])
+        std = np.array([group.std(ddof=1) if len(group) > 1 else 0.0 for group in known])
+        here = slice(first, first + count)
+        self._rewards = {name: values[here] for name, values in scored.items()}
+        self._weights = weights
+        self._group = np.arange(first, first + count) // size
+        self._mean, self._std = mean[self._group], std[self._group]
+        for name, values in trainer._logs["extra"].items():
+            for row, value in zip(self._columns, list(values)[-world:][here], strict=True):
+                row[name] = value
+        self.temperature = float(trainer.temperature)
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    @staticmethod
+    def joined(parts: Sequence[Generation]) -> Generation:
+        """All answers of an update; the groups of a later sampling follow those of the earlier."""
+        first = parts[0]
+        for part in parts[1:]:
+            for name in ("_ids", "_prompts", "_columns", "_headings", "_mask", "_advantages"):
+                getattr(first, name).extend(getattr(part, name))
+            for name in ("_old", "_sampling", "_reference"):
+                mine, theirs = getattr(first, name), getattr(part, name)
+                setattr(first, name, None if mine is None or theirs is None else mine + theirs)
+            part._group = part._group + int(first._group.max()) + 1
+            for name in ("_lengths", "_truncated", "_group", "_mean", "_std"):
+                setattr(first, name, np.concatenate([getattr(first, name), getattr(part, name)]))
+            first._rewards = {k: np.concatenate([v, part._rewards[k]]) for k, v in first._rewards.items()}
+        return first
+
+    @property
+    def sampled_lengths(self) -> Array:
+        """The number of tokens of each answer that the policy sampled, int64 [N]."""
+        return np.array([int(mask.sum()) for mask in self._mask])
+
+    def flat(self, passes: Sequence[dict[str, Any]], name: str) -> Array:
+        """A padded tensor of each micro-batch as flat tokens of their answers, float32."""
+        pieces = [
+            row[: self._lengths[which]]
+            for one in passes
+            for which, row in zip(one["rows"], _numpy(one[name]), strict=True)
+        ]
+        return np.concatenate(pieces).astype(np.float32)
+
+    def write(self, recorder: Recorder, update: int, steps: Sequence[Sequence[dict[str, Any]]]) -> None:
+        """Record the answers; what TRL did not compute comes from the first pass with gradients over each of them."""
+        if not recorder.keeps(update):
+            return
+        firsts: dict[int, tuple[dict[str, Any], int]] = {}
+        for one in (one for passes in steps for one in passes):
+            for place, which in enumerate(one["rows"].tolist()):
+                firsts.setdefault(which, (one, place))
+        old = self._old or list(self._first(firsts, "logprobs"))
+        keys, group = np.unique(self._group, return_inverse=True)
+        one_of = [int(np.flatnonzero(group == g)[0]) for g in range(len(keys))]
+        recorder.rollouts(
+            update,
+            prompts=[self._headings[i] for i in one_of],
+            columns=[self._columns[i] for i in one_of],
+            group=group,
+            group_ids=keys,
+            group_mean=self._mean[one_of],
+            group_std=self._std[one_of],
+            prompt_ids=np.concatenate([self._prompts[i] for i in one_of]),
+            prompt_lengths=[len(self._prompts[i]) for i in one_of],
+            prompt_texts=[text for i in one_of for text in self._texts.of(self._prompts[i])],
+            lengths=self._lengths,
+            token_ids=np.concatenate(self._ids),
+            texts=[text for row in self._ids for text in self._texts.of(row)],
+            temperature=self.temperature,
+            mask=np.concatenate(self._mask),
+            truncated=self._truncated,
+            old_logprobs=np.concatenate(old),
+            sampling_logprobs=None if self._sampling is None else np.concatenate(self._sampling),
+            entropy=np.concatenate(list(self._first(firsts, "entropy"))),
+            ref_logprobs=None if self._reference is None else np.concatenate(self._reference),
+            rewards=self._rewards,
+            reward_weights=self._weights,
+            advantages=np.concatenate(self._advantages),
+        )
+
+    def _first(self, firsts: dict[int, tuple[dict[str, Any], int]], name: str) -> Iterator[Array]:
+        for which, length in enumerate(self._lengths.tolist()):
+            one, place = firsts.get(which, ({}, 0))
+            found = one.get(name)
+            yield np.full(length, np.nan) if found is None else _numpy(found[place])[:length]
+
+    def _optional(self, out: dict[str, Any], name: str) -> list[Array] | None:
+        return _rows(_numpy(out[name]), self._lengths) if name in out else None
+
+
+def _both(out: dict[str, Any], name: str) -> tuple[Tensor, Tensor]:
+    return out[f"{name}_ids"], out[f"{name}_mask"]
+
+
+def _numpy(values: Tensor) -> Array:
+    values = values.detach().cpu()
+    return (values.float() if values.is_floating_point() else values).numpy()
+
+
+def _column(values: Array) -> Array:
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _rows(values: Array, lengths: Array) -> list[Array]:
+    return [row[:length] for row, length in zip(values, lengths, strict=True)]
+
+
+def _length(ids: Array, mask: Array, pad: int | None) -> int:
+    """The length of an answer; TRL's mask is empty for one that it leaves out because it was cut."""
+    if mask.any():
+        return int(mask.sum())
+    real = np.flatnonzero(ids != pad)
+    return int(real[-1]) + 1 if len(real) else 0
+
+
+def _numbers(values: Sequence[Any]) -> Array:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _heading(prompt: Any) -> str:
+    """The text of the last user turn."""
+    if isinstance(prompt, str):
+        return prompt
+    said = [turn.get("content", "") for turn in prompt if isinstance(turn, dict) and turn.get("role") == "user"]
+    return said[-1] if said and isinstance(said[-1], str) else ""

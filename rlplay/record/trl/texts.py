@@ -1,0 +1,28 @@
+"""The text of every token, such that the texts of a sequence joined are its decoded text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tokenizers.decoders import DecodeStream
+
+from rlplay.trace.records import Array
+
+
+class Texts:
+    """Decodes token by token; a token that ends inside a character has the text ""."""
+
+    def __init__(self, processing_class: Any) -> None:
+        """Takes a tokenizer, or a processor that holds one."""
+        tokenizer = getattr(processing_class, "tokenizer", processing_class)
+        self.pad: int | None = tokenizer.pad_token_id
+        self.end: int | None = tokenizer.eos_token_id
+        self._tokenizer = tokenizer
+        self._fast = getattr(tokenizer, "backend_tokenizer", None)
+
+    def of(self, ids: Array) -> list[str]:
+        """One text for each id."""
+        if self._fast is None:
+            return [self._tokenizer.decode([int(i)], skip_special_tokens=False) for i in ids]
+        stream = DecodeStream(skip_special_tokens=False)
+        return [stream.step(self._fast, int(i)) or "" for i in ids]

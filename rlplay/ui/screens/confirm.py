@@ -1,0 +1,42 @@
+"""A question before something that cannot be undone."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from rlplay.ui.widgets.narrator import keyed
+
+
+class ConfirmScreen(ModalScreen[bool]):
+    """Its result is whether the user said yes."""
+
+    DEFAULT_CSS = """
+    ConfirmScreen { align: center middle; background: $background 70%; }
+    ConfirmScreen > Vertical {
+        width: 60; max-width: 100%; height: auto; padding: 1 2;
+        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        border-subtitle-color: $text-muted;
+    }
+    ConfirmScreen Static { height: auto; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", "yes"),
+        Binding("n,escape,q", "dismiss(False)", "no"),
+    ]
+
+    def __init__(self, title: str, question: str, yes: str) -> None:
+        """`yes` is the verb of the key that agrees."""
+        super().__init__()
+        self._title, self._question, self._yes = title, question, yes
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as panel:
+            panel.border_title, panel.border_subtitle = self._title, keyed(f"`y` {self._yes} · `esc` cancel")
+            yield Static(Content(self._question))

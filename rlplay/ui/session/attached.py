@@ -1,0 +1,116 @@
+"""A run that another program trains: its records come from the recording, and the trainer takes commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlplay.foreign.copy import Copy
+from rlplay.link import framing
+from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Failed, Recorded, Status
+from rlplay.link.remote import Door
+from rlplay.trace.records import AnyRecord
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.update import Update
+from rlplay.ui.session.session import Restored
+
+POLL_SECONDS = 0.3
+"""Seconds between two looks at the recording."""
+GONE = "The trainer no longer answers. Its recording stays: what it wrote until now is here."
+
+
+class AttachedSource:
+    """A trainer that listens; leaving it, or losing it, does not stop the training."""
+
+    live = True
+
+    def __init__(self, copy: Copy, door: Door) -> None:
+        """The run's local copy, and where its trainer listens."""
+        self._copy, self._door = copy, door
+        self.path: Path = copy.path
+        self._reader = RunReader(copy.path)
+        self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
+        self._events: asyncio.Queue[AnyEvent | Restored] = asyncio.Queue()
+        self._writer: asyncio.StreamWriter | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._seen = 0
+        self._over = False
+
+    async def start(self) -> None:
+        """Enter the trainer, and show the newest update. Raises OSError if nobody listens any more."""
+        for task in self._tasks:
+            task.cancel()
+        reader, self._writer = await asyncio.open_connection(self._door.host, self._door.port, limit=2**20)
+        self._writer.write(framing.pack(self._door.token.encode()))
+        self._events.put_nowait(Recorded(self._reader.started))
+        self._events.put_nowait(Restored(self._reader.history(), self._reader.timeline()))
+        self._seen = self._reader.last_id()
+        if numbers := self.recorded():
+            self._show(self._reader.load(numbers[-1]))
+        self._tasks = [asyncio.create_task(self._hear(reader)), asyncio.create_task(self._grow())]
+
+    async def events(self) -> AsyncIterator[AnyEvent | Restored]:
+        """What the trainer says and records."""
+        while True:
+            yield await self._events.get()
+
+    async def send(self, command: AnyCommand) -> None:
+        """Pass a command to the trainer."""
+        if self._writer is not None:
+            with contextlib.suppress(ConnectionError):
+                self._writer.write(framing.pack(COMMANDS.encode(command)))
+                await self._writer.drain()
+
+    async def close(self) -> None:
+        """Leave the trainer, which goes on."""
+        for task in self._tasks:
+            task.cancel()
+        if self._writer is not None:
+            self._writer.close()
+        self._reader.close()
+        self._copy.close()
+
+    def load(self, number: int) -> Update | None:
+        """An update of the recording."""
+        update = self._reader.load(number)
+        return update if update.sampled is not None else None
+
+    def recorded(self) -> list[int]:
+        """The updates whose tokens are recorded."""
+        return self._reader.detailed()
+
+    def snapshots(self) -> list[int]:
+        """None: the weights are the trainer's."""
+        return []
+
+    def _show(self, update: Update) -> None:
+        parts: list[AnyRecord | None] = [update.sampled, update.scored, update.credited, *update.steps, update.finished]
+        for record in parts:
+            if record is not None:
+                self._events.put_nowait(Recorded(record))
+
+    async def _hear(self, reader: asyncio.StreamReader) -> None:
+        with contextlib.suppress(framing.FrameError, msgspec.MsgspecError):
+            while (data := await framing.read(reader)) is not None:
+                event = EVENTS.decode(data)
+                self._over = isinstance(event, Status) and event.finished
+                self._events.put_nowait(event)
+        if not self._over:
+            self._events.put_nowait(Failed(GONE))
+
+    async def _grow(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self._copy.pull)
+                for key, record in self._reader.follow(self._seen):
+                    self._seen = key
+                    self._events.put_nowait(Recorded(record))
+            except (ValueError, OSError) as error:
+                self._events.put_nowait(Failed(str(error)))
+                return
+            await asyncio.sleep(POLL_SECONDS)
