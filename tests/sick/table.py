@@ -39,7 +39,7 @@ def judge(sample: Sample, run: Path) -> Verdict:
             health.add(reader.load(number))
             found = health.findings(number, reader.settings(number))
             said[number] = found[0].name if found else ""
-    since = next((number for number, name in said.items() if name == sample.cause), 0)
+    since = next((number for number, name in said.items() if name and name == sample.cause), 0)
     return Verdict(sample, list(said.values())[-1], since, [name for name in said.values() if name])
 
 
