@@ -242,3 +242,13 @@ def written(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
     return str(value)
+
+
+def settled(settings: Mapping[str, Any]) -> Settings:
+    """Recorded settings as `Settings`, without those that this version does not know."""
+    known = {name: settings[name] for name in Settings.__struct_fields__ if name in settings}
+    return msgspec.convert({name: value for name, value in known.items() if _known_word(name, value)}, Settings)
+
+
+def _known_word(name: str, value: Any) -> bool:
+    return not choices(name) or value in choices(name) or names_file(name, value)

@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from rlplay import __version__
 from rlplay.cli import foreign, look, new, play
+from rlplay.cli.health import health
 from rlplay.cli.types import SCENARIO
 from rlplay.printing import visible_output
 from rlplay.trace.text import visible
@@ -79,7 +80,7 @@ def cli() -> None:
     """
 
 
-for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS):
+for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health):
     cli.add_command(command)
 
 

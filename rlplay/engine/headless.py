@@ -10,10 +10,13 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from rlplay.engine.report import Report
 from rlplay.engine.run_status import RunStatus
+from rlplay.health.finding import Finding
+from rlplay.health.run import examine_run
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
@@ -200,8 +203,13 @@ def run(
         report.note(f"interrupted; all finished updates are saved. To continue: {again}")
         return INTERRUPTED
     passed = all(outcome.passed is not False for outcome in player.outcomes)
-    report.result(passed, player.outcomes, job.run)
+    report.result(passed, player.outcomes, job.run, _findings(Path(job.run)))
     return HOLDS if passed else FAILS
+
+
+def _findings(run: Path) -> list[Finding]:
+    """What is wrong with the recorded run; of a resumed one, over all of its updates."""
+    return examine_run(run)[1] if run.exists() else []
 
 
 def _what_is_left(job: Job, updates: int | None, engine: Engine) -> list[Step]:

@@ -80,5 +80,6 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
             "transformers": version("transformers"),
             "python": platform.python_version(),
         },
+        ends={token: lm.piece(token) for token in sorted(lm.end_ids)},
     )
     return state, plan, started

@@ -7,6 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from rlplay.health.finding import Finding
+from rlplay.health.report import heading, plain, written
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import Ask
 from rlplay.trace.records import Evaluated, Finished
@@ -89,8 +91,8 @@ class Report:
     def outcome(self, outcome: Outcome) -> None:
         """A checked expectation."""
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:
-        """The end of the run."""
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:
+        """The end of the run, with what is wrong with it."""
         raise NotImplementedError
 
 
@@ -135,11 +137,13 @@ class Lines(Report):
         self.flush()
         self._line(f"{self._marks[outcome.passed]} {outcome.finding}")
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:  # noqa: ARG002
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002
         self.flush()
         checked = [outcome for outcome in outcomes if outcome.passed is not None]
         held = sum(outcome.passed is True for outcome in checked)
         self._line(f"\n{held} of {len(checked)} expectations hold." if checked else "")
+        if findings:
+            self._line("\n".join([f"Health: {heading(findings)}", *written(findings)]))
         self._line(f"The run is in {run}; look at it with: rlplay replay {run}")
 
     def _close(self) -> None:
@@ -160,10 +164,11 @@ class JsonLines(Report):
         numbers = {"metrics": _finite(metrics), "seconds": seconds, "timings": _finite(timings)}
         self._object({"type": "update", "update": number, **numbers})
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str) -> None:
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:
         self.flush()
         found = [{"text": o.text, "passed": o.passed, "value": _number(o.value)} for o in outcomes]
-        self._object({"type": "result", "passed": passed, "expectations": found, "run": run})
+        self._object({"type": "result", "passed": passed, "expectations": found, "run": run,
+                      "findings": [plain(each) for each in findings]})  # fmt: skip
 
     def _object(self, content: dict[str, Any]) -> None:
         line = json.dumps(content, ensure_ascii=False, allow_nan=False)

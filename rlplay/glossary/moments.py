@@ -76,7 +76,7 @@ MOMENTS: dict[str, tuple[str, str]] = {
     "KL to reference": ("beta", "The curve of the KL shows the two levels"),
     "Proxy": ("flattery", "Suppose somebody rewards a model"),
     "Gold score": ("flattery", "The gold score measures that"),
-    "Environment specification": ("flattery", "The optimiser did what it was told"),
+    "Environment specification": ("flattery", "The optimiser raised the score that it was given"),
     "Reward hacking": ("flattery", "This is what a high reward looks like"),
     "SFT": ("dpo", "Fine-tuning makes exactly those tokens likelier"),
     "Supervised learning": ("dpo", "Every token of these answers is pulled up"),

@@ -47,14 +47,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, get_args, get_type_hints
 
 import msgspec
 import numpy as np
 
 from rlplay.spelling import did_you_mean
 from rlplay.trace.lenses import LENSES
-from rlplay.trace.metrics import describe, titled
+from rlplay.trace.metrics import METRICS, describe, titled
 from rlplay.trace.update import Update
 
 TOLERANCE = 1e-4
@@ -186,10 +186,35 @@ def parse_expect(argument: Any) -> Expect:
     try:
         claim = Expect(" ".join(argument["text"].split()), msgspec.convert(rest, kind), msgspec.convert(bounds, Bounds))
     except msgspec.ValidationError as error:
-        raise ValueError(f"expect: {error}") from None
-    if isinstance(claim.quantity, LensValue) and claim.quantity.lens not in LENSES:
-        raise ValueError(f"unknown lens {claim.quantity.lens!r}{did_you_mean(claim.quantity.lens, list(LENSES))}")
+        name = str(error).rpartition("$.")[2].rstrip("`")
+        raise ValueError(f"{name} of expect takes {_takes(kind, name)}; got {argument[name]!r}") from None
+    _check_values(claim, rest | bounds)
     return claim
+
+
+def _takes(kind: type[Quantity], name: str) -> str:
+    """What a key of a claim takes, in words."""
+    if name in Bounds.__struct_fields__:
+        return "a number"
+    hint = get_type_hints(kind)[name]
+    parts = [part for each in (get_args(hint) or (hint,)) for part in (get_args(each) or (each,))]
+    words = {int: "a whole number from 0", str: "text"}
+    return " or ".join(words.get(part, str(part)) for part in parts if part is not type(None))
+
+
+def _check_values(claim: Expect, given: dict[str, Any]) -> None:
+    """Raises ValueError where a value has the right type and yet cannot be meant."""
+    quantity, bounds = claim.quantity, claim.bounds
+    for name, value in given.items():
+        negative = name not in Bounds.__struct_fields__ and isinstance(value, int) and value < 0
+        if negative or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(f"{name} of expect takes {_takes(type(quantity), name)}; got {value!r}")
+    if bounds.above is not None and bounds.below is not None and bounds.above >= bounds.below:
+        raise ValueError(f"no value is above {bounds.above:g} and below {bounds.below:g}")
+    if isinstance(quantity, LensValue) and quantity.lens not in LENSES:
+        raise ValueError(f"unknown lens {quantity.lens!r}{did_you_mean(quantity.lens, list(LENSES))}")
+    if isinstance(quantity, MetricValue) and describe(quantity.metric) is None:
+        raise ValueError(f"unknown metric {quantity.metric!r}{did_you_mean(quantity.metric, list(METRICS))}")
 
 
 def check(expect: Expect, history: Series, update: Update | None) -> Outcome:

@@ -21,7 +21,7 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.world import POLICIES, model_problem, with_world_defaults
+from rlplay.scenario.world import POLICIES, check_claims, model_problem, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
 from rlplay.tasks.hub_dataset import looks_like_dataset
@@ -30,11 +30,12 @@ from rlplay.worlds.world import WorldError, read_world
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
+_TEXTS = ("title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split")
+_LISTS = ("reward", "prompts")
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1}
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
-"""Settings for another model; the scenario's suit the small bundled one. They are TRL's learning rate, room for a
-real answer, and few enough completions to fit into memory."""
+"""For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
 
 
 class ScenarioError(ValueError):
@@ -54,7 +55,11 @@ def load(name_or_path: str | Path) -> Scenario:
     path = Path(name).expanduser()
     if not path.is_file():
         raise ScenarioError(f"{name}: no such file; bundled scenarios: {', '.join(bundled())}")
-    return _from_folder(msgspec.structs.replace(read(path), origin=str(path.absolute())), path.parent)
+    scenario = msgspec.structs.replace(read(path), origin=str(path.absolute()))
+    try:
+        return _from_folder(scenario, path.parent)
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}:{_line_about(path, str(error))}: {error}") from None
 
 
 def source(name_or_path: str | Path) -> str:
@@ -217,9 +222,7 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
             yield line, f"unknown key {name!r}{did_you_mean(name, known)}"
         else:
             yield from _PROBLEMS.get(name, _bad_value)(name, line, value, content)
-    for name in ("title", "question"):
-        if name not in content:
-            yield 1, f"a scenario needs a {name}"
+    yield from ((1, f"a scenario needs a {name}") for name in ("title", "question") if name not in content)
     if sum(name in content for name in ("task", "world", "dataset")) != 1:
         yield 1, "a scenario needs either a task, a world or a dataset"
 
@@ -275,6 +278,12 @@ def _line_naming(node: yaml.MappingNode, problem: str, default: int) -> int:
     return lines[0] if lines else default
 
 
+def _line_about(path: Path, problem: str) -> int:
+    """The line of the first key that `problem` names; 1 if it names none."""
+    keys = [line.partition(":")[0] for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    return next((number for number, key in enumerate(keys, start=1) if key in problem.split()), 1)
+
+
 def _list_of(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -299,6 +308,7 @@ def _script_problems(name: str, line: int, node: yaml.Node, content: dict[str, A
     for number, (place, entry) in enumerate(zip(node.value, content[name], strict=True), start=1):
         try:
             step = parse_step({entry: None} if isinstance(entry, str) else entry)
+            check_claims(step, content.get("world"))
             if settings_so_far is not None:
                 settings_so_far.follow(step)
         except ValueError as error:
@@ -316,6 +326,10 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
         yield line, f"unknown task {value!r}{did_you_mean(str(value), task_names())}"
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"
+    elif name in _TEXTS and not (isinstance(value, str) and (value.strip() or name == "summary")):
+        yield line, f"{name} takes text; got {value!r}"
+    elif name in _LISTS and not (isinstance(value, list) and value and all(isinstance(each, str) for each in value)):
+        yield line, f"{name} takes a list of texts; got {value!r}"
     elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
         yield line, f"{name} takes a whole number, {_LEAST[name]} or more; got {value!r}"
 

@@ -40,7 +40,7 @@ import msgspec
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import check
 from rlplay.glossary import term_called
-from rlplay.scenario.expect import Expect, parse_expect
+from rlplay.scenario.expect import Bounds, Expect, parse_expect
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES
@@ -48,6 +48,7 @@ from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.records import Choice
 from rlplay.verbs import PANELS, VERBS
 
+_MOST_CHOICES = 9
 Pace = Literal["token", "phase", "step", "update"]
 Until = Pace | Literal["forever"]
 _PACES: dict[str, Pace] = {"token": "token", "phase": "phase", "step": "step", "update": "update", "run": "update"}
@@ -198,8 +199,10 @@ def _exercise(verb: str, argument: Any) -> Exercise:
 
 def _watch(verb: str, argument: Any) -> Watch:
     if not isinstance(argument, dict) or "say" not in argument or "metric" not in argument:
-        raise ValueError(f"{verb} takes a mapping with metric, a bound and say")
+        raise ValueError(f"{verb} takes a mapping with metric, above or below, and say")
     claim = {name: value for name, value in argument.items() if name != "say"}
+    if not set(claim) & set(Bounds.__struct_fields__):
+        raise ValueError(f"{verb} needs above, below or equals")
     return Watch(parse_expect({"text": _text("say", argument["say"]), **claim}))
 
 
@@ -218,9 +221,13 @@ def _ask(_verb: str, argument: Any) -> Ask:
     if not isinstance(argument, dict) or set(argument) != set(keys):
         raise ValueError(f"ask takes a mapping with {', '.join(keys)}")
     choices = argument["choices"]
-    if not isinstance(choices, list) or len(choices) < 2:
-        raise ValueError("ask needs at least two choices")
+    if not isinstance(choices, list) or not 2 <= len(choices) <= _MOST_CHOICES:
+        raise ValueError(f"ask takes 2 to {_MOST_CHOICES} choices, one for each digit")
+    if any(isinstance(choice, bool) for choice in choices):
+        raise ValueError("a choice of ask is yes or no without quotes, which YAML reads as true or false; quote it")
     words = [_text("a choice of ask", choice if isinstance(choice, str) else str(choice)) for choice in choices]
+    if len(set(words)) < len(words):
+        raise ValueError(f"two choices of ask are the same: {', '.join(words)}")
     answer = " ".join(str(argument["answer"]).split())
     if answer not in words:
         raise ValueError(f"the answer {answer!r} of ask is not one of its choices: {', '.join(words)}")
@@ -275,7 +282,7 @@ def _known(what: str, name: Any, known: Sequence[str]) -> None:
 
 def _check_focus(argument: Any) -> None:
     fits = isinstance(argument, dict) and bool(argument) and set(argument) <= {"completion", "token"}
-    if not fits or any(type(value) is not int for value in cast("dict[str, Any]", argument).values()):
+    if not fits or any(type(value) is not int or value < 0 for value in cast("dict[str, Any]", argument).values()):
         raise ValueError("focus takes a mapping with completion and token, each a whole number from 0")
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rlplay.scenario.expect import Expect, SquareValue
 from rlplay.scenario.schema import Scenario
-from rlplay.worlds.world import World, read_world
+from rlplay.scenario.script import Exercise, Step
+from rlplay.spelling import did_you_mean
+from rlplay.worlds.world import World, WorldError, read_world
 
 POLICIES = "table", "mlp"
 """What `model` may be for a world: a table of moves for every square, or a small network."""
@@ -44,3 +47,23 @@ def model_problem(scenario: Scenario) -> str | None:
     if scenario.world is None and scenario.model in POLICIES:
         return f"model {scenario.model} chooses moves in a world, and {scenario.name} has none"
     return None
+
+
+def check_claims(step: Step, world: Any) -> None:
+    """Raises ValueError, one line, if a claim of `step` is about a square or a move that the world does not have."""
+    claims = step.claims if isinstance(step, Exercise) else [step] if isinstance(step, Expect) else []
+    for quantity in (claim.quantity for claim in claims):
+        if not isinstance(quantity, SquareValue):
+            continue
+        if world is None:
+            raise ValueError(f"square {quantity.square!r} of expect needs a world; this scenario has none")
+        try:
+            found = read_world(world)
+        except WorldError:
+            return  # the check of the key world reports it
+        if quantity.square not in found.states:
+            raise ValueError(
+                f"the world has no square {quantity.square!r}{did_you_mean(quantity.square, found.states)}"
+            )
+        if quantity.of == "probability" and quantity.move not in found.actions:
+            raise ValueError(f"the world has no move {quantity.move!r}; known: {', '.join(found.actions)}")

@@ -40,6 +40,7 @@ class Started(Record, frozen=True, kw_only=True):
     dtype: str
     threads: int
     versions: dict[str, str]
+    ends: dict[int, str] = {}  # the tokens that end an answer, with their text; empty: unknown
     source: str = ""  # another trainer that made the run, such as "TRL 1.16.0 GRPOTrainer"; empty: rlplay
 
 

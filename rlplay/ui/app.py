@@ -233,6 +233,7 @@ class RlplayApp(Playground):
             self.session.back_to_live()
         elif not self.session.look_at(event.number):
             self.notify(f"The tokens of update {event.number} were not kept.")
+        self.refresher.panels()  # whatever comes next may be about its tokens
 
     # Verbs
 

@@ -10,6 +10,7 @@ from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
 from rlplay.ui.layout.answer_order import order
 from rlplay.ui.playground import Playground
+from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Part, Session
 from rlplay.ui.widgets.tokens import VACANT
 from rlplay.ui.words import clipping
@@ -119,8 +120,9 @@ def _narration(session: Session) -> Narration:
         return live
     # A limit changed during sampling takes effect in the next update.
     phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
+    settings, finding = session.settings_of(session.shown, phase), next(iter(examine(session)[1]), None)
     undoes = not session.cannot("undo")
-    return narrate(session.shown, session.history, session.settings_of(session.shown, phase), session.place, undoes)
+    return narrate(session.shown, session.history, settings, session.place, undoes, finding)
 
 
 def _live(session: Session) -> Narration | None:

@@ -141,6 +141,7 @@ def test_one_object_per_update_and_the_result_last() -> None:
             {"text": "Held out", "passed": True, "value": pytest.approx(0.2)},
         ],
         "run": "here.rlplay",
+        "findings": [],
     }
     assert played.engines[0].closed
 

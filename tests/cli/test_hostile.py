@@ -181,7 +181,7 @@ def test_what_a_reward_function_prints_is_no_part_of_the_json(
 ) -> None:
     def play(job: Job, _steps: Any, _updates: Any, report: JsonLines, _engine: Any) -> int:
         print(HOSTILE["title"])
-        report.result(True, [], job.run)
+        report.result(True, [], job.run, [])
         return 0
 
     monkeypatch.setattr(headless, "run", play)

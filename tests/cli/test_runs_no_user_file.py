@@ -9,12 +9,11 @@ import msgspec
 import pytest
 
 from rlplay.algorithms.equations import terms
-from rlplay.algorithms.settings import check
+from rlplay.algorithms.settings import check, settled
 from rlplay.cli import main as cli
 from rlplay.scenario.share import Shared, ShareError
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunWriter
-from rlplay.ui.formula.parts import settled
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
 
 HEAD = "title: T\nquestion: Q?\ntask: arithmetic\n"

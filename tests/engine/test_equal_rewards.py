@@ -18,10 +18,10 @@ from rlplay.algorithms.statistics import group_statistics
 from rlplay.engine.credit import assigned
 from rlplay.engine.score import weighted
 from rlplay.engine.tensors import Tensors
+from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished
 from rlplay.trace.update import Update
-from rlplay.ui.words.diagnoses import examine
 from tests.engine.conftest import FROM_REWARDS
 from tests.engine.test_more_axes import records_of
 from tests.engine.test_process import batch_of
@@ -124,5 +124,7 @@ def test_no_weight_changes_and_the_screen_agrees(start: Callable[..., Any], algo
     for record in records:
         if record.update == 2:
             update.add(record)
-    diagnoses = {finding.name: finding.wrong for finding in examine(update, History(), {"algorithm": algorithm})}
-    assert diagnoses["Signal"].startswith("Every advantage is 0")
+    health = Health(History())
+    health.add(update)
+    found = {finding.name: finding for finding in health.findings(2, {"algorithm": algorithm})}
+    assert found["no signal"].title == "Every advantage is 0"

@@ -18,6 +18,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own import allow, allow_all
 from rlplay.algorithms.settings import Settings, row
+from rlplay.algorithms.settings import settled as settings_of
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
 from rlplay.scenario.loader import load
@@ -30,7 +31,6 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Numbers
-from rlplay.ui.formula.parts import settled as settings_of
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.session.facts import Facts
 from rlplay.ui.session.sources import ReplaySource

@@ -95,7 +95,7 @@ def test_what_is_missing_has_the_registrys_words() -> None:
 @pytest.mark.parametrize(
     ("claim", "words"),
     [
-        ({"metric": "rewrad", "above": 0}, "rewrad has not been recorded"),
+        ({"metric": "loss", "above": 0}, "Loss has not been recorded"),
         ({"metric": "reward", "at": 7, "above": 0}, "at update 7"),
         ({"probability": "4", "above": 0}, "no update has finished"),
     ],
@@ -125,8 +125,8 @@ def test_not_reached_is_neither() -> None:
         ({"text": "T", "metric": "a"}, "above, below or equals"),
         ({"text": "T", "metric": "a", "abvoe": 1}, "does not know 'abvoe'"),
         ({"text": "T", "metric": "a", "minus": 1, "ratio_to": 2, "above": 1}, "not both"),
-        ({"text": "T", "metric": "a", "at": "end", "above": 1}, "expect: "),
-        ({"text": "T", "probability": "4", "of": "some", "above": 1}, "expect: "),
+        ({"text": "T", "metric": "a", "at": "end", "above": 1}, "at of expect takes"),
+        ({"text": "T", "probability": "4", "of": "some", "above": 1}, "of of expect takes"),
     ],
 )
 def test_mistakes(claim: Any, words: str) -> None:

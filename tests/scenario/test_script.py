@@ -70,7 +70,7 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"probe": {"then": "walk"}}, "one of samples"),
         ({"ask": QUESTION | {"answer": "left"}}, "not one of its choices"),
         ({"ask": {"question": "Why?"}}, "mapping with question"),
-        ({"ask": QUESTION | {"choices": ["up"]}}, "two choices"),
+        ({"ask": QUESTION | {"choices": ["up"]}}, "2 to 9 choices"),
     ],
 )
 def test_mistakes(entry: Any, words: str) -> None:
@@ -112,8 +112,8 @@ def test_what_the_learner_should_try_is_a_step_that_waits_for_it(text: str) -> N
             {"exercise": {"say": "Do.", "expect": [CLAIM], "hint": "h", "solution": [{"say": "x"}]}},
             "steps that move the run",
         ),
-        ({"watch": {"metric": "reward", "above": 1}}, "metric, a bound and say"),
-        ({"watch": {"say": "x", "probability": "4", "above": 1}}, "metric, a bound and say"),
+        ({"watch": {"metric": "reward", "above": 1}}, "metric, above or below, and say"),
+        ({"watch": {"say": "x", "probability": "4", "above": 1}}, "metric, above or below, and say"),
     ],
 )
 def test_mistakes_in_what_the_learner_does_are_named(step: Any, words: str) -> None:

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 from rlplay.algorithms.equations import value_error
+from rlplay.algorithms.settings import settled
+from rlplay.health.run import Health
 from rlplay.trace.history import History
+from rlplay.trace.numbers import number
 from rlplay.trace.records import Started
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.formula.action_value import action_value
-from rlplay.ui.formula.parts import Numbers, settled
-from rlplay.ui.plot.picture import Picture, Size, number
+from rlplay.ui.formula.parts import Numbers
+from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.ui.session.facts import Facts
-from rlplay.ui.words.diagnoses import warning
 from rlplay.ui.words.narration import narrate
 from rlplay.worlds.world import read_world
 from tests.ui.stage import Fed, all_text, text_of, until
@@ -100,13 +102,18 @@ def test_the_narrator_says_what_both_policies_earn(run: Run) -> None:
 
 
 def test_the_remedy_for_too_little_exploration_is_a_larger_epsilon(run: Run) -> None:
-    history, update = History(), run.updates[12]
+    health, update = Health(History()), run.updates[12]
     assert update.finished is not None
     for at in range(1, 13):
         metrics = {"entropy": 1.4 if at < 3 else 0.0, "reward": -1.0}
-        history.add(msgspec.structs.replace(update.finished, update=at, metrics=metrics))
-    assert "exploration_rate" in warning(update, history, SETTINGS)
-    assert "learning_rate" in warning(update, history, SETTINGS | {"loss_type": "policy_gradient"})
+        health.history.add(msgspec.structs.replace(update.finished, update=at, metrics=metrics))
+    health.add(update)
+    for settings, setting in (
+        (SETTINGS, "exploration_rate"),
+        (SETTINGS | {"loss_type": "policy_gradient"}, "learning"),
+    ):
+        found = {finding.name: finding for finding in health.findings(12, settings)}
+        assert setting in found["entropy"].change
 
 
 async def test_map_and_token_panel_show_q(run: Run) -> None:

@@ -5,14 +5,14 @@ import torch
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.settings import choices
+from rlplay.algorithms.settings import choices, settled
 from rlplay.engine.objective import Inputs
 from rlplay.engine.objective import objective as engine_objective
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Numbers, PairScores, settled
+from rlplay.ui.formula.parts import Numbers, PairScores
 from rlplay.ui.formula.surrogate import filled
 from tests.ui.stage import CHOSEN
 

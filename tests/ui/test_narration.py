@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rlplay.health.run import Health
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped
 from rlplay.trace.update import Update
@@ -23,7 +24,15 @@ def narrated(*kinds, number=1, steps=4, settings=CHOSEN, **changes) -> Narration
     for record in records:
         update.add(record)
         history.add(record)
-    return narrate(update, history, settings)
+    return narrated_with_findings(update, history, settings)
+
+
+def narrated_with_findings(update, history, settings, place="live") -> Narration:
+    """The narration as the screen has it: with the gravest finding."""
+    health = Health(history)
+    health.add(update)
+    finding = next(iter(health.findings(update.number, settings)), None)
+    return narrate(update, history, settings, place, finding=finding)
 
 
 def record(kind, number=1, **how):
@@ -200,9 +209,8 @@ def _broken() -> Narration:
 
 
 def _stale() -> Narration:
-    return narrated(
-        Sampled, Credited, Stepped, steps=1, importance_ratio=np.full(len(record(Stepped, steps=1).rows), 1.4)
-    )
+    off = record(Stepped, steps=1).logprobs + np.float32(0.4)
+    return narrated(Sampled, Credited, Stepped, steps=1, logprobs=off)
 
 
 def _flat() -> Narration:
@@ -219,18 +227,18 @@ def _cut() -> Narration:
 
 
 def _far() -> Narration:
-    return narrated(Sampled, Scored, Credited, Stepped, Finished, metrics={"kl": 2.5, "reward": 0.5})
+    return narrated(Sampled, Scored, Credited, Stepped, Finished, metrics={"kl": 5.5, "reward": 0.5})
 
 
 @pytest.mark.parametrize(
     ("diagnosed", "words"),
     [
         (_broken, "loss is not a number"),
-        (_stale, "0.4 away from 1"),
-        (_flat, "Only the KL term acts"),
-        (_flat_with_bonus, "Only the KL term and the entropy bonus act"),
+        (_stale, "a KL of 0.0918 nats per token"),
+        (_flat, "Only the KL term still acts"),
+        (_flat_with_bonus, "Only the KL term and the entropy bonus still act"),
         (_cut, "9 of 16 answers were cut at 9 tokens"),
-        (_far, "2.5 nats per token"),
+        (_far, "5.5 nats per token"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_number(diagnosed, words):
@@ -244,7 +252,7 @@ def over_time(**metrics) -> str:
         history.add(msgspec.structs.replace(record(Finished), update=number, metrics=now))
     update.add(record(Sampled))
     update.add(msgspec.structs.replace(record(Finished), metrics=now))
-    return narrate(update, history, CHOSEN).warning
+    return narrated_with_findings(update, history, CHOSEN).warning
 
 
 def test_entropy_near_zero_is_a_collapse_only_where_nothing_was_learned():

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from rlplay.ui.format.numbers import percent, plain, short, signed, tenths
+from rlplay.trace.numbers import percent
+from rlplay.ui.format.numbers import plain, short, signed, tenths
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from rlplay.trace.numbers import number
 from rlplay.ui.plot.curves import BAND, Curve, curves
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
-from rlplay.ui.plot.picture import Frame, Size, number
+from rlplay.ui.plot.picture import Frame, Size
 
 SIZE = Size(38, 8)
 

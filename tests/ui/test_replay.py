@@ -15,9 +15,9 @@ from rlplay.ui.app import RlplayApp
 from rlplay.ui.plot.picture import CURSOR
 from rlplay.ui.session import sources
 from rlplay.ui.session.sources import ReplaySource
-from rlplay.ui.words.narration import narrate
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.ui.stage import all_text, settled, text_of, until
+from tests.ui.test_narration import narrated_with_findings
 
 
 @pytest.fixture
@@ -175,14 +175,14 @@ async def test_hints_speak_of_a_recording(run):
         assert any("has no lesson" in n.message and "rlplay synthetic" in n.message for n in app._notifications)
 
 
-async def test_a_warning_about_a_recording_names_no_knob(run):
+async def test_a_warning_is_the_same_in_a_recording(run):
     update, history = Update(1), History()
     for record in synthetic_update(1):
         update.add(record)
     update.add(msgspec.structs.replace(update.sampled, truncated=np.ones_like(update.sampled.truncated)))
-    live, replayed = (narrate(update, history, {}, place).warning for place in ("live", "replay"))
-    assert live.endswith("raise max_completion_length (`k`). `h` for details.")
-    assert replayed.endswith("raise max_completion_length. `h` for details.")
+    live, replayed = (narrated_with_findings(update, history, {}, place).warning for place in ("live", "replay"))
+    assert live.endswith("Raise max_completion_length. `h` for details.")
+    assert replayed == live
 
 
 def damage(run, where):

@@ -92,7 +92,7 @@ def test_a_run_without_a_screen_prints_nothing_that_is_obeyed():
 
 def test_lines_for_programs_keep_the_text_and_no_control_character():
     out = io.StringIO()
-    JsonLines(out, io.StringIO()).result(True, [Outcome(EVIL, True, None, "")], "run")
+    JsonLines(out, io.StringIO()).result(True, [Outcome(EVIL, True, None, "")], "run", [])
     assert not obeyed(out.getvalue())
     assert json.loads(out.getvalue())["expectations"][0]["text"] == EVIL
 

@@ -32,18 +32,6 @@ def short(value: float, diverging: bool) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("+−").startswith("0.") else text
 
 
-def percent(share: float | None) -> str:
-    """A share of 1 as a percentage with one decimal, "1.1 %"; a dash if unknown.
-
-    Shares above 0 and below 1 are never rounded to 0 or 100 %: "<0.1 %", ">99.9 %".
-    """
-    if share is None:
-        return "–"
-    if 0 < share < 0.0005:
-        return "<0.1 %"
-    return ">99.9 %" if 0.9995 <= share < 1 else f"{100 * share:.1f} %"
-
-
 def tenths(seconds: float) -> str:
     """A duration: "0.4 s", "31 s", "4 min 05 s"."""
     if seconds < 10:

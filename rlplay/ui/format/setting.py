@@ -12,8 +12,8 @@ from rlplay.algorithms.named import preset, title
 from rlplay.algorithms.own import OWN, SUFFIXES, is_own
 from rlplay.algorithms.settings import choices, shown
 from rlplay.algorithms.settings import row as chosen_row
+from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
-from rlplay.ui.plot.picture import number
 from rlplay.ui.session.draft import Draft
 
 _TITLE, _VALUE = 22, 20

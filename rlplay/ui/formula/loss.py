@@ -6,13 +6,13 @@ from rlplay.algorithms.equations import equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.trace.numbers import number
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.action_value import action_value
 from rlplay.ui.formula.pair_loss import pair_equations
 from rlplay.ui.formula.parts import Line, Numbers, bracketed, digits, note, small_signed, stripped
-from rlplay.ui.plot.picture import number
 
 
 def objective(s: Settings, numbers: Numbers) -> list[Line]:

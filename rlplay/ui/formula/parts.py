@@ -7,15 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 
 from rlplay.algorithms.equations import other_loss_terms
-from rlplay.algorithms.own import names_file
-from rlplay.algorithms.settings import Settings, choices
+from rlplay.algorithms.settings import Settings, settled
+from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain, signed
-from rlplay.ui.plot.picture import NOISE, number
 
 Kind = Literal["plain", "won", "lost", "note", "old", "new"]
 Line = list[tuple[str, Kind]]
@@ -76,16 +74,6 @@ class PairScores:
     other: float | None = None
     baseline: float | None = None
     margin: float = 0.0
-
-
-def settled(settings: Mapping[str, Any]) -> Settings:
-    """Recorded settings as `Settings`, without those that this version does not know."""
-    known = {name: settings[name] for name in Settings.__struct_fields__ if name in settings}
-    return msgspec.convert({name: value for name, value in known.items() if _known_word(name, value)}, Settings)
-
-
-def _known_word(name: str, value: Any) -> bool:
-    return not choices(name) or value in choices(name) or names_file(name, value)
 
 
 def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:

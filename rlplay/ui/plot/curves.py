@@ -15,8 +15,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from textual.content import Content, Span
 
+from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.records import Array
-from rlplay.ui.plot.picture import AXIS, NOISE, NOTE, Frame, Picture, Size, number
+from rlplay.ui.plot.picture import AXIS, NOTE, Frame, Picture, Size
 
 MISSING, BAND, RULE = "$error", "on $primary 10%", "$border"
 _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")

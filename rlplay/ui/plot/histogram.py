@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from textual.content import Content
 
+from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
 from rlplay.ui.plot.bars import BARS
-from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined, number
+from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
 
 
 @dataclass(frozen=True)

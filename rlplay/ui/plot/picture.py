@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,8 +10,6 @@ from typing import NamedTuple
 from textual.content import Content, Span
 
 AXIS, CURSOR, NOTE = "$text-muted", "on $foreground 25%", "$warning"
-
-NOISE = 1e-9
 
 Cell = tuple[str, str]
 """A character and its style; colours are theme names such as "$primary", resolved on display."""
@@ -83,18 +80,3 @@ def joined(cells: Iterable[Cell]) -> Content:
     """One line made of cells."""
     runs = groupby(cells, key=lambda cell: cell[1])
     return Content.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
-
-
-def number(value: float, digits: int = 3, noise: float = NOISE) -> str:
-    """At most `digits` significant digits, as short as possible: 0.0131, 25, 4e-5, −1.5; "≈0" below `noise`.
-
-    From a thousand to a million, a whole number: 12,864.
-    """
-    if value == 0:
-        return "0"
-    if abs(value) < noise:
-        return "≈0"
-    if 1e3 <= abs(value) < 1e6:
-        return f"{value:,.0f}".replace("-", "−")
-    short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.{digits}g}")
-    return "−" + short[1:] if short.startswith("-") else short

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from textual.content import Content
 
+from rlplay.trace.numbers import percent
 from rlplay.trace.records import Array, Sampled, Stepped, spans
-from rlplay.ui.format.numbers import percent
 from rlplay.ui.formula.parts import bounds
 from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.histogram import HistogramStyle, histogram

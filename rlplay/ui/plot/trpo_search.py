@@ -8,12 +8,13 @@ from typing import Any
 
 from textual.content import Content
 
+from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Searched
 from rlplay.trace.update import Update
-from rlplay.ui.format.numbers import percent, plain
+from rlplay.ui.format.numbers import plain
 from rlplay.ui.plot.bars import bar
 from rlplay.ui.plot.curves import Curve
-from rlplay.ui.plot.picture import Frame, Picture, Size, number
+from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import FIRST, Source
 
 NOT_YET = "No data yet: phase ④ searches for a step within the KL limit. `.` takes one iteration."

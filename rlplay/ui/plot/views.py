@@ -12,11 +12,12 @@ from textual.content import Content
 
 from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
+from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import EVENT_MARKS
 from rlplay.ui.plot.curves import Curve, Margins, curves
-from rlplay.ui.plot.picture import NOISE, Picture, Size, number
+from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
 from rlplay.worlds.world import World
 

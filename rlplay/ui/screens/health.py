@@ -1,22 +1,32 @@
-"""Health: the problems of the run, if any; every check with its numbers, and what to try."""
+"""Health: the problems of the run, if any, each with its cause and what to change; every check with its numbers."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+from textual.worker import get_current_worker
 
+from rlplay.health.examine import passed
+from rlplay.health.finding import Finding
+from rlplay.health.report import heading, parts
+from rlplay.health.run import wanted
+from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.text import visible
 from rlplay.trace.update import Update
-from rlplay.ui.format.text import without_knobs
-from rlplay.ui.messages import Perform
+from rlplay.ui.messages import Perform, UpdatePicked
+from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.steady_static import SteadyStatic
-from rlplay.ui.words.diagnoses import Finding, examine, progress, warning
+from rlplay.ui.words.diagnoses import progress
 
 _REFRESH_SECONDS = 0.5
 
@@ -31,6 +41,13 @@ class HealthScreen(ModalScreen[None]):
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
+    HealthScreen OptionList {
+        height: auto; max-height: 100%; padding: 0; background: $background;
+        &, &:focus { border: none; }
+        & > .option-list--option-highlighted, &:focus > .option-list--option-highlighted {
+            background: $foreground 8%; color: $foreground; text-style: none;
+        }
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "knobs", "knobs"),
@@ -40,55 +57,102 @@ class HealthScreen(ModalScreen[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
+        self._found: list[Finding] = []
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll() as panel:
-            panel.border_subtitle = keyed(f"{'`k` knobs · ' * (self._session.place == 'live')}`esc` close")
-            yield SteadyStatic(id="findings")
+        with VerticalScroll():
+            yield SteadyStatic(id="summary")
+            yield OptionList()
+            yield SteadyStatic(id="checks")
 
     def on_mount(self) -> None:
+        self.query_one(OptionList).display = False
         self.follow()
         self.set_interval(_REFRESH_SECONDS, self.follow)
+        self._read()
+
+    @work(thread=True)
+    def _read(self) -> None:
+        """Read the updates that were not on the screen: the first ones and those before the one shown."""
+        session, worker = self._session, get_current_worker()
+        last = 0 if session.shown is None else session.shown.number
+        try:
+            missing = [n for n in wanted(session.source.recorded(), last) if not session.health.knows(n) and n < last]
+            for number in missing:
+                if worker.is_cancelled:
+                    return
+                update = session.source.load(number)
+                if update is not None:
+                    self.app.call_from_thread(self._take, update)
+        except RunFileError:
+            return  # the screen says so where the update itself is shown
+
+    def _take(self, update: Update) -> None:
+        self._session.health.add(update)
 
     def follow(self) -> None:
-        """Examine the newest finished update."""
-        session, update = self._session, examined(self._session)
-        panel = self.query_one(VerticalScroll)
-        if update is None:
-            panel.border_title = "Health"
-            self.query_one(SteadyStatic).say(keyed("No data yet: press `u` for the first update."))
+        """Examine the run up to the update on the screen."""
+        session, panel = self._session, self.query_one(VerticalScroll)
+        run, found = examine(session)
+        panel.border_title = "Health" if run is None else f"Health · update {run.last}"
+        panel.border_subtitle = self._keys(found)
+        self._list(found)
+        if run is None:
+            self.query_one("#summary", SteadyStatic).say(keyed("No data yet: press `u` for the first update."))
             return
-        panel.border_title = f"Health · update {update.number}"
-        findings = examine(update, session.history, session.settings_of(update))
-        lines = [_line(finding, adjustable=session.place == "live") for finding in findings]
-        page = [_summary(findings, progress(session.history)), Content(""), *lines]
-        self.query_one(SteadyStatic).say(Content("\n").join(page))
+        self.query_one("#summary", SteadyStatic).say(_summary(found, progress(session.history)))
+        lines = [_line(title, numbers) for title, numbers in passed(run, found)]
+        self.query_one("#checks", SteadyStatic).say(Content("\n").join(lines))
+
+    def _keys(self, found: list[Finding]) -> Content:
+        enter = "`enter` look at it · " * any(finding.place is not None for finding in found)
+        knobs = "`k` knobs · " * (self._session.place == "live")
+        return keyed(f"{enter}{knobs}`esc` close")
+
+    def _list(self, found: list[Finding]) -> None:
+        if found == self._found:
+            return
+        self._found, options = found, self.query_one(OptionList)
+        at = options.highlighted or 0
+        options.set_options(Option(_problem(finding)) for finding in found)
+        options.display = bool(found)
+        if found:
+            options.highlighted = min(at, len(found) - 1)
+            options.focus()
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        """Close, and go to the token that shows the problem."""
+        place = self._found[event.option_index].place
+        if place is None:
+            return
+        self.dismiss()
+        shown = self._session.shown
+        if shown is None or shown.number != place.update:
+            self.post_message(UpdatePicked(place.update))
+        self.post_message(Perform("focus", {"completion": place.answer, "token": place.token}))
 
     def action_knobs(self) -> None:
-        """Open the settings."""
+        """Open the settings, at the one that the chosen finding names first."""
+        at = self.query_one(OptionList).highlighted
+        settings = self._found[at].settings if self._found and at is not None else ()
         self.dismiss()
-        self.post_message(Perform("knobs"))
+        self.post_message(Perform("knobs", settings[0] if settings else None))
 
 
-def examined(session: Session) -> Update | None:
-    """The update on the screen; while it is unfinished and has no problem, the one before it."""
-    shown = session.shown
-    if shown is None or shown.finished is not None or warning(shown, session.history, session.settings_of(shown)):
-        return shown
-    return session.find(shown.number - 1) if shown.number > 1 else None
+def _summary(found: list[Finding], reward: str) -> Content:
+    style = "bold $warning" if found else "bold"
+    return Content.assemble((heading(found), style), f" {reward}".rstrip(), "\n")
 
 
-def _summary(findings: list[Finding], reward: str) -> Content:
-    wrong = sum(bool(finding.wrong) for finding in findings)
-    words = ("No problem found.", "1 problem found.", f"{wrong} problems found.")[min(wrong, 2)]
-    return Content.assemble((words, "bold $warning" if wrong else "bold"), f" {reward}".rstrip())
+def _problem(finding: Finding) -> Content:
+    """A finding in full."""
+    lines = [Content.assemble(("▲ ", "$warning"), (visible(finding.title), "bold"))]
+    lines += [Content.assemble((f"{label}: ", "$text-muted"), text) for label, text in parts(finding)]
+    return Content("\n").join([*lines, Content("")])
 
 
-def _line(finding: Finding, adjustable: bool) -> Content:
-    """One check; names the key for settings only if they are `adjustable`."""
-    if finding.wrong:
-        wrong = finding.wrong if adjustable else without_knobs(finding.wrong)
-        return Content.assemble(("▲ ", "$warning"), (finding.name, "bold"), "  ", keyed(wrong))
-    mark, style = ("✓ ", "$success") if finding.evidence else ("– ", "$text-muted")
-    evidence = finding.evidence or "not enough data"
-    return Content.assemble((mark, style), finding.name, (f"  {evidence}", "$text-muted"))
+def _line(title: str, numbers: str) -> Content:
+    """A check that found nothing wrong."""
+    mark, style = ("✓ ", "$success") if numbers else ("– ", "$text-muted")
+    return Content.assemble((mark, style), title, (f"  {numbers or 'not enough data'}", "$text-muted"))

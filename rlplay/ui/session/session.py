@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from rlplay.algorithms.own import allow_running
+from rlplay.health.run import Health
 from rlplay.link.messages import Abilities, AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import world_of
@@ -96,6 +97,7 @@ class Session:
         self.status: Status | None = None
         self.failed: Failed | None = None
         self.history = History()
+        self.health = Health(self.history)
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
         self.new_changes: list[Changed] = []  # changed settings that the screen has not reported yet
@@ -251,6 +253,7 @@ class Session:
                 self.changed.add("log")
             case Restored():
                 self.history, self.timeline = event.history, event.timeline
+                self.health.history = event.history
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update
@@ -269,6 +272,7 @@ class Session:
             case Started():
                 self.started, self.failed, self.loading, self.stopped = record, None, None, ""
                 self.timeline.begun = record.settings
+                self.health.ends = record.ends
                 self.changed.add("status")
             case Notice():
                 self.notices.append(record)
@@ -290,6 +294,7 @@ class Session:
                 self.reset = self.undoing(record.update)
                 self.new_changes.extend(self.reset)
                 self.timeline.go_back(record.update)
+                self.health.go_back(record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
                 self._newest = Update(0) if record.update == 0 else self.find(record.update)
@@ -314,6 +319,8 @@ class Session:
             while len(self._updates) > KEPT:
                 self._updates.popitem(last=False)
         update.add(record)
+        if isinstance(record, Finished):
+            self.health.add(update)
         if isinstance(record, Sampled):
             self._newest, self.undone, self.reset = update, 0, []
         if update is self.shown:

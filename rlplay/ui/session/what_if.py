@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from rlplay.trace.numbers import number
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Array, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.plot.picture import number
 
 _NOTHING = 1e-5
 """A gradient up to this share of the largest is rounding noise."""

@@ -10,10 +10,11 @@ from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from rlplay.algorithms.settings import Settings
+from rlplay.algorithms.settings import Settings, settled
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import REWARDED, Kind, kind_of
 from rlplay.trace.lenses import LENSES, Lens
+from rlplay.trace.numbers import number
 from rlplay.trace.records import Array, Sampled, Scored
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
@@ -22,11 +23,10 @@ from rlplay.ui.format.numbers import plain, short, signed
 from rlplay.ui.format.text import quoted
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.formula.parts import Line, Numbers, settled, small_signed
+from rlplay.ui.formula.parts import Line, Numbers, small_signed
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import bar
-from rlplay.ui.plot.picture import number
 from rlplay.ui.session.facts import Facts, Steps, value_at
 from rlplay.ui.session.what_if import WhatIfResult
 from rlplay.ui.widgets.lines import Lines

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rlplay.algorithms.settings import Settings, row
+from rlplay.algorithms.settings import Settings, row, settled
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import BY_KNOB, without_knobs
-from rlplay.ui.formula.parts import Numbers, digits, settled
+from rlplay.ui.formula.parts import Numbers, digits
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.words.narration import STILL
 

@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from rlplay.health.finding import Finding
 from rlplay.trace.history import History
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.numbers import number, percent
 from rlplay.trace.records import Array, Sampled, Stepped
 from rlplay.trace.update import Update
-from rlplay.ui.format.numbers import percent
-from rlplay.ui.format.text import literal, quoted, without_knobs
+from rlplay.ui.format.text import literal, quoted
 from rlplay.ui.plot import trpo_search as search
-from rlplay.ui.plot.picture import number
 from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words import value_updates as values
 from rlplay.ui.words.diagnoses import warning
@@ -71,9 +71,17 @@ class Narration:
 
 
 def narrate(
-    update: Update | None, history: History, settings: dict[str, Any], place: Place = "live", undoes: bool = True
+    update: Update | None,
+    history: History,
+    settings: dict[str, Any],
+    place: Place = "live",
+    undoes: bool = True,
+    finding: Finding | None = None,
 ) -> Narration:
-    """One to three sentences about the state of the update; `undoes`: whether the run can go back."""
+    """One to three sentences about the state of the update, and about the gravest `finding`.
+
+    `undoes`: whether the run can go back.
+    """
     if update is None or update.sampled is None:
         if place == "ended":
             return Narration(BEGIN, ENDED_NEXT)
@@ -81,7 +89,7 @@ def narrate(
         return begin if place != "end" else Narration("The recording holds no update yet.", "")
     speak = {"sample": _sample, "score": _score, "credit": _credit, "update": _update, "after": _after}[update.phase]
     happened, then = speak(update, history, settings)
-    wrong = warning(update, history, settings)
+    wrong = warning(finding)
     wrong += DETAILS * bool(wrong)
     if place == "live":
         return Narration(happened, then if undoes else STEERED_NEXT, wrong)
@@ -89,7 +97,7 @@ def narrate(
         return Narration(happened, LOOKING_NEXT if place == "looking" else ENDED_NEXT, wrong)
     begun = update.phase != "sample" or update.sampled.done
     then = END_NEXT if place == "end" else REPLAY_NEXT[update.phase if begun else ""]
-    return Narration(happened, then, without_knobs(wrong))
+    return Narration(happened, then, wrong)
 
 
 def narrate_start(question: str, live: bool) -> Narration:

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlplay.trace.kinds import REWARDED, kind_of
+from rlplay.trace.numbers import number, percent
 from rlplay.trace.update import Update
-from rlplay.ui.format.numbers import percent
-from rlplay.ui.plot.picture import number
 
 COMPARED_NEXT = "`n` labels them: which of two is better?"
 IMITATED_NEXT = "`n` labels them: fine-tuning imitates every answer and compares none."

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlplay.trace.kinds import kind_of
+from rlplay.trace.numbers import number
 from rlplay.trace.update import Update
-from rlplay.ui.plot.picture import number
 
 STEP_NEXT = "`n` shows the steps that Q took."
 

@@ -1,0 +1,40 @@
+"""The command that examines a recorded run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from rlplay.cli.types import RUN
+from rlplay.trace.text import visible, visible_json, visible_lines
+
+
+@click.command(epilog="Example: rlplay health last")
+@click.argument("recorded", metavar="RUN", type=RUN)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object with the findings.")
+def health(recorded: Path, as_json: bool) -> int:
+    """Say why a recorded run does not learn.
+
+    Each finding has its evidence, its cause, what to change and where to look. The gravest comes first. Exit status: 0
+    no problem found, 1 at least one.
+    """
+    from rlplay.health.examine import passed
+    from rlplay.health.report import heading, plain, written
+    from rlplay.health.run import examine_run
+
+    run, found = examine_run(recorded)
+    if as_json:
+        content = {"run": str(recorded), "update": run.last if run else 0, "findings": [plain(each) for each in found]}
+        click.echo(visible_json(json.dumps(content, ensure_ascii=False, allow_nan=False)))
+        return int(bool(found))
+    if run is None:
+        click.echo(f"{visible(recorded.stem)} has no finished update with its answers yet.")
+        return 0
+    click.echo(f"{visible(recorded.stem)}, update {run.last}: {heading(found)}\n")
+    for line in written(found):
+        click.echo(visible_lines(line))
+    for title, numbers in passed(run, found):
+        click.echo(visible_lines(f"{'✓' if numbers else '–'} {title}  {numbers or 'not enough data'}"))
+    return int(bool(found))

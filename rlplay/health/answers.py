@@ -1,0 +1,160 @@
+"""Counts over the answers of one batch: repetitions, template marks, and which of two answers earned more."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rlplay.trace.records import Array, Sampled
+
+_GRAM = 4
+_MOST = 128
+"""Answers whose repetitions are counted: of very large batches the first ones are sample enough."""
+_MARK = re.compile(r"<\|[^<>|\s]{1,40}\|>|</?s>|\[/?INST\]|<(?:start|end)_of_turn>")
+"""How chat templates write the marks of turns: ChatML, Llama, Mistral, Gemma."""
+_LONGEST_VALUE = 40
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Of `all` pairs of answers to one prompt with different rewards, how many were `won`; a draw counts a half."""
+
+    won: float = 0.0
+    all: int = 0
+
+    def __add__(self, other: Pairs) -> Pairs:
+        return Pairs(self.won + other.won, self.all + other.all)
+
+    @property
+    def share(self) -> float:
+        """The share that was won; a half without pairs."""
+        return self.won / self.all if self.all else 0.5
+
+
+def rows(sampled: Sampled) -> Iterator[slice]:
+    """Where each answer's tokens are in the flat arrays."""
+    return (slice(int(a), int(b)) for a, b in zip(sampled.offsets, sampled.offsets[1:], strict=False))
+
+
+def texts(sampled: Sampled) -> list[str]:
+    """The text of each answer, without the marks of a template."""
+    return [_MARK.sub("", "".join(sampled.texts[row])) for row in rows(sampled)]
+
+
+def repetition(sampled: Sampled) -> Array:
+    """The share of each answer's 4-grams that repeat an earlier one in it, float64 [N]: seq-rep-4.
+
+    Welleck et al. 2019, arXiv:1908.04319.
+    """
+    shares = []
+    for row in list(rows(sampled))[:_MOST]:
+        ids = sampled.token_ids[row][sampled.mask[row] == 1].tolist()
+        grams = list(zip(*(ids[at:] for at in range(_GRAM)), strict=False))
+        shares.append(1 - len(set(grams)) / len(grams) if grams else 0.0)
+    return np.array(shares)
+
+
+def compared(group: Array, rewards: Array, more: Array, kept: Array) -> Pairs:
+    """Whether of two answers to one prompt the one with `more` earned more; pairs with equal `more` do not count.
+
+    `rewards` and `more` are [N]; only answers in `kept`, bool [N], with a finite reward count.
+    """
+    won, count = 0.0, 0
+    kept = kept & np.isfinite(rewards)
+    for each in np.unique(group):
+        mine = kept & (group == each)
+        reward, size = rewards[mine].astype(np.float64), more[mine].astype(np.float64)
+        gained = np.sign(np.subtract.outer(reward, reward))
+        larger = np.subtract.outer(size, size) > 0
+        counted = larger & (gained != 0)
+        won += float((gained[counted] > 0).sum())
+        count += int(counted.sum())
+    return Pairs(won, count)
+
+
+def values(columns: dict[str, Any]) -> dict[str, str]:
+    """The columns of a prompt that an answer may contain: numbers and short texts."""
+    kinds = (str, int, float)
+    said = {name: str(value) for name, value in columns.items() if isinstance(value, kinds) and value is not True}
+    return {name: value for name, value in said.items() if 0 < len(value.strip()) <= _LONGEST_VALUE}
+
+
+def containing(sampled: Sampled, answers: list[str]) -> dict[str, Array]:
+    """By column, which answers contain the column's value as a whole word or number: bool [N].
+
+    Only columns whose value differs between prompts: these say something about the prompt's answer.
+    """
+    wanted = [values(columns) for columns in sampled.columns]
+    names = {name for each in wanted for name in each}
+    found = {}
+    for name in sorted(names):
+        if len({each.get(name) for each in wanted}) < 2:
+            continue
+        patterns = [_whole(each[name]) if name in each else None for each in wanted]
+        asked = [patterns[g] for g in sampled.group]
+        found[name] = np.array([p is not None and p.search(text) is not None
+                                for p, text in zip(asked, answers, strict=True)])  # fmt: skip
+    return found
+
+
+def _whole(value: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.-]){re.escape(value.strip())}(?!\w|\.\d)", re.IGNORECASE)
+
+
+def marks_within(sampled: Sampled) -> Counter[str]:
+    """In how many answers each mark of a template stands before the last token."""
+    found: Counter[str] = Counter()
+    for row in rows(sampled):
+        found.update({text for text in sampled.texts[row][:-1] if _MARK.fullmatch(text)})
+    return found
+
+
+def first_mark(sampled: Sampled) -> int | None:
+    """The first mark of a template, before the end of an answer, as an index of the flat arrays; None without one."""
+    lasts = {row.stop - 1 for row in rows(sampled)}
+    marked = (at for at, text in enumerate(sampled.texts) if at not in lasts and _MARK.fullmatch(text))
+    return next(marked, None)
+
+
+def openings(sampled: Sampled) -> Counter[str]:
+    """The marks that answers of more than one token begin with, by how many do."""
+    firsts = (sampled.texts[row.start] for row in rows(sampled) if row.stop - row.start > 1)
+    return Counter(text for text in firsts if _MARK.fullmatch(text))
+
+
+def tails(sampled: Sampled) -> Counter[str]:
+    """The commonest token of the last quarter of each answer that was cut, by how many answers."""
+    found: Counter[str] = Counter()
+    for row, cut in zip(rows(sampled), sampled.truncated, strict=True):
+        if cut:
+            last = sampled.token_ids[row][-max(1, (row.stop - row.start) // 4) :].tolist()
+            found[sampled.pieces.get(Counter(last).most_common(1)[0][0], "?")] += 1
+    return found
+
+
+def broken_marks(sampled: Sampled) -> dict[str, int]:
+    """The template's marks that the tokenizer cuts into pieces, with how many pieces.
+
+    Empty if a prompt holds any mark as one token: some templates write a few of their marks as plain text.
+    """
+    broken: dict[str, int] = {}
+    for start, end in zip(sampled.prompt_offsets, sampled.prompt_offsets[1:], strict=False):
+        pieces = sampled.prompt_texts[start:end]
+        if any(_MARK.fullmatch(piece) for piece in pieces):
+            return {}
+        ends = np.cumsum([len(piece) for piece in pieces])
+        for mark in _MARK.finditer("".join(pieces)):
+            first, last = np.searchsorted(ends, [mark.start(), mark.end() - 1], side="right")
+            broken.setdefault(mark.group(), int(last - first) + 1)
+    return {mark: count for mark, count in broken.items() if count > 1}
+
+
+def variety(sampled: Sampled) -> float:
+    """Different answers to a prompt over all answers to it, mean over prompts: 1 if all differ."""
+    keys = [(int(g), sampled.token_ids[row].tobytes()) for g, row in zip(sampled.group, rows(sampled), strict=True)]
+    return len(set(keys)) / len(keys)

@@ -1,0 +1,205 @@
+"""What is kept of an update to judge a run by: a few numbers and places, so that a long run fits in memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from rlplay.health.answers import (
+    Pairs,
+    broken_marks,
+    compared,
+    containing,
+    first_mark,
+    marks_within,
+    openings,
+    repetition,
+    tails,
+    texts,
+    values,
+    variety,
+)
+from rlplay.trace.records import Array, Sampled, spans
+from rlplay.trace.update import Update
+
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a finding can be seen: an answer of an update, and one of its tokens."""
+
+    update: int
+    answer: int
+    token: int = 0
+
+
+@dataclass(frozen=True)
+class Example:
+    """An answer beside what its prompt's row says."""
+
+    place: Place
+    prompt: str
+    answer: str
+    reward: float
+    columns: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Digest:
+    """An update in brief; None where it has no such thing."""
+
+    update: int
+    finished: bool
+    broken: tuple[str, ...]  # metrics that are not finite
+    answers: int
+    cut: int
+    limit: int  # tokens of the longest answer that was cut; 0 without one
+    scored: bool
+    reward: float | None  # of every answer, if all earned the same
+    best: float | None  # the largest reward
+    silent: bool  # every advantage is 0
+    longer: dict[str, Pairs]  # in tokens and in characters: the longer answer earned more; see `_longer`
+    gold: dict[str, Pairs]  # by column: the answer that contains the column's value earned more
+    contained: dict[str, int]  # by column: how many answers contain its value
+    empty: int  # answers that are nothing but the token that ends them
+    shift: float | None  # how much probability the update moved, see `_shift`
+    repeats: float  # mean seq-rep-4
+    variety: float
+    mismatch: float | None  # mean k3 between the log-probabilities that sampled and those of the first step, nats
+    broken_marks: dict[str, int]
+    openings: Counter[str]
+    marks_within: Counter[str]
+    tails: Counter[str]
+    examples: tuple[Example, ...]
+    places: dict[str, Place]  # "cut", "mark", "repeated", "longest", "mismatch", "moved"
+
+
+def digest(update: Update) -> Digest | None:
+    """The digest of an update whose answers have all been sampled; None of others."""
+    sampled = update.sampled
+    if sampled is None or not sampled.done or not len(sampled.group) or not len(sampled.token_ids):
+        return None
+    lengths, answers = np.diff(sampled.offsets), texts(sampled)
+    rewards = np.full(len(lengths), np.nan) if update.scored is None else update.scored.rewards
+    known = rewards[np.isfinite(rewards)]
+    held = containing(sampled, answers)
+    mismatch = _mismatch(update)
+    everybody, repeats = np.ones(len(lengths), dtype=bool), repetition(sampled)
+    places = {"longest": _last_token(update.number, sampled, int(lengths.argmax()))}
+    if sampled.truncated.any():
+        places["cut"] = _last_token(update.number, sampled, int(sampled.truncated.argmax()))
+    if repeats.any():
+        places["repeated"] = _last_token(update.number, sampled, int(repeats.argmax()))
+    if (mark := first_mark(sampled)) is not None:
+        places["mark"] = _place(update, mark)
+    for name, found in (("mismatch", mismatch), ("moved", _moved(update))):
+        if found is not None:
+            places[name] = found[1]
+    return Digest(
+        update=update.number,
+        finished=update.finished is not None,
+        broken=_broken(update),
+        answers=len(lengths),
+        cut=int(sampled.truncated.sum()),
+        limit=int(lengths[sampled.truncated == 1].max(initial=0)),
+        scored=len(known) > 0,
+        reward=float(known[0]) if len(known) and np.ptp(known) == 0 else None,
+        best=float(known.max()) if len(known) else None,
+        silent=update.credited is not None and not update.credited.advantages.any(),
+        longer=_longer(sampled, rewards, answers),
+        gold={name: compared(sampled.group, rewards, has, everybody) for name, has in held.items()},
+        contained={name: int(has.sum()) for name, has in held.items()},
+        empty=int(((lengths == 1) & (sampled.truncated == 0)).sum()),
+        shift=_shift(update),
+        repeats=float(repeats.mean()),
+        variety=variety(sampled),
+        mismatch=None if mismatch is None else mismatch[0],
+        broken_marks=broken_marks(sampled),
+        openings=openings(sampled),
+        marks_within=marks_within(sampled),
+        tails=tails(sampled),
+        examples=_examples(update, answers, rewards, held),
+        places=places,
+    )
+
+
+def _longer(sampled: Sampled, rewards: Array, answers: list[str]) -> dict[str, Pairs]:
+    """Without cut answers, whose end is missing, and without episodes, whose number of moves is part of the task."""
+    if not sampled.mask.all():
+        return {}
+    sizes = {"tokens": np.diff(sampled.offsets), "characters": np.array([len(text) for text in answers])}
+    return {unit: compared(sampled.group, rewards, size, sampled.truncated == 0) for unit, size in sizes.items()}
+
+
+def _broken(update: Update) -> tuple[str, ...]:
+    last = update.finished or (update.steps[-1] if update.steps else None)
+    return () if last is None else tuple(sorted(name for name, x in last.metrics.items() if not math.isfinite(x)))
+
+
+def _last_token(update: int, sampled: Sampled, answer: int) -> Place:
+    return Place(update, answer, int(np.diff(sampled.offsets)[answer]) - 1)
+
+
+def _place(update: Update, token: int) -> Place:
+    """Where a token of the flat arrays is."""
+    assert update.sampled is not None
+    answer = int(np.searchsorted(update.sampled.offsets, token, side="right")) - 1
+    return Place(update.number, answer, token - int(update.sampled.offsets[answer]))
+
+
+def _mismatch(update: Update) -> tuple[float, Place] | None:
+    """The mean k3 before anything has moved, and the token that is farthest off."""
+    sampled = update.sampled
+    if sampled is None or not update.steps or update.steps[0].step != 0:
+        return None
+    index = spans(sampled.offsets, update.steps[0].rows)
+    own = sampled.mask[index] == 1
+    off = (update.steps[0].logprobs - sampled.old_logprobs[index])[own].astype(np.float64)
+    if not len(off) or not np.isfinite(off).all():
+        return None
+    with np.errstate(over="ignore"):
+        k3 = float((np.expm1(off) - off).mean())
+    return k3, _place(update, int(index[own][np.abs(off).argmax()]))
+
+
+def _shift(update: Update) -> float | None:
+    """The total variation between old and new policy, mean over the sampled tokens, in [0, 1].
+
+    Where w = new/old on tokens that the old policy sampled, max(0, 1 - w) has the mean ½ Σ|new - old|. Unlike k3 it is
+    bounded: one rare token that becomes a hundred times as likely does not make it large.
+    """
+    new = update.new_logprobs()
+    if new is None or update.sampled is None:
+        return None
+    off = new - update.sampled.old_logprobs
+    off = off[(update.sampled.mask == 1) & np.isfinite(off)]
+    return float(-np.expm1(np.minimum(off, 0.0)).mean()) if len(off) else None
+
+
+def _moved(update: Update) -> tuple[float, Place] | None:
+    """The token whose probability the update has changed most."""
+    new = update.new_logprobs()
+    if new is None or update.sampled is None:
+        return None
+    change = np.abs(np.exp(new) - np.exp(update.sampled.old_logprobs))
+    change = np.where(update.sampled.mask == 1, np.nan_to_num(change), 0.0)
+    return float(change.max()), _place(update, int(change.argmax()))
+
+
+def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str, Array]) -> tuple[Example, ...]:
+    """Answers to different prompts; first those that contain what a column of their prompt says."""
+    sampled = update.sampled
+    assert sampled is not None
+    has = np.any(list(held.values()), axis=0) if held else np.zeros(len(answers), dtype=bool)
+    of_group = [np.flatnonzero(sampled.group == group) for group in range(len(sampled.prompts))]
+    chosen = [int(rows[np.argmax(has[rows])]) for rows in of_group if len(rows)]
+    firsts = sorted(chosen, key=lambda row: not has[row])[:EXAMPLES]
+    return tuple(
+        Example(Place(update.number, row), sampled.prompts[int(sampled.group[row])], answers[row], float(rewards[row]),
+                values(sampled.columns[int(sampled.group[row])]) if sampled.columns else {})
+        for row in firsts
+    )  # fmt: skip

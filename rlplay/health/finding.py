@@ -1,0 +1,86 @@
+"""What a check says: a finding, or that all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rlplay.health.digest import Digest, Example, Place
+from rlplay.trace.history import History
+
+Points = list[tuple[int, float]]
+"""The updates of a metric with its values, ascending."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A problem of a run: the numbers that show it, why it happens, what to change, where to look.
+
+    `name` is stable, for programs; the texts are for people and name no keys. `settings` are those to change.
+    """
+
+    name: str
+    title: str
+    evidence: str
+    cause: str
+    change: str
+    settings: tuple[str, ...] = ()
+    place: Place | None = None
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A run up to its update `last`, since the start of its stage: what the checks look at."""
+
+    last: int
+    first: int
+    digests: Sequence[Digest]
+    """Of the updates whose answers are known, ascending; not empty."""
+    history: History
+    settings: Mapping[str, Any]
+    ends: Mapping[int, str]
+    """The tokens that end an answer, with their text; empty if the run does not say."""
+
+    @property
+    def now(self) -> Digest:
+        """The newest digest."""
+        return self.digests[-1]
+
+    def recent(self, count: int) -> Sequence[Digest]:
+        """The newest `count` digests."""
+        return self.digests[-count:]
+
+    def series(self, name: str) -> Points:
+        """The points of a metric in these updates."""
+        updates, values = self.history.series(name)
+        return [(n, x) for n, x in zip(updates, values, strict=True) if self.first <= n <= self.last]
+
+    def mean(self, name: str, count: int) -> float | None:
+        """The mean of the newest `count` values of a metric; None without values."""
+        values = [x for _, x in self.series(name)][-count:]
+        return sum(values) / len(values) if values else None
+
+    @cached_property
+    def answers(self) -> int:
+        """How many answers the digests are about."""
+        return sum(each.answers for each in self.digests)
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A setting that is a number."""
+        value = self.settings.get(name, default)
+        return float(value) if isinstance(value, (int, float)) else default
+
+
+@dataclass(frozen=True)
+class Check:
+    """One kind of problem. `explains` names the findings that are its consequences: these are left out beside it."""
+
+    name: str
+    title: str
+    look: Callable[[Evidence], Finding | None]
+    fine: Callable[[Evidence], str]
+    """The numbers that show that there is no such problem; empty if there are too few."""
+    explains: frozenset[str] = frozenset()

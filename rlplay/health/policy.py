@@ -1,0 +1,245 @@
+"""Checks of how the policy moves: too far, too little, into repetition, without exploring, away from the reference."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rlplay.health.finding import Evidence, Finding
+from rlplay.health.trend import WINDOW, ceiling, trend
+from rlplay.trace.kinds import kind_of
+from rlplay.trace.metrics import ROUNDING
+from rlplay.trace.numbers import number, percent
+
+FAR, TIMES = 0.2, 2
+"""Total variation of an update that is too far, and in how many of the last `WINDOW` updates.
+
+Total variation is half the mean of |w - 1|. Where every ratio stays within PPO's clip range of 0.2 it is at most 0.1;
+0.2 is twice that. Measured on the bundled model: 0.01 to 0.06 in runs that learn with one step per batch, about 0.1
+with PPO's eight, 0.26 to 0.82 with a learning rate 25 times too large. The KL is no good for this: its estimator
+w - 1 - log w makes the mean exceed 1 nat if one rare token in a hundred answers becomes a thousand times as likely.
+"""
+STILL = 1e-6
+"""KL of an update, nats per token, below which it leads nowhere: a hundred such updates, all in one direction, add up
+to 100² × 1e-6 = 0.01 nats, which PPO implementations allow a single update (Spinning Up's target_kl)."""
+SLOW = 5
+REPEATS = 0.3
+"""Mean seq-rep-4 of an answer: text by people has 0.006, greedy decoding that loops 0.44 (arXiv:1908.04319)."""
+COLLAPSED = 0.2
+FAR_AWAY, LOST = 1.0, 5.0
+"""KL to the reference in nats per token: from 1 on where the reward does not rise, from 5 on always. At 5 the policy's
+tokens are e⁵ = 150 times as likely as under the reference, so the reference says little about it."""
+CRITIC = 8
+CLIPPED = 0.3
+
+
+def too_far(run: Evidence) -> Finding | None:
+    """The update moves the policy too far."""
+    moved = [(each.update, each.shift) for each in run.recent(WINDOW) if each.shift is not None]
+    far = [(n, shift) for n, shift in moved if shift > FAR]
+    if len(far) < TIMES or kind_of(run.settings) not in ("rewards", "learned rewards"):
+        return None
+    update, worst = max(far, key=lambda point: point[1])
+    kl = dict(run.series("kl_old")).get(update)
+    size = f", a KL of {number(kl)} nats per token" if kl is not None and math.isfinite(kl) else ""
+    rate = number(run.number("learning_rate"))
+    steps = int(run.number("num_iterations", 1) * run.number("num_minibatches", 1))
+    digest = next(each for each in run.digests if each.update == update)
+    many = steps > 4
+    return Finding(
+        "step too large",
+        "The steps are too large",
+        f"{len(far)} of the last {len(moved)} updates moved more than {percent(FAR)} of the probability; update "
+        f"{update} moved {percent(worst)}{size}. PPO's clip range of 0.2 allows about 10 %.",
+        f"The learning rate {rate} is too large for this model{f', with {steps} optimizer steps on each batch' * many}."
+        " What one update learns, the next one destroys.",
+        f"{'Lower num_iterations, or lower' if many else 'Lower'} learning_rate to a tenth, and begin again: the "
+        "weights are already damaged.",
+        ("num_iterations", "learning_rate") if many else ("learning_rate",),
+        digest.places.get("moved"),
+    )
+
+
+def too_short(run: Evidence) -> Finding | None:
+    """The update moves the policy hardly at all."""
+    learned = {each.update for each in run.recent(WINDOW) if each.finished and not each.silent}
+    moved = [x for n, x in run.series("kl_old") if n in learned and math.isfinite(x)]
+    if len(moved) < SLOW or max(moved) >= STILL or kind_of(run.settings) not in ("rewards", "learned rewards"):
+        return None
+    return Finding(
+        "step too small",
+        "The steps are too small",
+        f"The KL of an update was at most {number(max(moved))} nats per token over {len(moved)} updates, although "
+        "their advantages are not 0.",
+        f"The learning rate {number(run.number('learning_rate'))} is too small: the policy hardly moves.",
+        "Raise learning_rate, ten times at first.",
+        ("learning_rate",),
+        run.now.places.get("moved"),
+    )
+
+
+def steps(run: Evidence) -> str:
+    if run.now.shift is None:
+        return ""
+    return f"update {run.now.update} moved {percent(run.now.shift)} of the probability"
+
+
+def repetition(run: Evidence) -> Finding | None:
+    """Answers repeat themselves."""
+    last = run.recent(3)
+    share = sum(each.repeats for each in last) / len(last)
+    if share < REPEATS:
+        return None
+    return Finding(
+        "repetition",
+        "Answers repeat themselves",
+        f"In the last {len(last)} updates {percent(share)} of an answer's four-token sequences occur earlier in it; "
+        f"in update {run.digests[0].update} it was {percent(run.digests[0].repeats)}.",
+        "Repeating something earns more than saying anything else, or the policy has lost the way to end.",
+        "Let the reward count each thing once, or give nothing for repeated text; a larger beta slows the drift.",
+        ("reward_weights", "beta"),
+        run.now.places.get("repeated"),
+    )
+
+
+def varied(run: Evidence) -> str:
+    return f"{percent(run.now.repeats)} of the four-token sequences repeat"
+
+
+def collapsed(run: Evidence) -> Finding | None:
+    """The policy has become certain, and the reward has gained nothing by it."""
+    entropy = [(n, x) for n, x in run.series("entropy") if math.isfinite(x)]
+    reward = trend(run.series("reward"))
+    if not run.now.finished or len(entropy) < SLOW or reward is None or reward.rises or ceiling(run):
+        return None
+    (begin, first), (end, last) = entropy[0], entropy[-1]
+    if not 0 <= last < COLLAPSED * first or run.series("reward")[-1][1] > run.series("reward")[0][1] + 0.05:
+        return None
+    setting = "exploration_rate" if kind_of(run.settings) == "action values" else "learning_rate"
+    bonus = run.number("entropy_coef")
+    change = f"{'Raise' if setting == 'exploration_rate' else 'Lower'} {setting}"
+    if bonus < 0:
+        setting, change = "entropy_coef", "Set entropy_coef to 0 or above: below 0 it rewards certainty"
+    return Finding(
+        "entropy",
+        "The policy has stopped exploring",
+        f"Entropy fell from {number(first)} nats at update {begin} to {number(last)} at {end}, and the reward did not "
+        "rise.",
+        "The policy is certain of its answers before it has found good ones, so it tries nothing else.",
+        f"Go back to an earlier update. {change}.",
+        (setting,),
+        run.now.places.get("longest"),
+    )
+
+
+def explores(run: Evidence) -> str:
+    points = run.series("entropy")
+    if len(points) < 2:
+        return ""
+    return f"from {number(points[0][1])} at update {points[0][0]} to {number(points[-1][1])} nats at {points[-1][0]}"
+
+
+def away(run: Evidence) -> Finding | None:
+    """The policy is far from its reference."""
+    kls = sorted(x for _, x in run.series("kl")[-3:])
+    kl, reward = (kls[len(kls) // 2] if kls else None), trend(run.series("reward"))
+    if kl is None or kl < FAR_AWAY or (kl < LOST and (reward is None or reward.rises or ceiling(run))):
+        return None
+    return Finding(
+        "kl",
+        "The policy is far from its reference",
+        f"The KL to the reference is {number(kl)} nats per token (median of the last {len(kls)} updates)"
+        f"{'' if kl >= LOST else ', and the reward does not rise'}.",
+        f"Nothing holds the policy near its start: beta is {number(run.number('beta'))}.",
+        "Raise beta, or lower learning_rate.",
+        ("beta", "learning_rate"),
+        run.now.places.get("longest"),
+    )
+
+
+def near(run: Evidence) -> str:
+    kl = run.mean("kl", 1)
+    return "" if kl is None else f"{number(kl)} nats per token"
+
+
+def critic(run: Evidence) -> Finding | None:
+    """The critic predicts no better than a constant."""
+    points = [(n, x) for n, x in run.series("explained_variance") if math.isfinite(x)]
+    if len(points) < CRITIC or max(x for _, x in points[-SLOW:]) > 0.05:
+        return None
+    spread = run.mean("reward_std", SLOW)
+    if not spread or ceiling(run):
+        return None
+    return Finding(
+        "critic",
+        "The critic explains nothing",
+        f"Explained variance was at most {number(max(x for _, x in points[-SLOW:]))} in the last {SLOW} updates; "
+        "0 is no better than a constant.",
+        "The values that advantages are measured against say nothing about the returns.",
+        f"Raise vf_coef ({number(run.number('vf_coef'))} now), or use a group baseline, which needs no critic.",
+        ("vf_coef",),
+        run.now.places.get("longest"),
+    )
+
+
+def explains(run: Evidence) -> str:
+    found = run.mean("explained_variance", 1)
+    return "" if found is None else f"explained variance {number(found)}"
+
+
+def flat(run: Evidence) -> Finding | None:
+    """The reward does not rise."""
+    found = trend(run.series("reward"), WINDOW)
+    learns = kind_of(run.settings) in ("rewards", "learned rewards")
+    if not run.now.finished or found is None or found.rises or not learns or ceiling(run):
+        return None
+    if not found.falls and _higher_than_before(run):
+        return None
+    how = "falls" if found.falls else "is not distinguishable from flat"
+    settings, remedies = _remedies(run, found.falls)
+    return Finding(
+        "flat",
+        f"The reward {how}",
+        f"The reward {how}: {found.text}.",
+        "No other check explains it.",
+        " ".join(remedies),
+        tuple(settings),
+        run.now.examples[0].place if run.now.examples else None,
+    )
+
+
+def _higher_than_before(run: Evidence) -> bool:
+    """Whether the mean reward of the last WINDOW updates is above that of the WINDOW before them, beyond chance."""
+    values = np.array([x for _, x in run.series("reward") if math.isfinite(x)])
+    now, before = values[-WINDOW:], values[-2 * WINDOW : -WINDOW]
+    if len(before) < SLOW:
+        return False
+    noise = math.sqrt(float(now.var(ddof=1)) / len(now) + float(before.var(ddof=1)) / len(before))
+    return float(now.mean() - before.mean()) > 2 * noise + ROUNDING
+
+
+def _remedies(run: Evidence, falls: bool) -> tuple[list[str], list[str]]:
+    """What other metrics over the same updates suggest, the most certain cause first."""
+    equal, clipped = run.mean("frac_reward_zero_std", WINDOW), run.mean("clip_ratio/region_mean", WINDOW)
+    found: list[tuple[str, str]] = []
+    if falls:
+        found.append(("learning_rate", "Go back to an earlier update and lower learning_rate."))
+    if equal is not None and equal >= 0.5:
+        found.append((
+            "num_generations",
+            f"{percent(equal)} of the groups earn equal rewards and teach nothing: take other prompts, easier or "
+            "harder, or more num_generations.",
+        ))  # fmt: skip
+    if clipped is not None and clipped >= CLIPPED:
+        found.append(("num_iterations", f"{percent(clipped)} of the tokens are clipped: lower num_iterations."))
+    found = found or [("num_prompts", "With more num_prompts smaller rises show; a larger learning_rate makes larger "
+                                      "ones.")]  # fmt: skip
+    return [setting for setting, _ in found], [said for _, said in found]
+
+
+def risen(run: Evidence) -> str:
+    if full := ceiling(run):
+        return f"at its ceiling: {full}"
+    found = trend(run.series("reward"), WINDOW)
+    return "" if found is None else found.text

@@ -1,0 +1,71 @@
+"""The health of a run as it grows: takes its updates one by one, or reads a recorded run, and examines it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rlplay.health.digest import Digest, digest
+from rlplay.health.examine import findings
+from rlplay.health.finding import Evidence, Finding
+from rlplay.trace.history import History
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.update import Update
+
+FIRST, LAST = 5, 30
+"""Updates whose answers are looked at in a recorded run: how it began, and what it does now."""
+
+
+class Health:
+    """The digests of a run's updates, beside its history, which somebody else fills."""
+
+    def __init__(self, history: History, ends: Mapping[int, str] | None = None) -> None:
+        self.history = history
+        self.ends = dict(ends or {})
+        self._digests: dict[int, Digest] = {}
+        self._states: dict[int, tuple[str, int]] = {}
+
+    def add(self, update: Update) -> None:
+        """Take an update as far as it has come; the same state again costs nothing."""
+        state = update.phase, len(update.steps)
+        if self._states.get(update.number) != state and (found := digest(update)) is not None:
+            self._digests[update.number], self._states[update.number] = found, state
+
+    def knows(self, number: int) -> bool:
+        """Whether an update has been taken to its end."""
+        return number in self._digests and self._digests[number].finished
+
+    def go_back(self, number: int) -> None:
+        """Forget the updates after `number`: the run went back to its end."""
+        for later in [each for each in self._digests if each > number]:
+            del self._digests[later], self._states[later]
+
+    def evidence(self, last: int, settings: Mapping[str, Any]) -> Evidence | None:
+        """What is known up to update `last`, since its stage began; None before any answer is."""
+        first = max((border for border in self.history.stage_borders if border <= last), default=0)
+        known = [self._digests[n] for n in sorted(self._digests) if first <= n <= last]
+        return Evidence(last, first, known, self.history, settings, self.ends) if known else None
+
+    def findings(self, last: int, settings: Mapping[str, Any]) -> list[Finding]:
+        """The problems up to update `last`, the gravest first."""
+        run = self.evidence(last, settings)
+        return [] if run is None else findings(run)
+
+
+def wanted(detailed: list[int], last: int) -> list[int]:
+    """The updates to look at for the health at update `last`: the first ones and the newest, ascending."""
+    known = [n for n in detailed if n <= last]
+    return sorted({*known[:FIRST], *known[-LAST:]})
+
+
+def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
+    """Read a recorded run and examine it at its last finished update. RunFileError if it cannot be read."""
+    with RunReader(path) as reader:
+        health = Health(reader.history(), reader.started.ends)
+        detailed = reader.detailed()
+        last = max(reader.updates(), default=0)
+        for number in wanted(detailed, last):
+            health.add(reader.load(number))
+        run = health.evidence(last, reader.settings(last))
+    return run, [] if run is None else findings(run)

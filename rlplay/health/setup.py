@@ -1,0 +1,202 @@
+"""Checks of what surrounds training: finite numbers, template, end of answers, sampler, temperature."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rlplay.health.digest import Digest, Place
+from rlplay.health.finding import Evidence, Finding
+from rlplay.trace.numbers import number
+from rlplay.trace.text import visible
+
+MISMATCH = 1e-3
+"""k3 between sampling and training log-probabilities, nats per token, from which the sampler is at fault.
+
+One optimizer step moves a policy by about 1e-2 (Schulman's rule of thumb, and what PPO implementations stop at), so a
+tenth of that is a tenth of the signal. In float32 rlplay's two passes agree to 1e-12; rounding logits to whole
+numbers gives 5e-3 to 1e-2.
+"""
+HALF = 0.5
+FEWEST = 32
+"""Answers before "none of them" means anything: a share of 10 % would leave no trace in 32 with probability 3 %."""
+HOT, UNDECIDED = 1.2, 3.0
+"""A temperature above the usual 1, and an entropy in nats that is that of 20 equally likely tokens."""
+CUT = 0.3
+
+
+def not_finite(run: Evidence) -> Finding | None:
+    """A metric is NaN or infinite."""
+    if not run.now.broken:
+        return None
+    return Finding(
+        "not finite",
+        f"{visible(run.now.broken[0])} is not a number",
+        f"Update {run.now.update}: {', '.join(map(visible, run.now.broken[:3]))} is NaN or infinite.",
+        "The weights or a reward are not finite any more; usually an earlier step was too long.",
+        "Go back to an earlier update and lower learning_rate.",
+        ("learning_rate",),
+    )
+
+
+def finite(run: Evidence) -> str:
+    return "no NaN or inf" if run.now.finished else ""
+
+
+def template(run: Evidence) -> Finding | None:
+    """The prompt as the model reads it does not fit the model."""
+    return _foreign_marks(run.now) or _no_turn(run) or _opens_with_mark(run)
+
+
+def _foreign_marks(now: Digest) -> Finding | None:
+    if not now.broken_marks:
+        return None
+    mark, pieces = max(now.broken_marks.items(), key=lambda item: item[1])
+    return Finding(
+        "template",
+        "The chat template does not fit the tokenizer",
+        f"The tokenizer cuts the template's mark {visible(mark)} into {pieces} pieces, and no prompt contains a mark "
+        "that is one token.",
+        "The chat template belongs to another model: this model has not seen these marks as marks.",
+        "Use the chat template that came with the model (chat_template.jinja in its folder), or its own tokenizer.",
+        place=Place(now.update, 0),
+    )
+
+
+def _no_turn(run: Evidence) -> Finding | None:
+    first = run.digests[0]
+    if first.empty < HALF * first.answers:
+        return None
+    return Finding(
+        "template",
+        "The model ends its answers at once",
+        f"{first.empty} of {first.answers} answers of update {first.update} hold only the token that ends them.",
+        "The prompt ends where the model would not begin to write. Usually the chat template ignores "
+        "add_generation_prompt, so it does not open the model's turn.",
+        "Let the chat template write the mark of the model's turn after the last message if add_generation_prompt is "
+        "set.",
+        place=Place(first.update, 0),
+    )
+
+
+def _opens_with_mark(run: Evidence) -> Finding | None:
+    first = run.digests[0]
+    mark, count = first.openings.most_common(1)[0] if first.openings else ("", 0)
+    if count < HALF * first.answers:
+        return None
+    return Finding(
+        "template",
+        "Answers begin with a mark of the template",
+        f"{count} of {first.answers} answers of update {first.update} begin with {visible(mark)}.",
+        "The prompt does not contain this mark, so the model writes it itself.",
+        f"Let the chat template end the prompt with {visible(mark)}.",
+        place=Place(first.update, 0),
+    )
+
+
+def fits(run: Evidence) -> str:
+    return "the tokenizer knows the template's marks" if not run.now.broken_marks else ""
+
+
+def mismatch(run: Evidence) -> Finding | None:
+    """Sampling and training give the same tokens different probabilities."""
+    worst, now = _mismatch(run), run.now
+    if worst is None or worst < MISMATCH:
+        return None
+    return Finding(
+        "mismatch",
+        "Sampling and training disagree",
+        f"Before the first optimizer step of update {now.update}, the log-probabilities of the same tokens differ by "
+        f"a KL of {number(worst)} nats per token. They should be equal.",
+        "The answers come from another policy than the one that learns: older weights, a lower precision, another "
+        "temperature or another kernel.",
+        "Sample with the weights, the precision and the temperature of training, or correct the ratio by importance "
+        "sampling.",
+        place=now.places.get("mismatch"),
+    )
+
+
+def _mismatch(run: Evidence) -> float | None:
+    known = [each.mismatch for each in run.recent(3) if each.mismatch is not None]
+    return min(known) if known else None
+
+
+def agrees(run: Evidence) -> str:
+    off = _mismatch(run)
+    return "" if off is None else f"KL {number(off)} nats per token before the first step"
+
+
+def no_end(run: Evidence) -> Finding | None:
+    """Not one answer has ended."""
+    cut = sum(each.cut for each in run.digests)
+    if cut < run.answers or run.answers < FEWEST:
+        return None
+    within: Counter[str] = sum((each.marks_within for each in run.digests), Counter())
+    tails: Counter[str] = sum((each.tails for each in run.digests), Counter())
+    mark, marked = within.most_common(1)[0] if within else ("", 0)
+    evidence = f"All {cut} answers so far were cut at {run.now.limit} tokens; not one ended."
+    place = run.now.places.get("cut")
+    if marked >= HALF * run.answers:
+        ends = ", ".join(f"{visible(text)} (id {token})" for token, text in sorted(run.ends.items()))
+        waits = f" The run waits for {ends}." if ends else ""
+        return Finding(
+            "no end",
+            "No answer ever ends",
+            f"{evidence} {marked} of them contain {visible(mark)}, and go on.{waits}",
+            f"The model ends its answers with {visible(mark)}, but the run does not stop there.",
+            f"Set eos_token_id in the model's generation_config.json, and the tokenizer's eos_token, to "
+            f"{visible(mark)}.",
+            place=run.now.places.get("mark", place),
+        )
+    said, count = tails.most_common(1)[0]
+    return Finding(
+        "no end",
+        "No answer ever ends",
+        f"{evidence} The commonest last words are “{visible(said.strip())}”, in {count} of them.",
+        "The model needs more tokens than it gets, or it has never learned to end an answer.",
+        "Raise max_completion_length; if answers still do not end, check the model's end token, or train on examples "
+        "first.",
+        ("max_completion_length",),
+        place,
+    )
+
+
+def truncated(run: Evidence) -> Finding | None:
+    """Many answers are cut."""
+    now = run.now
+    if now.cut <= CUT * now.answers:
+        return None
+    return Finding(
+        "truncated",
+        "Many answers are cut",
+        f"{now.cut} of {now.answers} answers were cut at {now.limit} tokens.",
+        "The limit is shorter than what the model writes, so a cut answer loses what it had not finished.",
+        "Raise max_completion_length.",
+        ("max_completion_length",),
+        now.places.get("cut"),
+    )
+
+
+def ends(run: Evidence) -> str:
+    return f"{run.now.cut} of {run.now.answers} were cut at the max length"
+
+
+def hot(run: Evidence) -> Finding | None:
+    """The sampling temperature makes answers random."""
+    temperature, entropy = run.number("temperature", 1.0), run.mean("entropy", 3)
+    if temperature <= HOT or entropy is None or entropy < UNDECIDED:
+        return None
+    return Finding(
+        "temperature",
+        "The temperature is too high",
+        f"At temperature {number(temperature)} the entropy is {number(entropy)} nats: each token is as open as a draw "
+        f"from {number(2.718281828**entropy, 2)} equally likely ones.",
+        "Sampling flattens the model's probabilities so much that answers are mostly chance.",
+        "Lower temperature towards 1.",
+        ("temperature",),
+        run.now.places.get("longest"),
+    )
+
+
+def cool(run: Evidence) -> str:
+    entropy = run.mean("entropy", 1)
+    return "" if entropy is None else f"entropy {number(entropy)} nats at {number(run.number('temperature', 1.0))}"

@@ -1,0 +1,34 @@
+"""How numbers are written in sentences: short, with a real minus."""
+
+from __future__ import annotations
+
+import re
+
+NOISE = 1e-9
+
+
+def number(value: float, digits: int = 3, noise: float = NOISE) -> str:
+    """At most `digits` significant digits, as short as possible: 0.0131, 25, 4e-5, −1.5; "≈0" below `noise`.
+
+    From a thousand to a million, a whole number: 12,864.
+    """
+    if value == 0:
+        return "0"
+    if abs(value) < noise:
+        return "≈0"
+    if 1e3 <= abs(value) < 1e6:
+        return f"{value:,.0f}".replace("-", "−")
+    short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.{digits}g}")
+    return "−" + short[1:] if short.startswith("-") else short
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 as a percentage with one decimal, "1.1 %"; a dash if unknown.
+
+    Shares above 0 and below 1 are never rounded to 0 or 100 %: "<0.1 %", ">99.9 %".
+    """
+    if share is None:
+        return "–"
+    if 0 < share < 0.0005:
+        return "<0.1 %"
+    return ">99.9 %" if 0.9995 <= share < 1 else f"{100 * share:.1f} %"

@@ -1,0 +1,32 @@
+"""The health of the run on the screen, up to the update that it shows."""
+
+from __future__ import annotations
+
+from rlplay.health.examine import findings
+from rlplay.health.finding import Evidence, Finding
+from rlplay.ui.session.session import Session
+
+Examined = tuple[Evidence | None, list[Finding]]
+"""What is known of a run up to some update, None before any answer is; and its problems, the gravest first."""
+
+
+def examine(session: Session) -> Examined:
+    """Examine the run up to the update on the screen.
+
+    While that one is unfinished and nothing is wrong with it, up to the one before, if it is known.
+    """
+    shown = session.shown
+    if shown is None:
+        return None, []
+    session.health.add(shown)
+    run, found = _examined(session, shown.number)
+    before = shown.number - 1
+    if shown.finished is not None or found or not session.health.knows(before):
+        return run, found
+    return _examined(session, before)
+
+
+def _examined(session: Session, number: int) -> Examined:
+    settings = session.timeline.at(number) if session.timeline.begun else session.settings
+    run = session.health.evidence(number, settings)
+    return run, [] if run is None else findings(run)

@@ -1,0 +1,225 @@
+"""Each check on records made by hand: it fires on its disease, with the number that shows it, and on nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import numpy as np
+import pytest
+
+from rlplay.health.digest import digest
+from rlplay.health.run import Health, examine_run
+from rlplay.trace.history import History
+from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped
+from rlplay.trace.runfile import RunWriter
+from rlplay.trace.update import Update
+from tests.cli.command_line import called
+from tests.recorded import SETTINGS, synthetic_run, synthetic_started, synthetic_update
+
+CHOSEN = msgspec.to_builtins(SETTINGS)
+
+
+def records(number, **fields):
+    """The records of an update; `fields` maps the name of a record to its changed fields, or a function of it."""
+    kinds = {"sampled": Sampled, "scored": Scored, "credited": Credited, "stepped": Stepped, "finished": Finished}
+    found = []
+    for record in synthetic_update(number, seed=number):
+        changes = next(
+            (fields[name] for name, kind in kinds.items() if name in fields and isinstance(record, kind)), {}
+        )
+        found.append(msgspec.structs.replace(record, **(changes(record) if callable(changes) else changes)))
+    return found
+
+
+def examined(updates=6, settings=CHOSEN, ends=None, **fields):
+    """The findings of a run whose updates all have these fields."""
+    health = Health(History(), ends)
+    for number in range(1, updates + 1):
+        update = Update(number)
+        for record in records(number, **fields):
+            update.add(record)
+            health.history.add(record)
+        health.add(update)
+    return health.findings(updates, settings)
+
+
+def metrics(**values):
+    """A change of a finished record: these metrics besides its own."""
+    return lambda record: {"metrics": {**record.metrics, **{n.replace("__", "/"): v for n, v in values.items()}}}
+
+
+def everywhere(value):
+    return lambda record: {"rewards": np.full_like(record.rewards, value)}
+
+
+def by_length(record):
+    return {"rewards": np.arange(len(record.rewards), dtype=np.float64)}
+
+
+def moved(factor):
+    """New log-probabilities that are lower by a factor everywhere."""
+    return lambda record: {"logprobs": record.logprobs + np.float32(np.log(factor))}
+
+
+def test_a_healthy_run_has_no_finding():
+    assert examined(finished=moved(1.0)) == []
+
+
+def test_steps_that_are_too_large_name_the_learning_rate():
+    first = examined(finished=moved(1e-3))[0]
+    assert first.name == "step too large"
+    assert "The learning rate" in first.cause
+    assert first.settings == ("learning_rate",)
+    assert first.place is not None
+
+
+def test_the_probability_moved_is_the_total_variation():
+    """By hand: half the sum over the vocabulary of |new - old|, on average over tokens drawn from the old policy."""
+    rng = np.random.default_rng(0)
+    old, new = rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(5))
+    exact = np.abs(new - old).sum() / 2
+    update = Update(1)
+    for record in synthetic_update(1):
+        update.add(record)
+    assert update.sampled is not None
+    assert update.finished is not None
+    draws = rng.choice(5, size=len(update.sampled.token_ids), p=old)
+    update.add(msgspec.structs.replace(update.sampled, old_logprobs=np.log(old[draws]), mask=np.ones_like(draws)))
+    update.add(msgspec.structs.replace(update.finished, logprobs=np.log(new[draws])))
+    by_draws = np.maximum(0, 1 - new[draws] / old[draws]).mean()
+    assert digest(update).shift == pytest.approx(by_draws, rel=1e-5)
+    many = rng.choice(5, size=200_000, p=old)
+    assert np.maximum(0, 1 - new[many] / old[many]).mean() == pytest.approx(exact, abs=0.01)
+
+
+def test_steps_that_are_too_small():
+    assert examined(finished=metrics(kl_old=1e-9))[0].name == "step too small"
+    assert all(f.name != "step too small" for f in examined(finished=metrics(kl_old=1e-4)))
+
+
+def test_one_reward_for_all_is_the_cause_and_not_that_every_advantage_is_0():
+    flat = {"advantages": np.zeros_like}
+    found = examined(
+        scored=everywhere(0.0),
+        credited=lambda record: {"advantages": flat["advantages"](record.advantages)},
+        finished=lambda record: metrics(reward=0.0, frac_reward_zero_std=1.0)(record) | moved(1.0)(record),
+    )
+    assert [finding.name for finding in found] == ["same reward"]
+    assert "All 96 answers of 6 updates earned 0" in found[0].evidence
+    assert len(found[0].examples) == 3
+
+
+def test_a_sampler_that_disagrees():
+    found = examined(stepped=moved(0.8))
+    assert found[0].name == "mismatch"
+    assert found[0].place is not None
+
+
+def test_answers_that_never_end_name_the_mark_and_the_end_token():
+    def endless(record):
+        texts = list(record.texts)
+        for start in record.offsets[:-1]:
+            texts[start + 1] = "<|end|>"
+        return {"truncated": np.ones_like(record.truncated), "texts": texts}
+
+    first = examined(sampled=endless, ends={7: "</s>"})[0]
+    assert first.name == "no end"
+    assert "<|end|>" in first.cause
+    assert "</s> (id 7)" in first.evidence
+
+
+def test_marks_of_another_model_s_template():
+    def foreign(record):
+        pieces = ["<", "|im_start|", ">", "user"]
+        count = len(record.prompts)
+        return {
+            "prompt_texts": pieces * count,
+            "prompt_ids": np.zeros(4 * count, dtype=np.int32),
+            "prompt_offsets": np.arange(0, 4 * count + 1, 4),
+        }
+
+    first = examined(sampled=foreign)[0]
+    assert first.name == "template"
+    assert "<|im_start|> into 3 pieces" in first.evidence
+
+
+def test_a_gold_score_that_falls_while_the_reward_rises():
+    def sick(record):
+        at = record.update
+        return metrics(reward=0.1 * at, gold__true__mean=0.9 - 0.1 * at)(record) | moved(1.0)(record)
+
+    def well(record):
+        return metrics(reward=0.1 * record.update, gold__true__mean=0.1 * record.update)(record) | moved(1.0)(record)
+
+    assert examined(finished=sick)[0].name == "gamed"
+    assert all(finding.name != "gamed" for finding in examined(finished=well))
+
+
+def test_a_reward_that_rises_on_the_training_prompts_alone():
+    def rising(record):
+        return metrics(reward=0.15 * record.update, eval_reward=0.2, reward_std=0.3)(record) | moved(1.0)(record)
+
+    def both(record):
+        at = 0.15 * record.update
+        return metrics(reward=at, eval_reward=at, reward_std=0.3)(record) | moved(1.0)(record)
+
+    assert "memorised" in [finding.name for finding in examined(finished=rising)]
+    assert "memorised" not in [finding.name for finding in examined(finished=both)]
+
+
+def test_answers_that_repeat_themselves():
+    def looping(record):
+        return {"token_ids": np.full_like(record.token_ids, record.token_ids[0])}
+
+    assert "repetition" in [finding.name for finding in examined(sampled=looping, finished=moved(1.0))]
+
+
+def test_a_critic_that_explains_nothing():
+    found = examined(updates=9, finished=lambda r: metrics(explained_variance=-0.2)(r) | moved(1.0)(r))
+    assert "critic" in [finding.name for finding in found]
+
+
+def test_pairs_have_no_rewards_to_judge():
+    assert examined(settings={**CHOSEN, "loss_type": "sigmoid"}, scored=everywhere(0.0)) == []
+
+
+def test_updates_that_were_undone_do_not_count():
+    health = Health(History())
+    for number in (1, 2, 3):
+        update = Update(number)
+        for record in records(number, finished=moved(1e-3)):
+            update.add(record)
+        health.add(update)
+    assert health.findings(3, CHOSEN)[0].name == "step too large"
+    health.go_back(1)
+    assert all(finding.name != "step too large" for finding in health.findings(3, CHOSEN))
+
+
+def sick_run(path):
+    writer = RunWriter.create(path, synthetic_started())
+    for number in (1, 2, 3):
+        for record in records(number, finished=moved(1e-3)):
+            writer.append(record)
+    writer.close()
+    return path
+
+
+def test_the_command_says_what_is_wrong_and_exits_with_1(capsys, tmp_path):
+    status, out, _ = called(capsys, "health", str(sick_run(tmp_path / "sick.rlplay")))
+    assert status == 1
+    assert "sick, update 3: 1 problem found." in out
+    assert "1. The steps are too large" in out
+    assert "Look at" in out
+    status, out, _ = called(capsys, "health", "--json", str(tmp_path / "sick.rlplay"))
+    assert status == 1
+    found = json.loads(out)["findings"]
+    assert found[0]["name"] == "step too large"
+    assert set(found[0]["place"]) == {"update", "answer", "token"}
+
+
+def test_a_run_is_read_from_its_first_and_newest_updates(tmp_path):
+    run, found = examine_run(synthetic_run(tmp_path / "run.rlplay", updates=40))
+    assert run is not None
+    assert [each.update for each in run.digests] == [*range(1, 6), *range(11, 41)]
+    assert isinstance(found, list)
