@@ -24,8 +24,9 @@ _EVERY = 1.0
     "--port", type=WholeNumber(1, 65535), metavar="N", help="The port here that is forwarded to the trainer's."
 )
 def attach(folder: Path, port: int | None) -> int:
-    """Steer a training run of TRL: pause it, go on by update, change its settings.
+    """Steer a run of TRL while it trains.
 
+    Pause it, go on by update, change its settings.
     FOLDER is the trainer's output_dir or the recording in it. Its script has RlplayCallback(listen=True). Leaving does
     not stop the training.
     """
@@ -39,7 +40,7 @@ def attach(folder: Path, port: int | None) -> int:
 @click.argument("folder", type=_FOLDER)
 @click.option("--follow", is_flag=True, help="Go on until ctrl+c: add every update that the trainer writes.")
 def import_run(folder: Path, follow: bool) -> None:
-    """Read the run of another trainer, to replay, compare, export it as rlplay's own.
+    """Read the run of another trainer as rlplay's own.
 
     FOLDER is what RlplayCallback or rlplay.record wrote, or a trainer's own files; docs/other-trainers.md lists them.
     """
