@@ -14,6 +14,7 @@ from typing import Any
 from accelerate.utils import broadcast_object_list
 from transformers import Trainer, TrainerCallback
 
+from rlplay.algorithms.settings import check
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl.change import GIVEN, SAMPLING, change
 from rlplay.record.trl.offline import Offline
@@ -119,18 +120,24 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             return
         self._seen = step
         there = self._remote
-        changes = [there.between_steps(self._observed.finished, self._settings) if there is not None else {}]
+        changes = [{} if there is None else there.between_steps(self._observed.finished, self._settings, self._change)]
         broadcast_object_list(changes)
-        for name, value in changes[0].items():
-            try:
-                refused = change(self._trainer, name, value)
-            except (AttributeError, TypeError, ValueError) as error:
-                refused = str(error)
-            if not refused:
-                self._guarded(self._observed.changed, name, value, self._settings.get(name))
-                self._settings[name] = value
-            elif self._remote is not None:
-                self._remote.refuse(f"{name} stays as it is: {refused}.")
+        if there is None:
+            for name, value in changes[0].items():
+                self._change(name, value)
+
+    def _change(self, name: str, value: Any) -> str:
+        """Give a setting another value in this process; why that cannot be done, or ""."""
+        assert self._observed is not None
+        try:
+            value = check(name, value)
+            refused = change(self._trainer, name, value)
+        except (AttributeError, TypeError, ValueError) as error:
+            return str(error)
+        if not refused:
+            self._guarded(self._observed.changed, name, value, self._settings.get(name))
+            self._settings[name] = value
+        return refused
 
     def _guarded(self, work: Any, *values: Any) -> None:
         """Do `work` and count its time; if it fails, say so once and record nothing more."""
@@ -142,6 +149,10 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         except Exception as error:
             self._failed = True
             print(f"rlplay: the recording at {self.path} ends here ({error}); training goes on", file=sys.stderr)
+            if self._remote is not None:  # without it nothing says when an update has ended
+                self._remote.refuse(f"The recording ends here ({error}). Training goes on and cannot be steered.")
+                self._remote.close()
+                self._remote = None
         self.seconds += time.perf_counter() - begun
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-SAMPLING = ("learning_rate", "beta", "epsilon", "epsilon_high", "temperature", "reward_weights")
-"""What a trainer that samples reads anew in every update."""
+SAMPLING = ("learning_rate", "beta", "epsilon", "epsilon_high", "reward_weights")
+"""What a trainer that samples reads anew in every update. Not the temperature: the model's head keeps the first one."""
 GIVEN = ("learning_rate", "beta")
 """The same for one that learns from given answers."""
 
@@ -24,22 +24,29 @@ def change(trainer: Any, name: str, value: Any) -> str:
 
 
 def _learning_rate(trainer: Any, value: Any) -> str:
-    """Of every group, also as the schedule's peak: it goes on from there."""
-    for group in trainer.optimizer.param_groups:
-        group["lr"] = group["initial_lr"] = float(value)
-    scheduler = trainer.lr_scheduler
-    if hasattr(scheduler, "base_lrs"):
-        scheduler.base_lrs = [float(value) for _ in scheduler.base_lrs]
+    """Of every group, as the peak of the schedule, which stays where it is."""
+    peaks = getattr(trainer.lr_scheduler, "base_lrs", None)
+    for number, group in enumerate(trainer.optimizer.param_groups):
+        share = group["lr"] / peaks[number] if peaks and peaks[number] else 1.0
+        group["lr"], group["initial_lr"] = value * share, value
+    if peaks is not None:
+        trainer.lr_scheduler.base_lrs = [value for _ in peaks]
     return ""
 
 
 def _beta(trainer: Any, value: Any) -> str:
     if not hasattr(trainer, "beta"):
         return "this trainer has no beta"
-    if not trainer.beta and value:
+    if value and not trainer.beta and not _has_reference(trainer):
         return "beta was 0 when training began, so TRL has loaded no reference model"
     trainer.beta = float(value)
     return ""
+
+
+def _has_reference(trainer: Any) -> bool:
+    """TRL's reference is a model, or the model without its adapters."""
+    adapted = hasattr(trainer.accelerator.unwrap_model(trainer.model), "disable_adapter")
+    return adapted or getattr(trainer, "ref_model", None) is not None
 
 
 def _epsilon(trainer: Any, value: Any) -> str:
@@ -54,13 +61,6 @@ def _epsilon_high(trainer: Any, value: Any) -> str:
     return ""
 
 
-def _temperature(trainer: Any, value: Any) -> str:
-    if getattr(trainer, "use_vllm", False):
-        return "vLLM keeps the temperature that it was started with"
-    trainer.temperature = trainer.generation_config.temperature = float(value)
-    return ""
-
-
 def _reward_weights(trainer: Any, value: Any) -> str:
     if set(value) != set(trainer.reward_func_names):
         return f"reward_weights name the reward functions: {', '.join(trainer.reward_func_names)}"
@@ -71,6 +71,6 @@ def _reward_weights(trainer: Any, value: Any) -> str:
 
 _SETTERS: dict[str, Callable[[Any, Any], str]] = {
     "learning_rate": _learning_rate, "beta": _beta, "epsilon": _epsilon, "epsilon_high": _epsilon_high,
-    "temperature": _temperature, "reward_weights": _reward_weights,
+    "reward_weights": _reward_weights,
 }  # fmt: skip
 """How each option is changed; the function says why it cannot be, or ""."""

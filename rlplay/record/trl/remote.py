@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import queue
 import socket
+import struct
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from rlplay.link.messages import (
     Advance,
     AnyCommand,
     AnyEvent,
+    Failed,
     Pause,
     Recorded,
     Set,
@@ -38,6 +40,10 @@ CANNOT = {
     "resume": "The trainer decides how long it trains; start its script again.",
 }
 """The verbs that a trainer of TRL cannot carry out, each with the reason."""
+TAKEN = "Another screen steers this run. Leave that one first, or watch the run with rlplay replay."
+_COMMAND_BYTES = 2**20
+_SEND_SECONDS = 2
+"""How long a write to a screen that no longer reads may wait; then the screen is let go."""
 
 
 class Remote:
@@ -52,53 +58,64 @@ class Remote:
         self._abilities = Abilities("TRL", CANNOT, list(changeable))
         self._server, self._door = remote.listen(folder)
         self._screen: socket.socket | None = None
+        self._entering, self._sending = threading.Lock(), threading.Lock()
         self._commands: queue.Queue[AnyCommand | None] = queue.Queue()
         self._left: int | None = None  # updates until the next pause; None: no pause
         self._settings: dict[str, Any] = {}
         self._update = 0
         threading.Thread(target=self._accept, name="rlplay remote", daemon=True).start()
 
-    def between_steps(self, update: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """After an optimizer step: wait as long as a screen pauses the run; the settings to change.
+    def between_steps(
+        self, update: int, settings: Mapping[str, Any], change: Callable[[str, Any], str]
+    ) -> dict[str, Any]:
+        """After an optimizer step: wait as long as a screen pauses the run; the settings that it changed.
 
-        `update` is the last one that has ended, `settings` are those that hold.
+        `update` is the last one that has ended; inside an update nothing happens. `settings` are those that hold, and
+        `change` gives one of them another value, or says why it cannot be.
         """
+        if update == self._update:
+            return {}
         changes: dict[str, Any] = {}
-        if self._left is not None and update > self._update:
+        if self._left is not None:
             self._left = max(0, self._left - 1)
         self._settings, self._update = dict(settings), update
         self._report()
         while self._left == 0 or not self._commands.empty():
-            self._obey(self._commands.get(), changes)
+            match self._commands.get():
+                case Set(wanted):
+                    changes |= {name: value for name, value in wanted.items() if self._changed(name, value, change)}
+                    self._settings = dict(settings)
+                case command:
+                    self._obey(command)
             self._report()
         return changes
+
+    def _changed(self, name: str, value: Any, change: Callable[[str, Any], str]) -> bool:
+        if refused := change(name, value):
+            self.refuse(f"{name} stays as it is: {refused}.")
+        return not refused
 
     def refuse(self, text: str) -> None:
         """Tell the screen what could not be done, and why."""
         self._send(Recorded(Notice(update=self._update, level="warning", text=text)))
 
     def close(self) -> None:
-        """The training is over."""
+        """The training is over, or can no longer be steered."""
         self._report(finished=True)
         remote.forget(self._folder)
-        for each in (self._screen, self._server):
-            if each is not None:
-                with contextlib.suppress(OSError):
-                    each.close()
+        _hang_up(self._server)
+        self._server.close()
+        if self._screen is not None:
+            _hang_up(self._screen)
 
-    def _obey(self, command: AnyCommand | None, changes: dict[str, Any]) -> None:
+    def _obey(self, command: AnyCommand | None) -> None:
         match command:
-            case None:  # the screen is gone
-                self._left = None
-            case Advance(until="forever"):
+            case None | Advance(until="forever"):  # None: the screen is gone
                 self._left = None
             case Advance(until="update"):
                 self._left = command.count
             case Pause():
                 self._left = 0
-            case Set():
-                changes |= command.changes
-                self._settings |= command.changes
             case _:
                 pass
 
@@ -111,31 +128,52 @@ class Remote:
         )  # fmt: skip
 
     def _send(self, event: AnyEvent) -> None:
-        if self._screen is not None:
-            with contextlib.suppress(OSError):
-                self._screen.sendall(framing.pack(EVENTS.encode(event)))
+        """To the screen, if there is one: the training and the screen's own thread may both have something to say."""
+        with self._sending:
+            if self._screen is not None:
+                _put(self._screen, event)
 
     def _accept(self) -> None:
-        """Let in one screen after another."""
-        while True:
-            try:
+        with contextlib.suppress(OSError):  # the training is over
+            while True:
                 sock, _ = self._server.accept()
-            except OSError:
-                return
+                threading.Thread(target=self._serve, args=(sock,), name="rlplay screen", daemon=True).start()
+
+    def _serve(self, sock: socket.socket) -> None:
+        """Let a program in that knows the token, if no screen is there, until it leaves."""
+        with sock:
             if not remote.enters(sock, self._door):
-                sock.close()
-                continue
-            self._screen = sock
+                return
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_SECONDS, 0))
+            with self._entering:
+                taken = self._screen is not None
+                if not taken:
+                    self._screen = sock
+            if taken:
+                _put(sock, Failed(TAKEN))
+                return
             self._report()
             self._listen(sock)
-            self._screen = None
-            self._commands.put(None)
+            self._commands.put(None)  # before the next screen's
+            with self._sending:
+                self._screen = None
 
     def _listen(self, sock: socket.socket) -> None:
         with contextlib.suppress(framing.FrameError):
-            while (data := framing.receive(sock)) is not None:
-                try:
-                    command = COMMANDS.decode(data)
-                except msgspec.MsgspecError:
-                    continue
-                self._commands.put(command)
+            while (data := framing.receive(sock, _COMMAND_BYTES)) is not None:
+                with contextlib.suppress(msgspec.MsgspecError):
+                    self._commands.put(COMMANDS.decode(data))
+
+
+def _put(sock: socket.socket, event: AnyEvent) -> None:
+    """Send an event; a screen that does not take it is gone."""
+    try:
+        sock.sendall(framing.pack(EVENTS.encode(event)))
+    except OSError:
+        _hang_up(sock)
+
+
+def _hang_up(sock: socket.socket) -> None:
+    """End a connection, or listening; the thread that waits there wakes up, which closing alone does not do."""
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)

@@ -98,7 +98,7 @@ class AttachedSource:
         with contextlib.suppress(framing.FrameError, msgspec.MsgspecError):
             while (data := await framing.read(reader)) is not None:
                 event = EVENTS.decode(data)
-                self._over = isinstance(event, Status) and event.finished
+                self._over = isinstance(event, Failed) or (isinstance(event, Status) and event.finished)
                 self._events.put_nowait(event)
         if not self._over:
             self._events.put_nowait(Failed(GONE))

@@ -1,0 +1,306 @@
+"""A screen steers a trainer over a real socket; the trainer here only counts."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlplay.link import framing, remote
+from rlplay.link.messages import (
+    COMMANDS,
+    EVENTS,
+    Advance,
+    AnyCommand,
+    AnyEvent,
+    EndProbe,
+    Failed,
+    Pause,
+    Recorded,
+    Set,
+    Status,
+)
+from rlplay.link.remote import NoDoorError, find
+from rlplay.trace.records import Notice
+
+pytest.importorskip("transformers")
+from rlplay.record.trl.change import GIVEN, SAMPLING, change
+from rlplay.record.trl.remote import TAKEN, Remote
+
+PATIENCE = 20
+
+
+class Trainer:
+    """Counts updates in a thread of its own, `steps` optimizer steps each, as long as it is let."""
+
+    def __init__(self, folder: Path, steps: int = 1) -> None:
+        self.remote = Remote(folder, ("learning_rate", "beta"))
+        self.settings: dict[str, Any] = {"learning_rate": 0.1, "beta": 0.0}
+        self.changes: list[tuple[int, dict[str, Any]]] = []
+        self.calls = self.updates = 0
+        self._steps, self._ends = steps, False
+        self.thread = threading.Thread(target=self._train, daemon=True)
+        self.thread.start()
+
+    def _train(self) -> None:
+        while not self._ends:
+            self.calls += 1
+            self.updates = self.calls // self._steps
+            if found := self.remote.between_steps(self.updates, self.settings, self._change):
+                self.changes.append((self.updates, found))
+            time.sleep(0.0005)  # the other threads' turn, as torch leaves it to them
+        self.remote.close()
+
+    def _change(self, name: str, value: Any) -> str:
+        if name == "beta" and value < 0:
+            return "it is never below 0"
+        self.settings[name] = value
+        return ""
+
+    def goes_on(self, updates: int = 5) -> None:
+        """Wait until it has made so many more updates."""
+        until(lambda wanted=self.updates + updates: self.updates >= wanted)
+
+    def end(self) -> None:
+        self._ends = True
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+
+
+class Screen:
+    """A client of the trainer's socket."""
+
+    def __init__(self, folder: Path, token: str | None = None) -> None:
+        door = find(folder)
+        self.socket = socket.create_connection((door.host, door.port), PATIENCE)
+        self.socket.sendall(framing.pack((door.token if token is None else token).encode()))
+
+    def say(self, *commands: AnyCommand) -> None:
+        for command in commands:
+            self.socket.sendall(framing.pack(COMMANDS.encode(command)))
+
+    def hear(self) -> AnyEvent | None:
+        data = framing.receive(self.socket)
+        return None if data is None else EVENTS.decode(data)
+
+    def status(self, **wanted: Any) -> Status:
+        """The next status with these fields."""
+        while (event := self.hear()) is not None:
+            if isinstance(event, Status) and all(getattr(event, name) == value for name, value in wanted.items()):
+                return event
+        raise AssertionError(f"the trainer hung up before {wanted}")
+
+    def notice(self) -> str:
+        while (event := self.hear()) is not None:
+            if isinstance(event, Recorded) and isinstance(event.record, Notice):
+                return event.record.text
+        raise AssertionError("the trainer hung up")
+
+
+def until(done: Any) -> None:
+    end = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Iterator[Trainer]:
+    made = Trainer(tmp_path)
+    yield made
+    made.end()
+
+
+def test_pause_step_change_run(trainer: Trainer, tmp_path: Path) -> None:
+    screen = Screen(tmp_path)
+    assert screen.status().running
+    screen.say(Pause())
+    at = screen.status(running=False).update
+    screen.say(Advance("update"))
+    assert screen.status(running=False, update=at + 1)
+    screen.say(Advance("update", 3))
+    assert screen.status(running=False, update=at + 4)
+    assert trainer.updates == at + 4
+    screen.say(Set({"learning_rate": 0.5, "beta": 0.25}))
+    assert screen.status(settings={"learning_rate": 0.5, "beta": 0.25}).update == at + 4
+    screen.say(Advance("forever"))
+    assert screen.status(running=True).settings["beta"] == 0.25
+    trainer.goes_on()
+    assert trainer.changes == [(at + 4, {"learning_rate": 0.5, "beta": 0.25})]
+
+
+def test_a_refused_setting_is_a_notice_at_once_and_the_others_hold(trainer: Trainer, tmp_path: Path) -> None:
+    screen = Screen(tmp_path)
+    screen.say(Pause())
+    screen.status(running=False)
+    screen.say(Set({"beta": -1.0, "learning_rate": 0.5}))
+    assert screen.notice() == "beta stays as it is: it is never below 0."
+    assert screen.status().settings == {"learning_rate": 0.5, "beta": 0.0}
+    screen.say(Advance("forever"))
+    trainer.goes_on()
+    assert [changes for _, changes in trainer.changes] == [{"learning_rate": 0.5}]
+
+
+def test_settings_change_while_it_runs(trainer: Trainer, tmp_path: Path) -> None:
+    screen = Screen(tmp_path)
+    screen.say(Set({"learning_rate": 0.5}))
+    assert screen.status(settings={"learning_rate": 0.5, "beta": 0.0}).running
+
+
+def test_inside_an_update_it_neither_pauses_nor_changes(tmp_path: Path) -> None:
+    trainer = Trainer(tmp_path, steps=4)
+    screen = Screen(tmp_path)
+    screen.say(Pause())
+    screen.status(running=False)
+    assert trainer.calls % 4 == 0
+    screen.say(Set({"beta": 0.5}), Advance("update"))
+    at = screen.status(running=False, settings={"learning_rate": 0.1, "beta": 0.5})
+    screen.status(running=False, update=at.update + 1)
+    assert trainer.calls == 4 * (at.update + 1)
+    screen.say(Advance("forever"))
+    trainer.end()
+
+
+def test_a_screen_that_leaves_lets_a_paused_training_run(trainer: Trainer, tmp_path: Path) -> None:
+    for _ in range(3):
+        screen = Screen(tmp_path)
+        screen.say(Pause())
+        screen.status(running=False)
+        screen.socket.close()
+        trainer.goes_on()
+
+
+def test_the_next_screen_may_pause_at_once(trainer: Trainer, tmp_path: Path) -> None:
+    first = Screen(tmp_path)
+    first.status()
+    first.socket.close()
+    trainer.goes_on()
+    second = Screen(tmp_path)
+    second.say(Pause())
+    assert second.status(running=False).update == trainer.updates
+
+
+def test_without_the_token_nothing_is_heard_and_nothing_obeyed(trainer: Trainer, tmp_path: Path) -> None:
+    for token in ("", "wrong", "x" * 300, find(tmp_path).token[:-1]):
+        stranger = Screen(tmp_path, token)
+        try:
+            stranger.say(Pause())
+            assert stranger.hear() is None
+        except OSError:  # it has hung up already
+            pass
+        trainer.goes_on()
+
+
+def test_who_says_nothing_keeps_nobody_out(trainer: Trainer, tmp_path: Path) -> None:
+    door = find(tmp_path)
+    with socket.create_connection((door.host, door.port), PATIENCE):
+        assert Screen(tmp_path).status().running
+
+
+def test_a_second_screen_is_told_to_wait(trainer: Trainer, tmp_path: Path) -> None:
+    first = Screen(tmp_path)
+    first.status()
+    second = Screen(tmp_path)
+    assert second.hear() == Failed(TAKEN)
+    assert second.hear() is None
+    first.say(Pause())
+    assert first.status(running=False)
+    first.socket.close()
+    trainer.goes_on()
+
+
+def test_a_screen_that_no_longer_reads_is_let_go(trainer: Trainer, tmp_path: Path) -> None:
+    screen = Screen(tmp_path)
+    screen.status()
+    trainer.settings["algorithm"] = "x" * 1_000_000  # fills the socket in a few updates
+    trainer.goes_on(25)
+    del trainer.settings["algorithm"]
+    assert Screen(tmp_path).status().running
+
+
+def test_nonsense_is_not_obeyed(trainer: Trainer, tmp_path: Path) -> None:
+    screen = Screen(tmp_path)
+    screen.socket.sendall(framing.pack(b"nonsense") + framing.pack(b""))
+    screen.say(EndProbe(), Advance("token"), Pause())
+    assert screen.status(running=False).abilities is not None
+    screen.socket.sendall((2**31).to_bytes(4, "big"))
+    trainer.goes_on()
+
+
+def test_only_this_user_can_read_the_token_and_the_end_takes_it_away(tmp_path: Path) -> None:
+    trainer = Trainer(tmp_path)
+    screen = Screen(tmp_path)
+    screen.status()
+    assert stat.S_IMODE((tmp_path / "remote.json").stat().st_mode) == 0o600
+    door = find(tmp_path)
+    trainer.end()
+    screen.status(finished=True)
+    with pytest.raises(NoDoorError, match="does not listen"):
+        find(tmp_path)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((door.host, door.port), PATIENCE)
+
+
+def test_a_forwarded_port_and_a_broken_file(tmp_path: Path) -> None:
+    server, door = remote.listen(tmp_path)
+    server.close()
+    assert find(tmp_path, 7000) == remote.Door("127.0.0.1", 7000, door.token)
+    (tmp_path / "remote.json").write_text('{"host": 1}')
+    with pytest.raises(NoDoorError, match="copy it again"):
+        find(tmp_path)
+
+
+def fake_trl(beta: float = 0.0, reference: object = None) -> Any:
+    """What `change` touches of a trainer; the schedule is at half of its peak."""
+    return SimpleNamespace(
+        args=SimpleNamespace(learning_rate=0.1, beta=beta, epsilon=0.2, epsilon_high=None, reward_weights=None),
+        optimizer=SimpleNamespace(param_groups=[{"lr": 0.05, "initial_lr": 0.1}, {"lr": 0.05, "initial_lr": 0.1}]),
+        lr_scheduler=SimpleNamespace(base_lrs=[0.1, 0.1]), beta=beta, ref_model=reference, epsilon_low=0.2,
+        epsilon_high=0.2, reward_func_names=["a"], model=object(),
+        accelerator=SimpleNamespace(unwrap_model=lambda model: model),
+    )  # fmt: skip
+
+
+def test_the_learning_rate_is_the_peak_of_the_schedule() -> None:
+    trainer = fake_trl()
+    assert change(trainer, "learning_rate", 0.2) == ""
+    assert trainer.optimizer.param_groups == [{"lr": 0.1, "initial_lr": 0.2}] * 2
+    assert trainer.lr_scheduler.base_lrs == [0.2, 0.2]
+    assert trainer.args.learning_rate == 0.2
+
+
+def test_one_epsilon_bounds_both_sides_until_there_are_two() -> None:
+    trainer = fake_trl()
+    for name, value, found in (
+        ("epsilon", 0.1, (0.1, 0.1)),
+        ("epsilon_high", 0.3, (0.1, 0.3)),
+        ("epsilon", 0.2, (0.2, 0.3)),
+        ("epsilon_high", None, (0.2, 0.2)),
+        ("epsilon", 0.5, (0.5, 0.5)),
+    ):
+        assert change(trainer, name, value) == ""
+        assert (trainer.epsilon_low, trainer.epsilon_high) == found
+
+
+def test_beta_needs_a_reference() -> None:
+    without, reference = fake_trl(), fake_trl(0.1, object())
+    assert "no reference model" in change(without, "beta", 0.1)
+    assert (without.beta, without.args.beta) == (0.0, 0.0)
+    for value in (0.0, 0.2):
+        assert change(reference, "beta", value) == ""
+        assert reference.beta == value
+    without.model = SimpleNamespace(disable_adapter=None)
+    assert change(without, "beta", 0.1) == ""
+
+
+def test_what_trl_keeps_from_the_beginning_is_refused() -> None:
+    assert "reads temperature only when training begins" in change(fake_trl(), "temperature", 0.5)
+    assert "name the reward functions: a" in change(fake_trl(), "reward_weights", {"b": 1.0})
+    assert "temperature" not in SAMPLING + GIVEN
