@@ -131,7 +131,7 @@ def tails(sampled: Sampled) -> Counter[str]:
     """The commonest token of the last quarter of each answer that was cut, by how many answers."""
     found: Counter[str] = Counter()
     for row, cut in zip(rows(sampled), sampled.truncated, strict=True):
-        if cut:
+        if cut and row.stop > row.start:  # another trainer may record an answer without tokens
             last = sampled.token_ids[row][-max(1, (row.stop - row.start) // 4) :].tolist()
             found[sampled.pieces.get(Counter(last).most_common(1)[0][0], "?")] += 1
     return found

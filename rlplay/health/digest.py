@@ -91,8 +91,8 @@ def digest(update: Update) -> Digest | None:
     mismatch = _mismatch(update)
     everybody, repeats = np.ones(len(lengths), dtype=bool), repetition(sampled)
     places = {"longest": _last_token(update.number, sampled, int(lengths.argmax()))}
-    if sampled.truncated.any():
-        places["cut"] = _last_token(update.number, sampled, int(sampled.truncated.argmax()))
+    if (cut := sampled.truncated.astype(bool) & (lengths > 0)).any():
+        places["cut"] = _last_token(update.number, sampled, int(cut.argmax()))
     if repeats.any():
         places["repeated"] = _last_token(update.number, sampled, int(repeats.argmax()))
     if (mark := first_mark(sampled)) is not None:
