@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 import stat
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,46 +30,8 @@ from rlplay.trace.records import Notice
 
 pytest.importorskip("transformers")
 from rlplay.record.trl.change import GIVEN, SAMPLING, change
-from rlplay.record.trl.remote import TAKEN, Remote
-
-PATIENCE = 20
-
-
-class Trainer:
-    """Counts updates in a thread of its own, `steps` optimizer steps each, as long as it is let."""
-
-    def __init__(self, folder: Path, steps: int = 1) -> None:
-        self.remote = Remote(folder, ("learning_rate", "beta"))
-        self.settings: dict[str, Any] = {"learning_rate": 0.1, "beta": 0.0}
-        self.changes: list[tuple[int, dict[str, Any]]] = []
-        self.calls = self.updates = 0
-        self._steps, self._ends = steps, False
-        self.thread = threading.Thread(target=self._train, daemon=True)
-        self.thread.start()
-
-    def _train(self) -> None:
-        while not self._ends:
-            self.calls += 1
-            self.updates = self.calls // self._steps
-            if found := self.remote.between_steps(self.updates, self.settings, self._change):
-                self.changes.append((self.updates, found))
-            time.sleep(0.0005)  # the other threads' turn, as torch leaves it to them
-        self.remote.close()
-
-    def _change(self, name: str, value: Any) -> str:
-        if name == "beta" and value < 0:
-            return "it is never below 0"
-        self.settings[name] = value
-        return ""
-
-    def goes_on(self, updates: int = 5) -> None:
-        """Wait until it has made so many more updates."""
-        until(lambda wanted=self.updates + updates: self.updates >= wanted)
-
-    def end(self) -> None:
-        self._ends = True
-        self.thread.join(PATIENCE)
-        assert not self.thread.is_alive()
+from rlplay.record.trl.remote import TAKEN
+from tests.record.fake_trainer import PATIENCE, Trainer
 
 
 class Screen:
@@ -102,13 +62,6 @@ class Screen:
             if isinstance(event, Recorded) and isinstance(event.record, Notice):
                 return event.record.text
         raise AssertionError("the trainer hung up")
-
-
-def until(done: Any) -> None:
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.001)
 
 
 @pytest.fixture
