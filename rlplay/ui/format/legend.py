@@ -21,9 +21,12 @@ PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④"
 
 def coming(lens: Lens, reached: Phase) -> str:
     """Why a statistic has no values in an update that has `reached` a phase."""
-    if PHASES.index(reached) < PHASES.index(lens.phase):
-        return f"appears after {PHASE_MARKS[lens.phase]} {lens.phase}"
-    return "has no values in this update"
+    return later(lens.phase, reached) or "has no values in this update"
+
+
+def later(phase: Phase, reached: Phase) -> str:
+    """When the numbers of a phase appear in an update that has `reached` another; empty if it has ended."""
+    return f"appears after {PHASE_MARKS[phase]} {phase}" if PHASES.index(reached) < PHASES.index(phase) else ""
 
 
 def legend(

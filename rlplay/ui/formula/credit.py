@@ -6,7 +6,7 @@ from rlplay.algorithms.equations import terms
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import Settings
 from rlplay.ui.format.numbers import plain
-from rlplay.ui.formula.parts import Line, Numbers, bracketed, note, stripped
+from rlplay.ui.formula.parts import Line, Numbers, absent, bracketed, stripped
 
 _NOTHING = 1e-6
 """A smaller advantage counts as 0; its divisor cannot be computed from it."""
@@ -21,7 +21,7 @@ def credit(s: Settings, numbers: Numbers) -> list[Line]:
     shown = equations["A"] if is_own(s.scale_rewards) else equations["A"].partition(",")[0]
     lines.append([(f"A = {shown}", "plain")])
     if numbers.advantage is None:
-        return [*lines, note("appears after ③ credit")]
+        return [*lines, absent(numbers, "credit")]
     return [*lines, _advantage(s, numbers, numbers.advantage)]
 
 

@@ -13,6 +13,8 @@ from rlplay.algorithms.equations import other_loss_terms
 from rlplay.algorithms.settings import Settings, settled
 from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.records import Array
+from rlplay.trace.update import Phase
+from rlplay.ui.format.legend import later
 from rlplay.ui.format.numbers import plain, signed
 
 Kind = Literal["plain", "won", "lost", "note", "old", "new"]
@@ -52,6 +54,8 @@ class Numbers:
     """The arrays of the whole answer, named as in `rlplay.algorithms.surrogates`; None: the token alone."""
     place: int = 0
     """The token's index in its answer."""
+    reached: Phase = "sample"
+    """The last phase of the update that has a record."""
 
     def values(self) -> Mapping[str, Array] | None:
         """The answer's arrays; None before all inputs of a surrogate are known."""
@@ -109,6 +113,11 @@ def other_gradients(s: Settings) -> str:
     """The terms with a gradient where the surrogate has none: "only the KL term acts"; empty if there are none."""
     names = other_loss_terms(s)
     return f"only {' and '.join(names)} {'acts' if len(names) == 1 else 'act'}" if names else ""
+
+
+def absent(numbers: Numbers, phase: Phase, what: str = "") -> Line:
+    """Why a number of a phase is not there: the phase has not ended, or the trainer did not record it."""
+    return note(f"{what} {later(phase, numbers.reached) or 'has no value in this update'}".strip())
 
 
 def note(text: str) -> Line:

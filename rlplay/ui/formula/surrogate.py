@@ -16,7 +16,7 @@ from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term
 from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain
-from rlplay.ui.formula.parts import Line, Numbers, digits, note, other_gradients, stripped
+from rlplay.ui.formula.parts import Line, Numbers, absent, digits, note, other_gradients, stripped
 from rlplay.user_code import OwnError
 
 
@@ -43,7 +43,7 @@ def filled(s: Settings, numbers: Numbers) -> list[Line]:
     if a is None:
         return []
     if w is None or numbers.logprob is None:
-        return [note(f"{'ℓ' if s.surrogate == 'logp' else 'w'} appears after ④ update")]
+        return [absent(numbers, "update", "ℓ" if s.surrogate == "logp" else "w")]
     result, term, places = value(s, numbers), None, digits(s)
     try:
         term = _term(s, numbers)

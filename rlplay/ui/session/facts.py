@@ -121,6 +121,7 @@ class Facts:
             pair=pair_scores(self.update, completion, loss_type),
             answer=self._answer(completion),
             place=token - int(self.update.sampled.offsets[completion]),
+            reached=self.update.phase,
         )
 
     def _metric(self, name: str) -> float | None:
