@@ -103,9 +103,11 @@ class Files:
         return found
 
     def _updates(self) -> dict[int, list[Path]]:
+        files = sorted(_files(self.path, self._layout))
+        counts_from_0 = bool(files) and files[0][0] == 0  # rlplay's first update is 1
         found: dict[int, list[Path]] = {}
-        for number, path in sorted(_files(self.path, self._layout)):
-            found.setdefault(number, []).append(path)
+        for number, path in files:
+            found.setdefault(number + counts_from_0, []).append(path)
         return found
 
     def _records(self, number: int, paths: list[Path]) -> list[AnyRecord]:

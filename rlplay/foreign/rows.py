@@ -53,9 +53,11 @@ def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
     firsts = [keys.index(key) for key in ids]
     texts = [[str(x) for x in row.get("token_text") or [f"⟨{i}⟩" for i in row["token_ids"]]] for row in found]
     asked = [texts[i][: begins[i]] for i in firsts]
-    names = list(found[0].get("rewards") or {})
-    total = [row.get("reward") for row in found]
-    rewards = {name: _numbers([row["rewards"][name] for row in found]) for name in names}
+    total = _numbers([row.get("reward") for row in found])
+    rewards = {name: _numbers([row["rewards"][name] for row in found]) for name in found[0].get("rewards") or {}}
+    known = ~np.isnan(total)
+    if rewards and not np.allclose(np.nansum([*rewards.values()], axis=0)[known], total[known]):
+        rewards = {}  # the total is what was trained, and the weights that lead to it are not in the file
     return Rollouts(
         update=update,
         prompts=[str(found[i].get("prompt") or "".join(text)) for i, text in zip(firsts, asked, strict=True)],
@@ -75,7 +77,7 @@ def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
         sampling_logprobs=None,
         entropy=_flat(found, begins, "entropy", np.float32),
         ref_logprobs=_flat(found, begins, "ref_logprobs", np.float32),
-        rewards=rewards or ({"reward": _numbers(total)} if any(_is_number(x) for x in total) else {}),
+        rewards=rewards or ({"reward": total} if known.any() else {}),
         reward_weights=dict.fromkeys(rewards, 1.0) or {"reward": 1.0},
         advantages=_flat(found, begins, "advantages", np.float32),
         roles=None,
@@ -123,6 +125,9 @@ def _flat(found: Sequence[Row], begins: Sequence[int], name: str, dtype: Any) ->
     """An array of the rows over their answers' tokens, flat; None if a row lacks it."""
     if any(row.get(name) is None for row in found):
         return None
+    for row in found:
+        if len(row[name]) != len(row["token_ids"]):
+            raise ValueError(f"{name} has {len(row[name])} values for {len(row['token_ids'])} tokens")
     pieces = [[np.nan if x is None else x for x in row[name][begin:]] for row, begin in zip(found, begins, strict=True)]
     return np.array([x for piece in pieces for x in piece]).astype(dtype)
 

@@ -1,0 +1,227 @@
+"""The files that verl, prime-rl and TRL write by themselves, as runs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlplay.foreign.copy import Copy
+from rlplay.trace.lenses import LENSES
+from rlplay.trace.runfile import RunReader
+from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.session.sources import ReplaySource
+from tests.cli.command_line import called
+from tests.recorded import synthetic_run
+from tests.ui.stage import home, settled, until
+
+Row = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+
+
+def lines(path: Path, rows: Sequence[Row], age: float = 60) -> None:
+    """Write rows as JSON lines that nobody has touched for `age` seconds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    then = path.stat().st_mtime - age
+    os.utime(path, (then, then))
+
+
+def verl_rows(step: int) -> list[Row]:
+    outputs = ("It is 3.", "  4\n", "", "\x1b[31mred [b]")
+    return [
+        {"input": f"{i // 2}+2=", "output": text, "gts": str(i // 2 + 2), "score": i / 4, "step": step, "acc": i % 2}
+        for i, text in enumerate(outputs)
+    ]
+
+
+def updates_of(folder: Path) -> dict[int, Update]:
+    copy = Copy(folder)
+    copy.close()
+    with RunReader(copy.path) as run:
+        return {number: run.load(number) for number in run.updates()}
+
+
+def test_verl(tmp_path: Path) -> None:
+    for step in (1, 2):
+        lines(tmp_path / "rollouts" / f"{step}.jsonl", verl_rows(step))
+    found = updates_of(tmp_path / "rollouts")
+    assert sorted(found) == [1, 2]
+    sampled, scored = found[2].sampled, found[2].scored
+    assert sampled is not None
+    assert scored is not None
+    assert sampled.prompts == ["0+2=", "1+2="]
+    assert sampled.columns == [{"gts": "2"}, {"gts": "3"}]
+    assert sampled.group.tolist() == [0, 0, 1, 1]
+    answers = ["".join(sampled.texts[a:b]) for a, b in zip(sampled.offsets, sampled.offsets[1:], strict=False)]
+    assert answers == [row["output"] for row in verl_rows(2)]
+    assert sampled.texts[:3] == ["It", " is", " 3."]
+    np.testing.assert_allclose(scored.rewards, [0, 0.25, 0.5, 0.75])
+    assert found[2].finished is not None
+    metrics = found[2].finished.metrics
+    assert metrics["reward"] == pytest.approx(0.375)
+    assert metrics["gold/acc/mean"] == pytest.approx(0.5)
+    assert found[2].steps == []
+
+
+def test_trl_writes_texts_or_messages(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    spoken = [[{"role": "assistant", "content": text}] for text in ("a b", "c", "d", "e")]
+    for step, completions in ((1, ["a b", "c", "d", "e"]), (2, spoken)):
+        asked = ["p", "p", "q", "q"]
+        table: Row = {
+            "step": [step] * 4, "completion": completions, "correct": [1.0, 0.0, None, 1.0],
+            "advantage": [0.5, -0.5, 0.0, 0.0], "answer": ["x", "x", "y", "y"],
+            "prompt": asked if step == 1 else [[{"role": "user", "content": text}] for text in asked],
+        }  # fmt: skip
+        path = tmp_path / "out" / "completions" / f"completions_{step:05}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(pyarrow.table(table), path)
+        os.utime(path, (1, 1))
+    for update in updates_of(tmp_path / "out").values():
+        assert update.sampled is not None
+        assert update.scored is not None
+        assert update.credited is not None
+        assert update.sampled.prompts == ["p", "q"]
+        assert update.sampled.texts == ["a", " b", "c", "d", "e"]
+        assert update.sampled.columns[1] == {"answer": "y"}
+        np.testing.assert_allclose(update.credited.advantages, [0.5, 0.5, -0.5, 0, 0])
+        np.testing.assert_allclose(update.scored.parts["correct"], [1, 0, math.nan, 1])
+
+
+KEPT = ("prompt", "token_ids", "token_text", "loss_mask", "inference_logprobs", "entropy", "advantages")
+KEPT_TOO = ("ref_logprobs", "reward", "truncated", "group_id", "completion")
+
+
+def exported(capsys: pytest.CaptureFixture[str], run: Path, out: Path) -> list[Row]:
+    status, _, error = called(capsys, "export", str(run), "--format", "jsonl", "--out", str(out))
+    assert status == 0, error
+    return [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_prime_rl_reads_what_rlplay_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str], ranks: int) -> None:
+    before = exported(capsys, synthetic_run(tmp_path / "a.rlplay", updates=3), tmp_path / "a.jsonl")
+    for step in (1, 2, 3):
+        rows = [row for row in before if row["step"] == step]
+        for rank in range(ranks):
+            share = rows[len(rows) * rank // ranks : len(rows) * (rank + 1) // ranks]
+            lines(tmp_path / "run" / "token_exports" / f"step_{step}" / f"rank_{rank}.jsonl", share)
+    after = exported(capsys, tmp_path / "run", tmp_path / "b.jsonl")
+    assert len(after) == len(before) > 0
+    for old, new in zip(before, after, strict=True):
+        for name in (*KEPT, *KEPT_TOO):
+            assert new[name] == old[name], name
+
+
+def test_prime_rl_rewards_that_add_up_are_kept_apart(tmp_path: Path) -> None:
+    rows = [
+        {"token_ids": [1, 2], "loss_mask": [False, True], "rewards": {"a": i, "b": 0.5}, "reward": total}
+        for i, total in enumerate((0.5, 1.5))
+    ]
+    lines(tmp_path / "both" / "step_1" / "rank_0.jsonl", rows)
+    lines(tmp_path / "total" / "step_1" / "rank_0.jsonl", [{**row, "reward": 2.0} for row in rows])
+    parts = {name: updates_of(tmp_path / name)[1].scored.parts for name in ("both", "total")}
+    assert {name: values.tolist() for name, values in parts["both"].items()} == {"a": [0, 1], "b": [0.5, 0.5]}
+    assert {name: values.tolist() for name, values in parts["total"].items()} == {"reward": [2, 2]}
+
+
+def test_steps_that_count_from_0_are_all_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = exported(capsys, synthetic_run(tmp_path / "a.rlplay", updates=2), tmp_path / "a.jsonl")
+    for step in (0, 1):
+        lines(tmp_path / "run" / f"step_{step}" / "rank_0.jsonl", [r for r in before if r["step"] == step + 1])
+    after = exported(capsys, tmp_path / "run", tmp_path / "b.jsonl")
+    assert [row["completion"] for row in after] == [row["completion"] for row in before]
+
+
+def test_a_folder_that_grows_is_followed_file_by_file(tmp_path: Path) -> None:
+    folder = tmp_path / "rollouts"
+    lines(folder / "1.jsonl", verl_rows(1))
+    copy = Copy(folder)
+    with RunReader(copy.path) as run:
+        assert run.updates() == [1]
+        lines(folder / "2.jsonl", verl_rows(2)[:1], age=0)  # still being written
+        assert copy.pull() == 0
+        lines(folder / "2.jsonl", verl_rows(2), age=0)
+        lines(folder / "3.jsonl", verl_rows(3), age=0)
+        assert copy.pull()
+        assert run.updates() == [1, 2]
+        assert len(run.load(2).sampled.group) == 4
+        copy.close()
+        lines(folder / "3.jsonl", verl_rows(3))
+        again = Copy(folder)
+        again.close()
+        assert run.updates() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("1.jsonl", b'{"input": "a", "output', "1.jsonl cannot be read as a file of verl"),
+        ("1.jsonl", b"[1, 2]\n", "a line is not a mapping"),
+        ("1.jsonl", b'{"input": "a", "output": "b"}\n', "1.jsonl is not a file of verl: it has no 'score'"),
+        ("1.jsonl", b'{"input": "a", "output": "b", "score": "high"}\n', "1.jsonl is not a file of verl"),
+        ("1.jsonl", b"\xff\xfe\n", "1.jsonl cannot be read as a file of verl"),
+        ("completions_00001.parquet", b"PAR1 and no more", "completions_00001.parquet cannot be read as a file of TRL"),
+        ("step_1/rank_0.jsonl", b'{"prompt_len": 0}\n', "rank_0.jsonl is not a file of prime-rl: it has no"),
+        ("step_1/rank_0.jsonl", b'{"prompt_len": "x", "token_ids": [1]}\n', "rank_0.jsonl is not a file of prime-rl"),
+        (
+            "step_1/rank_0.jsonl",
+            b'{"prompt_len": 0, "token_ids": [1, 2], "loss_mask": [true, true], "advantages": [1.0]}\n',
+            "rank_0.jsonl is not a file of prime-rl",
+        ),
+    ],
+)
+def test_a_broken_file_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, said: str
+) -> None:
+    path = tmp_path / "run" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    os.utime(path, (1, 1))
+    status, _, error = called(capsys, "import", str(tmp_path / "run"))
+    assert status == 2
+    assert said in " ".join(error.split())
+    assert "Traceback" not in error
+
+
+def test_import_says_how_to_look_at_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines(tmp_path / "rollouts" / "1.jsonl", verl_rows(1))
+    status, said, _ = called(capsys, "import", str(tmp_path / "rollouts"))
+    assert status == 0
+    assert said.startswith("1 updates in " if "1 updates" in said else "1 update in ")
+    assert "rlplay replay" in said
+
+
+async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        lines(tmp_path / "rollouts" / f"{step}.jsonl", verl_rows(step))
+    copy = Copy(tmp_path / "rollouts")
+    copy.close()
+    app = RlplayApp(ReplaySource(copy.path))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.session.shown is not None)
+        for _ in range(len(LENSES) + 1):
+            await pilot.press("c", "right")
+            await settled(pilot)
+            text = "\n".join("".join(s.text for s in strip) for strip in app.screen._compositor.render_strips())
+            assert "appears after" not in text
+            assert "appear after" not in text
+        for key in ("down", "x", "p", "p", "p", "z", "n", "h", "g", "i", "k", "y", "d", "m", "o"):
+            await pilot.press(key)
+            await settled(pilot)
+            await home(pilot)
+        assert app.session.failed is None
