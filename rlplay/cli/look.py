@@ -13,9 +13,9 @@ import click
 
 from rlplay.cli.table import table
 from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
-from rlplay.trace.text import visible_lines
+from rlplay.trace.text import visible, visible_lines
 
-FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl")
+FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl", "model")
 """The formats of an export."""
 
 
@@ -129,13 +129,14 @@ def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, .
 @click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
 @click.argument("recorded", metavar="RUN", type=RUN)
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="What to write.")
-@click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens.")
+@click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens, or the model after it.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
 def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
-    """Write a run's tokens and numbers for other tools.
+    """Write a run's tokens, numbers or trained model for other tools.
 
     npz holds arrays, jsonl and parquet one completion per line or row, tensorboard the curves as an event folder, trl
-    a Python script that trains with TRL under the same settings.
+    a Python script that trains with TRL under the same settings, model the trained policy as a folder that
+    transformers loads.
     """
     if kind == "trl":
         if update is not None:
@@ -143,6 +144,12 @@ def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
         from rlplay.export.trl.script import export_trl
 
         export_trl(recorded, out)
+    elif kind == "model":
+        from rlplay.engine.export_model import export_model
+
+        taken = export_model(recorded, out, update, lambda what: click.echo(visible(what), err=True))
+        _echo(f"wrote {out}, the policy after update {taken}")
+        return
     else:
         from rlplay.export.tables import export as write
 
