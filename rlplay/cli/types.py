@@ -126,15 +126,9 @@ class RunName(_Found):
         ctx: click.Context | None,  # noqa: ARG002 - click's signature
     ) -> Path:
         """The run's file; of another trainer's run, a copy. Raises ValueError, one line, if no run or several match."""
-        from rlplay.paths import find_run
+        from rlplay.foreign.copy import run_file
 
-        if not Path(value).is_dir():
-            return find_run(value)
-        from rlplay.foreign.copy import Copy
-
-        copy = Copy(Path(value))
-        copy.close()
-        return copy.path
+        return run_file(value)
 
     def shell_complete(
         self,
