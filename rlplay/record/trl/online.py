@@ -17,7 +17,7 @@ from torch import Tensor
 from rlplay.record.recorder import Recorder
 from rlplay.record.trl.answers import Generation
 
-_PROGRESS = ("epoch", "num_tokens", "total_flos", "train_runtime")
+PROGRESS = ("epoch", "num_tokens", "total_flos", "train_runtime")
 """What TRL logs about its progress."""
 ROW = "rlplay_row"
 """The tensor in TRL's batches that says which answers they hold; TRL shuffles and splits it with the others."""
@@ -56,7 +56,7 @@ class Online:
         if any(name.startswith("eval_") for name in numbers):
             self._recorder.heldout(self._update - 1, {k: v for k, v in numbers.items() if k.startswith("eval_")})
         elif self._generations:  # afterwards TRL logs a summary
-            self._logs.append({k: v for k, v in numbers.items() if k not in _PROGRESS})
+            self._logs.append({k: v for k, v in numbers.items() if k not in PROGRESS})
             self._counts = {}
             self.end()
 
