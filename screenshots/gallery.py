@@ -23,6 +23,7 @@ from textual.pilot import Pilot
 from rlplay.link.messages import Failed, Loading, Status
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.screenshot.png import PngRenderer
@@ -117,6 +118,11 @@ async def _copying(stage: Stage) -> None:
     screen.add_class("-long")
 
 
+async def _forgetting(stage: Stage) -> None:
+    stage.app.push_screen(ConfirmScreen("Forget answers", "Forget what you answered in this lesson?", "forget"))
+    await stage.pilot.pause()
+
+
 async def _labels(stage: Stage) -> None:
     stage.one.records(synthetic_update(UPDATES + 1, generations=2)[:1])
     stage.one.put(Status(False, UPDATES, "score", CHOSEN, [0], asks=[0, 1, 2], waits=True))
@@ -161,6 +167,7 @@ OCCASIONS: dict[str, Occasion] = {
     "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
     "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
     "copying": _copying,
+    "forgetting": _forgetting,
 }
 ENDING: dict[str, Occasion] = {"labels": _labels, "labels chosen": _chosen, "ended": _ended}
 """What has to happen for a picture that no verb alone leads to: as a run begins, in its course, and at its end."""

@@ -28,7 +28,7 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
     """The fields of each completion of a sampled update; NaN and None both mean that there is no number."""
     sampled = update.sampled
     assert sampled is not None
-    columns = _columns(update)
+    columns = token_columns(update)
     for row, group in enumerate(sampled.group.tolist()):
         span = slice(int(sampled.offsets[row]), int(sampled.offsets[row + 1]))
         asked = slice(int(sampled.prompt_offsets[group]), int(sampled.prompt_offsets[group + 1]))
@@ -66,7 +66,7 @@ def _scores(scored: Scored | None, row: int) -> dict[str, Any]:
     }
 
 
-def _columns(update: Update) -> dict[str, Array | None]:
+def token_columns(update: Update) -> dict[str, Array | None]:
     """Per-token columns over all T completion tokens, None for those that were not computed."""
     sampled, credited = update.sampled, update.credited
     assert isinstance(sampled, Sampled)

@@ -56,6 +56,7 @@ class Digest:
     finished: bool
     broken: tuple[str, ...]  # metrics that are not finite
     answers: int
+    tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     cut: int
     limit: int  # tokens of the longest answer that was cut; 0 without one
     scored: bool
@@ -104,6 +105,7 @@ def digest(update: Update) -> Digest | None:
         finished=update.finished is not None,
         broken=_broken(update),
         answers=len(lengths),
+        tokens=bool((sampled.token_ids >= 0).all()),
         cut=int(sampled.truncated.sum()),
         limit=int(lengths[sampled.truncated == 1].max(initial=0)),
         scored=len(known) > 0,

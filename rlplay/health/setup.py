@@ -94,7 +94,7 @@ def _opens_with_mark(run: Evidence) -> Finding | None:
 
 
 def fits(run: Evidence) -> str:
-    return "the tokenizer knows the template's marks" if not run.now.broken_marks else ""
+    return "the tokenizer knows the template's marks" if run.now.tokens and not run.now.broken_marks else ""
 
 
 def mismatch(run: Evidence) -> Finding | None:
@@ -177,7 +177,7 @@ def truncated(run: Evidence) -> Finding | None:
 
 
 def ends(run: Evidence) -> str:
-    return f"{run.now.cut} of {run.now.answers} were cut at the max length"
+    return f"{run.now.cut} of {run.now.answers} were cut at the max length" if run.now.tokens else ""
 
 
 def hot(run: Evidence) -> Finding | None:

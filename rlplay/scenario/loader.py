@@ -31,6 +31,7 @@ from rlplay.worlds.world import WorldError, read_world
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
 _TEXTS = ("title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split")
+_MAY_BE_EMPTY = ("question", "summary")
 _LISTS = ("reward", "prompts")
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1}
 
@@ -326,7 +327,7 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
         yield line, f"unknown task {value!r}{did_you_mean(str(value), task_names())}"
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"
-    elif name in _TEXTS and not (isinstance(value, str) and (value.strip() or name == "summary")):
+    elif name in _TEXTS and not (isinstance(value, str) and (value.strip() or name in _MAY_BE_EMPTY)):
         yield line, f"{name} takes text; got {value!r}"
     elif name in _LISTS and not (isinstance(value, list) and value and all(isinstance(each, str) for each in value)):
         yield line, f"{name} takes a list of texts; got {value!r}"

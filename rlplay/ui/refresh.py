@@ -100,7 +100,9 @@ class Refresher:
         app.curves.mark_update(session.older_update)
         app.curves.world = session.world
         settings = session.settings_of(session.shown)
-        if changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
+        if not session.source.live and session.status is None:  # the recording is still being read
+            self._unshown |= changes & {"update", "history"}
+        elif changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
             app.curves.prepare(session.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"

@@ -17,6 +17,7 @@ from rlplay.scenario.share import Shared
 from rlplay.trace.questions import Tail
 from rlplay.trace.records import AnyRecord, Changed
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.log import LEVELS
 from rlplay.ui.session.sources import ReplaySource
@@ -106,9 +107,10 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
         source.waiting(0, 1)
         await tour.look()
         await tour.press("a", "b", "escape")
-        app.push_screen(CopyingScreen(3))
-        await tour.look()
-        await tour.home()
+        for dialogue in (CopyingScreen(3), ConfirmScreen("Reset", "Forget the answers?", "forget")):
+            app.push_screen(dialogue)
+            await tour.look()
+            await tour.home()
         source.say(Failed("x", "x"))
         await tour.look()
     assert all_screens() - {"CompareScreen"} <= tour.screens

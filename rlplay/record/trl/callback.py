@@ -15,12 +15,16 @@ from accelerate.utils import broadcast_object_list
 from transformers import Trainer, TrainerCallback
 
 from rlplay.record.recorder import Recorder
-from rlplay.record.trl.change import change
+from rlplay.record.trl.change import GIVEN, SAMPLING, change
+from rlplay.record.trl.offline import Offline
 from rlplay.record.trl.online import Online
 from rlplay.record.trl.remote import Remote
 from rlplay.record.trl.settings import settings_of
 
-ONLINE = ("GRPOTrainer", "RLOOTrainer")
+TRAINERS: dict[str, type[Online | Offline]] = {
+    "GRPOTrainer": Online, "RLOOTrainer": Online, "DPOTrainer": Offline, "KTOTrainer": Offline, "SFTTrainer": Offline,
+    "RewardTrainer": Offline,
+}  # fmt: skip
 """The trainers of TRL that are recorded, subclasses included."""
 
 
@@ -35,7 +39,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
     this machine only, and a screen needs the token in PATH/remote.json, which only this user can read. Without a
     screen training runs on.
 
-    Raises TypeError when training begins if the trainer is none of `ONLINE`.
+    Raises TypeError when training begins if the trainer is none of `TRAINERS`, ValueError if rlplay lacks its loss.
     """
 
     def __init__(
@@ -46,16 +50,18 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         self._completions, self._every = completions, every
         self._listens = listen
         self._remote: Remote | None = None
-        self._observed: Online | None = None
+        self._observed: Online | Offline | None = None
         self._failed = False
-        self._seen = 0  # the last update after which a screen could steer
+        self._seen = 0  # the last optimizer step after which a screen could steer
 
     def on_train_begin(self, args: Any, *_: Any, **__: Any) -> None:
         """Open the recording."""
         trainer = _caller()
         names = {kind.__name__ for kind in type(trainer).__mro__}
-        if not names & set(ONLINE):
-            raise TypeError(f"RlplayCallback records {', '.join(ONLINE)}; this is a {type(trainer).__name__}")
+        kind = next((name for name in TRAINERS if name in names), None)
+        if kind is None:
+            raise TypeError(f"RlplayCallback records {', '.join(TRAINERS)}; this is a {type(trainer).__name__}")
+        settings = settings_of(trainer, kind)
         process = trainer.accelerator
         shared = [str(self.path or _free(Path(args.output_dir) / "rlplay")), uuid.uuid4().hex]
         broadcast_object_list(shared)
@@ -63,9 +69,8 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         share = max(1, self._completions // process.num_processes)
         recorder = Recorder(self.path, share, self._every, process.process_index, process.num_processes)
         model = process.unwrap_model(trainer.model)
-        settings = settings_of(trainer)
         recorder.begin(
-            f"TRL {version('trl')} {next(name for name in ONLINE if name in names)}",
+            f"TRL {version('trl')} {kind}",
             settings,
             title=f"TRL · {Path(args.output_dir).resolve().name}",
             model=str(getattr(model.config, "_name_or_path", "") or type(model).__name__),
@@ -76,7 +81,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
             versions={"trl": version("trl"), "torch": version("torch"), "python": platform.python_version()},
             run_id=shared[1],
         )
-        self._observed = Online(trainer, recorder, self._guarded)
+        self._observed = TRAINERS[kind](trainer, recorder, self._guarded)
         self._trainer, self._settings = trainer, settings
         if self._listens and process.is_main_process:
             self._guarded(self._open_door)
@@ -86,17 +91,17 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         if self._observed is not None:
             self._guarded(self._observed.step)
 
-    def on_step_end(self, _args: Any, _state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """If the update is complete, record it; its logged numbers may follow at once."""
         if self._observed is not None and not control.should_log:
             self._guarded(self._observed.end)
-            self._steered()
+            self._steered(state.global_step)
 
-    def on_log(self, *_: Any, logs: Any = None, **__: Any) -> None:
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: Any = None, **_: Any) -> None:
         """Record the update that these numbers belong to, or those of an evaluation."""
         if self._observed is not None and logs:
             self._guarded(self._observed.logged, logs)
-            self._steered()
+            self._steered(state.global_step)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Close the recording."""
@@ -107,19 +112,20 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
 
     def _open_door(self) -> None:
         assert self.path is not None
-        self._remote = Remote(self.path)
+        self._remote = Remote(self.path, SAMPLING if isinstance(self._observed, Online) else GIVEN)
 
-    def _steered(self) -> None:
-        """If an update has just ended, let a screen pause the run and change settings, in all processes."""
-        if not self._listens or self._observed is None or self._observed.finished == self._seen:
+    def _steered(self, step: int) -> None:
+        """Once after each optimizer step, in all processes: let a screen pause the run and change settings."""
+        if not self._listens or self._observed is None or step == self._seen:
             return
-        self._seen = self._observed.finished
-        changes = [self._remote.between_updates(self._seen, self._settings) if self._remote is not None else {}]
+        self._seen = step
+        there = self._remote
+        changes = [there.between_steps(self._observed.finished, self._settings) if there is not None else {}]
         broadcast_object_list(changes)
         for name, value in changes[0].items():
             try:
                 refused = change(self._trainer, name, value)
-            except (TypeError, ValueError) as error:
+            except (AttributeError, TypeError, ValueError) as error:
                 refused = str(error)
             if not refused:
                 self._guarded(self._observed.changed, name, value, self._settings.get(name))

@@ -6,7 +6,7 @@ import contextlib
 import queue
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from rlplay.link.messages import (
     Set,
     Status,
 )
-from rlplay.record.trl.change import CHANGEABLE
 from rlplay.trace.records import Notice
 
 _UNDO = "TRL keeps no earlier weights, so this run cannot go back."
@@ -44,9 +43,13 @@ CANNOT = {
 class Remote:
     """The trainer's end of the wire, in its first process. One screen at a time; without one, training runs on."""
 
-    def __init__(self, folder: Path) -> None:
-        """Listen at once; raises OSError if no port is free or the folder cannot be written."""
+    def __init__(self, folder: Path, changeable: Sequence[str]) -> None:
+        """Listen at once; a screen may change the settings `changeable`.
+
+        Raises OSError if no port is free or the folder cannot be written.
+        """
         self._folder = folder
+        self._abilities = Abilities("TRL", CANNOT, list(changeable))
         self._server, self._door = remote.listen(folder)
         self._screen: socket.socket | None = None
         self._commands: queue.Queue[AnyCommand | None] = queue.Queue()
@@ -55,12 +58,15 @@ class Remote:
         self._update = 0
         threading.Thread(target=self._accept, name="rlplay remote", daemon=True).start()
 
-    def between_updates(self, update: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """After `update`, under these settings: wait as long as a screen pauses the run; the settings to change."""
-        self._settings, self._update = dict(settings), update
+    def between_steps(self, update: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """After an optimizer step: wait as long as a screen pauses the run; the settings to change.
+
+        `update` is the last one that has ended, `settings` are those that hold.
+        """
         changes: dict[str, Any] = {}
-        if self._left is not None:
+        if self._left is not None and update > self._update:
             self._left = max(0, self._left - 1)
+        self._settings, self._update = dict(settings), update
         self._report()
         while self._left == 0 or not self._commands.empty():
             self._obey(self._commands.get(), changes)
@@ -100,7 +106,7 @@ class Remote:
         self._send(
             Status(
                 running=self._left != 0 and not finished, update=self._update, phase="sample", settings=self._settings,
-                rewindable=[], finished=finished, abilities=Abilities("TRL", CANNOT, list(CHANGEABLE)),
+                rewindable=[], finished=finished, abilities=self._abilities,
             )
         )  # fmt: skip
 

@@ -20,6 +20,10 @@ class Texts:
         self._tokenizer = tokenizer
         self._fast = getattr(tokenizer, "backend_tokenizer", None)
 
+    def whole(self, ids: Array) -> str:
+        """The text of a sequence, without its special tokens."""
+        return str(self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)).strip()
+
     def of(self, ids: Array) -> list[str]:
         """One text for each id."""
         if self._fast is None:
