@@ -58,6 +58,8 @@ CASES: dict[str, tuple[Any, Any, list[dict[str, Any]], dict[str, Any], str]] = {
     "reward": (RewardTrainer, RewardConfig, PAIRS, {"center_rewards_coefficient": 0.1}, "reward model"),
 }
 
+SPLIT = ("dpo", "kto", "sft")
+
 
 class Spy:
     """Own forward passes over each micro-batch, and the loss with its derivative in float64."""
@@ -88,13 +90,17 @@ class Spy:
         own = self._logprobs(trainer.model, inputs).requires_grad_()
         kept |= {"mask": mask[:, 1:], "logprobs": own.detach()}
         if isinstance(trainer, SFTTrainer):
-            loss = -(own * mask[:, 1:]).sum() / items
+            loss = -(own * mask[:, 1:]).sum() / items * trainer.accelerator.num_processes
         else:
             if not trainer.precompute_ref_logps:
                 kept["reference"] = self._logprobs(trainer.ref_model, inputs)
             loss = self._compared(own, inputs, kept)
         (kept["gradient"],) = torch.autograd.grad(loss, own)
         return kept | {"loss": float(loss.detach())}
+
+    def save(self, path: Path) -> None:
+        """For another process to compare with."""
+        torch.save(self.passes, path)
 
     def _compared(self, own: Tensor, inputs: dict[str, Any], kept: dict[str, Any]) -> Tensor:
         """DPO (arXiv:2305.18290), IPO (arXiv:2310.12036), KTO (arXiv:2402.01306)."""
@@ -108,7 +114,7 @@ class Spy:
             other = {k.removeprefix("KL_"): v for k, v in inputs.items() if k.startswith("KL_")}
             inside = other["completion_mask"][:, 1:]
             away = self._logprobs(trainer.model, other) - self._logprobs(trainer.ref_model, other)
-            z = (away * inside).sum(1).mean().clamp(min=0)
+            z = trainer.accelerator.reduce((away * inside).sum(1).mean(), "mean").clamp(min=0)
             good = inputs["label"].bool()
             ahead = torch.where(good, ratios - z, z - ratios)
             weight = torch.where(good, trainer.desirable_weight, trainer.undesirable_weight)
@@ -128,8 +134,8 @@ class Spy:
         return scores.gather(-1, inputs["input_ids"][:, 1:, None])[..., 0]
 
 
-def trained(case: str, folder: Path) -> tuple[Any, Spy]:
-    """A recorded run of three steps."""
+def prepared(case: str, folder: Path) -> Any:
+    """A trainer for three steps, to be recorded in `folder`/rec."""
     trainer_class, config, data, options, _ = CASES[case]
     shared = {
         "per_device_train_batch_size": 4, "max_steps": 3, "logging_steps": 1, "learning_rate": 0.05, "report_to": [],
@@ -137,28 +143,37 @@ def trained(case: str, folder: Path) -> tuple[Any, Spy]:
     }  # fmt: skip
     args = config(output_dir=str(folder), **(shared | options))
     model = tiny.scorer() if trainer_class is RewardTrainer else tiny.model(folder / "model")
-    trainer = trainer_class(
+    return trainer_class(
         model=model, args=args, train_dataset=Dataset.from_list(data), processing_class=tiny.tokenizer(),
         callbacks=[RlplayCallback(folder / "rec", completions=10_000)],
     )  # fmt: skip
+
+
+def trained(case: str, folder: Path) -> tuple[Any, Spy]:
+    """A recorded run, and what it computed."""
+    trainer = prepared(case, folder)
     spy = Spy(trainer)
     trainer.train()
     return trainer, spy
 
 
-def _flat(own: list[dict[str, Any]], name: str) -> Array:
+def flat(own: list[dict[str, Any]], name: str) -> Array:
     return np.concatenate([one[name][one["mask"]].double().numpy() for one in own])
 
 
-def _of(records: list[AnyRecord], update: int, kind: type) -> Any:
+def of(records: list[AnyRecord], update: int, kind: type) -> Any:
     (found,) = (record for record in records if record.update == update and isinstance(record, kind))
     return found
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_recording_is_what_trl_computed(case: str, tmp_path: Path) -> None:
-    trainer, spy = trained(case, tmp_path)
-    reading = Recording(tmp_path / "rec")
+    compare(case, *trained(case, tmp_path), tmp_path)
+
+
+def compare(case: str, trainer: Any, spy: Spy, folder: Path) -> None:
+    """The recording in `folder` with what the trainer computed."""
+    reading = Recording(folder / "rec")
     settings, records = reading.started().settings, reading.fresh()
     assert kind_of(settings) == CASES[case][4]
     assert settings["learning_rate"] == 0.05
@@ -167,8 +182,8 @@ def test_the_recording_is_what_trl_computed(case: str, tmp_path: Path) -> None:
     each = trainer.args.gradient_accumulation_steps
     for update in (1, 2, 3):
         own = spy.passes[(update - 1) * each : update * each]
-        sampled, scored, step = (_of(records, update, kind) for kind in (Sampled, Scored, Stepped))
-        metrics = _of(records, update, Finished).metrics
+        sampled, scored, step = (of(records, update, kind) for kind in (Sampled, Scored, Stepped))
+        metrics = of(records, update, Finished).metrics
         loss = sum(one["loss"] for one in own)
         assert step.metrics["loss"] == pytest.approx(loss, rel=1e-6, abs=1e-6)
         assert metrics["loss"] == pytest.approx(loss, rel=1e-6, abs=1e-6)
@@ -182,10 +197,10 @@ def test_the_recording_is_what_trl_computed(case: str, tmp_path: Path) -> None:
             _compare_scores(sampled, step, own)
             continue
         _compare_tokens(sampled, step, own)
-        credited = _of(records, update, Credited)
+        credited = of(records, update, Credited)
         np.testing.assert_allclose(credited.advantages, -step.dloss_dlogp * step.tokens, rtol=1e-5, atol=1e-6)
         if "reference" in own[0]:
-            np.testing.assert_allclose(credited.ref_logprobs, _flat(own, "reference"), **CLOSE)
+            np.testing.assert_allclose(credited.ref_logprobs, flat(own, "reference"), **CLOSE)
         else:
             assert credited.ref_logprobs is None
         if "kl" in own[0]:
@@ -195,9 +210,9 @@ def test_the_recording_is_what_trl_computed(case: str, tmp_path: Path) -> None:
 def _compare_tokens(sampled: Sampled, step: Stepped, own: list[dict[str, Any]]) -> None:
     ids = np.concatenate([one["ids"][:, 1:][one["mask"]].numpy() for one in own])
     np.testing.assert_array_equal(sampled.token_ids, ids)
-    np.testing.assert_allclose(step.logprobs, _flat(own, "logprobs"), **CLOSE)
-    np.testing.assert_allclose(sampled.old_logprobs, _flat(own, "logprobs"), **CLOSE)
-    np.testing.assert_allclose(step.dloss_dlogp, _flat(own, "gradient"), **CLOSE)
+    np.testing.assert_allclose(step.logprobs, flat(own, "logprobs"), **CLOSE)
+    np.testing.assert_allclose(sampled.old_logprobs, flat(own, "logprobs"), **CLOSE)
+    np.testing.assert_allclose(step.dloss_dlogp, flat(own, "gradient"), **CLOSE)
     assert np.abs(step.dloss_dlogp).max() > 1e-4
     np.testing.assert_allclose(step.importance_ratio, 1.0)
     assert step.tokens == len(ids)
@@ -225,6 +240,34 @@ def _compare_scores(sampled: Sampled, step: Stepped, own: list[dict[str, Any]]) 
     assert np.isnan(np.delete(step.values, last)).all()
     assert np.isnan(step.logprobs).all()
     assert np.isnan(step.dloss_dlogp).all()
+
+
+def test_answers_of_several_turns(tmp_path: Path) -> None:
+    """What stands between two parts of an answer that are learnt has no statistics."""
+    ids, labels = [2, 3, 9, 10, 4, 5, 11, 1], [-100, -100, 9, 10, -100, -100, 11, 1]
+    CASES["turns"] = (SFTTrainer, SFTConfig, [{"input_ids": ids, "labels": labels}] * 4, {}, "imitation")
+    try:
+        trained("turns", tmp_path)
+    finally:
+        del CASES["turns"]
+    records = Recording(tmp_path / "rec").fresh()
+    sampled, step = of(records, 1, Sampled), of(records, 1, Stepped)
+    assert sampled.mask[:6].tolist() == [1, 1, 0, 0, 1, 1]
+    assert sampled.token_ids[:6].tolist() == ids[2:]
+    assert sampled.prompt_ids[:2].tolist() == ids[:2]
+    assert np.isnan(step.logprobs[:6]).tolist() == [False, False, True, True, False, False]
+    np.testing.assert_allclose(step.dloss_dlogp[:6], np.array([1, 1, 0, 0, 1, 1]) * -1 / 16, **CLOSE)
+
+
+def test_the_recording_does_not_change_the_training(tmp_path: Path) -> None:
+    weights = []
+    for name in ("with", "without"):
+        trainer = prepared("kto", tmp_path / name)
+        if name == "without":
+            trainer.remove_callback(RlplayCallback)
+        trainer.train()
+        weights.append(torch.cat([p.detach().flatten() for p in trainer.model.parameters()]))
+    assert torch.equal(*weights)
 
 
 def test_a_run_in_which_the_loss_is_not_rlplays_is_refused(tmp_path: Path) -> None:

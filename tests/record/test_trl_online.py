@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -224,26 +219,6 @@ def test_the_recording_is_what_trl_computed(case: str, tmp_path: Path) -> None:
     absent = np.concatenate([np.isnan(record.old_logprobs) for record in sampled])
     assert absent.any() == ("mask_truncated_completions" in options), "the case shows answers left out"
     assert not absent.all()
-
-
-@pytest.mark.slow
-def test_two_processes_record_what_they_computed_together(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "--master_addr=127.0.0.1"]
-    command += ["--master_port=0", "--standalone", "-m", "tests.record.two_ranks", str(tmp_path), *SPLIT]
-    for name in SPLIT:
-        tiny.model(tmp_path / name / "model")
-    root = str(Path(__file__).parents[2])
-    surroundings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": root, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False, cwd=root)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "rlplay: the recording" not in done.stderr
-    for name, (_, options) in SPLIT.items():
-        spies = [torch.load(tmp_path / name / f"spy-{rank}.pt", weights_only=False) for rank in (0, 1)]
-        logs = json.loads((tmp_path / name / "logs.json").read_text())
-        args = SimpleNamespace(
-            **{"gradient_accumulation_steps": 1, "logging_steps": 1, "importance_sampling_level": "token"} | options
-        )
-        compare(Recording(tmp_path / name / "rec").fresh(), spies, logs, args)
 
 
 def test_the_recording_does_not_change_the_training(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ class Offline:
             one = Given(inputs, options, out)
             self._passes.append(one)
             if logprobs is not None:
-                logprobs.register_hook(one.differentiated)
+                logprobs.register_hook(lambda gradient: self._guarded(one.differentiated, gradient))
         elif self._passes and logprobs is not None and "ref_logps" not in inputs:
             self._passes[-1].compared(options["input_ids"], logprobs)
 

@@ -113,7 +113,7 @@ class Online:
         def keep(gradient: Tensor) -> None:
             seen["gradient"] = gradient.detach().float().cpu()
 
-        logprobs.register_hook(keep)  # type: ignore[no-untyped-call]
+        logprobs.register_hook(lambda gradient: self._guarded(keep, gradient))  # type: ignore[no-untyped-call]
 
     def _in_compute_loss(self, inner: Callable[..., Any]) -> Callable[..., Any]:
         def wrapped(model: Any, inputs: Any) -> Any:
