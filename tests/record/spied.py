@@ -36,19 +36,26 @@ class Spy:
     def _own(self, inputs: Kept) -> Kept:
         trainer = self.trainer
         model = trainer.accelerator.unwrap_model(trainer.model)
-        ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
-        attention = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
-        with torch.no_grad():
-            logits = model(input_ids=ids, attention_mask=attention).logits[:, :-1].double() / trainer.temperature
-        scores = logits.log_softmax(-1)[:, -inputs["completion_ids"].shape[1] :]
-        own = scores.gather(-1, inputs["completion_ids"][..., None])[..., 0].requires_grad_()
+        scores = self._scores(model, inputs)
+        chosen = inputs["completion_ids"][..., None]
+        own = scores.gather(-1, chosen)[..., 0].requires_grad_()
+        kept = _kept(inputs)
+        if "old_logps" in inputs and trainer.beta:
+            kept["reference"] = self._scores(trainer.ref_model, inputs).gather(-1, chosen)[..., 0]
         loss, ratio, clipped = objective(own, inputs, trainer)
         (gradient,) = torch.autograd.grad(loss, own)
         entropy = -(scores.exp() * scores).sum(-1)
-        return _kept(inputs) | {
+        return kept | {
             "logprobs": own.detach(), "gradient": gradient, "loss": float(loss.detach()), "clipped": clipped,
             "ratio": ratio, "entropy": entropy, "step": trainer.state.global_step,
         }  # fmt: skip
+
+    @torch.no_grad()
+    def _scores(self, model: Any, inputs: Kept) -> Tensor:
+        ids = torch.cat([inputs["prompt_ids"], inputs["completion_ids"]], dim=1)
+        attention = torch.cat([inputs["prompt_mask"], inputs["completion_mask"]], dim=1)
+        logits = model(input_ids=ids, attention_mask=attention).logits[:, :-1].double() / self.trainer.temperature
+        return logits.log_softmax(-1)[:, -inputs["completion_ids"].shape[1] :]
 
     def save(self, path: Path) -> None:
         """For another process to compare with."""
