@@ -90,6 +90,7 @@ class Recorder:
         ref_logprobs: ArrayLike | None = None,
         advantages: ArrayLike | None = None,
         roles: Sequence[str] | None = None,
+        values: ArrayLike | None = None,
     ) -> None:
         """The answers of an update: G prompts, N answers, T tokens, flat; fields as in `format.Rollouts`.
 
@@ -146,6 +147,7 @@ class Recorder:
                 reward_weights={k: float((reward_weights or {}).get(k, 1.0)) for k in rewards},
                 advantages=_part("advantages", advantages, tokens, np.float32, total),
                 roles=None if roles is None else _strings("roles", roles, rows, len(of)),
+                values=_part("values", values, tokens, np.float32, total),
             )
         )
         self._rows, self._lengths, self._update = rows, each, update

@@ -195,6 +195,7 @@ def compare(case: str, trainer: Any, spy: Spy, folder: Path) -> None:
                 assert metrics[name] == pytest.approx(logs[update - 1][name], rel=1e-6, abs=1e-6), name
         if isinstance(trainer, RewardTrainer):
             _compare_scores(sampled, step, own)
+            np.testing.assert_array_equal(of(records, update, Credited).values, step.values)
             continue
         _compare_tokens(sampled, step, own)
         credited = of(records, update, Credited)

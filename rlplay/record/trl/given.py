@@ -115,6 +115,7 @@ class Given:
             rewards={},
             advantages=None if exact is None or tokens is None else -exact * tokens,
             roles=self._roles,
+            values=self._flat("values"),
         )
         total = sum(len(ids) for ids in self._ids)
         metrics = {"loss": self.loss} | ({} if self.baseline is None else {"kto/kl": self.baseline})
