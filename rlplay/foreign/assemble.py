@@ -73,7 +73,7 @@ class Batch:
             clip_state=own_clips if own_clips is not None else clips if known else None,
             dloss_dlogp=_all([s.dloss_dlogp for _, s in steps], len(logprobs)),
             kl=None,
-            values=None,
+            values=_all([step.values for _, step in steps]),
             metrics=_means([step.metrics for _, step in steps]),
             tokens=None if first.tokens is None else sum(step.tokens or 0 for _, step in steps),
         )

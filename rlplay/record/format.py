@@ -91,6 +91,7 @@ class Step(Frame, frozen=True, kw_only=True):
     dloss_dlogp: Array | None  # float32, the derivative of the loss of all processes
     tokens: int | None  # of this process in the loss; readers add them up
     metrics: dict[str, float]  # of this process; readers take the mean
+    values: Array | None = None  # float32, of a value head, or a reward model's score at an answer's last token
 
 
 class Ended(Frame, frozen=True, kw_only=True):

@@ -161,6 +161,7 @@ class Recorder:
         importance_ratio: ArrayLike | None = None,
         clip_state: ArrayLike | None = None,
         dloss_dlogp: ArrayLike | None = None,
+        values: ArrayLike | None = None,
         tokens: int | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
@@ -189,6 +190,7 @@ class Recorder:
                 importance_ratio=_part("importance_ratio", importance_ratio, inside, np.float32, total),
                 clip_state=_part("clip_state", clip_state, inside, np.int8, total),
                 dloss_dlogp=_part("dloss_dlogp", dloss_dlogp, inside, np.float32, total),
+                values=_part("values", values, inside, np.float32, total),
                 tokens=tokens,
                 metrics={k: float(v) for k, v in (metrics or {}).items()},
             )
