@@ -6,8 +6,9 @@ optimizer step that saw the token; `new_logprobs` are from after the update. `pr
 update minus the one at sampling. `is_masked` marks tokens whose surrogate gradient clipping made zero. That includes
 the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
 
-Ours: `group_id, sample_idx, prompt, completion, prompt_len, reward, rewards, gold, role, truncated, token_text,
-ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`.
+Ours: `group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, role, truncated,
+token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`. `columns` are the
+dataset's other columns by name.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
             "group_id": group,
             "sample_idx": int((sampled.group[:row] == group).sum()),
             "prompt": sampled.prompts[group],
+            "columns": sampled.columns[group],
             "completion": "".join(sampled.texts[span]),
             "prompt_len": prompt_len,
             "truncated": bool(sampled.truncated[row]),
