@@ -73,7 +73,7 @@ class Batch:
             clip_state=own_clips if own_clips is not None else clips if known else None,
             dloss_dlogp=_all([s.dloss_dlogp for _, s in steps], len(logprobs)),
             kl=None,
-            values=None,
+            values=_all([step.values for _, step in steps]),
             metrics=_means([step.metrics for _, step in steps]),
             tokens=None if first.tokens is None else sum(step.tokens or 0 for _, step in steps),
         )
@@ -149,12 +149,14 @@ class Batch:
         )  # fmt: skip
 
     def _credited(self, update: int, scored: Scored) -> Credited | None:
-        if np.isnan(self.advantages).all():
+        values = self._tokens("values", np.float32, np.nan)
+        if np.isnan(self.advantages).all() and np.isnan(values).all():
             return None
         reference = self._tokens("ref_logprobs", np.float32, np.nan)
         mean, std = (self._of_groups(name, scored.rewards) for name in ("group_mean", "group_std"))
         return Credited(
-            update=update, token_rewards=None, returns=None, baseline=None, advantages=self.advantages, values=None,
+            update=update, token_rewards=None, returns=None, baseline=None, advantages=self.advantages,
+            values=None if np.isnan(values).all() else values,
             ref_logprobs=None if np.isnan(reference).all() else reference, ref_top_logprobs=None, group_mean=mean,
             group_std=std,
         )  # fmt: skip

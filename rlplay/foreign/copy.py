@@ -9,7 +9,7 @@ from pathlib import Path
 from rlplay.foreign.files import Files, layout_of
 from rlplay.foreign.recording import Recording
 from rlplay.foreign.source import ForeignRunError, Source
-from rlplay.paths import SUFFIX, runs_folder
+from rlplay.paths import SUFFIX, find_run, runs_folder
 from rlplay.record.format import parts
 from rlplay.trace.records import Started
 from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
@@ -71,6 +71,18 @@ def name(origin: Path) -> str:
     """What the run file is called: the folder's name, with its parent's where it says nothing by itself."""
     own = origin.name.removesuffix(SUFFIX)
     return f"{origin.parent.name}-{own}" if own.startswith("rlplay") and origin.parent.name else own
+
+
+def run_file(name_or_path: str | Path) -> Path:
+    """The run file that is named as for `find_run`, or an up-to-date copy of the run in another trainer's folder.
+
+    Raises ValueError, one line, if no run or several match.
+    """
+    if not Path(name_or_path).is_dir():
+        return find_run(name_or_path)
+    copy = Copy(Path(name_or_path))
+    copy.close()
+    return copy.path
 
 
 def copy_again(run: RunReader) -> Copy | None:

@@ -77,6 +77,7 @@ class Rollouts(Frame, frozen=True, kw_only=True):
     reward_weights: dict[str, float]
     advantages: Array | None  # float32 [T]
     roles: list[str] | None  # [N] "chosen" or "rejected" where answers are compared
+    values: Array | None = None  # float32 [T] of a value head, or a reward model's score at an answer's last token
 
 
 class Step(Frame, frozen=True, kw_only=True):
@@ -91,6 +92,7 @@ class Step(Frame, frozen=True, kw_only=True):
     dloss_dlogp: Array | None  # float32, the derivative of the loss of all processes
     tokens: int | None  # of this process in the loss; readers add them up
     metrics: dict[str, float]  # of this process; readers take the mean
+    values: Array | None = None  # float32, as in Rollouts, now
 
 
 class Ended(Frame, frozen=True, kw_only=True):

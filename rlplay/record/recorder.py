@@ -90,6 +90,7 @@ class Recorder:
         ref_logprobs: ArrayLike | None = None,
         advantages: ArrayLike | None = None,
         roles: Sequence[str] | None = None,
+        values: ArrayLike | None = None,
     ) -> None:
         """The answers of an update: G prompts, N answers, T tokens, flat; fields as in `format.Rollouts`.
 
@@ -146,6 +147,7 @@ class Recorder:
                 reward_weights={k: float((reward_weights or {}).get(k, 1.0)) for k in rewards},
                 advantages=_part("advantages", advantages, tokens, np.float32, total),
                 roles=None if roles is None else _strings("roles", roles, rows, len(of)),
+                values=_part("values", values, tokens, np.float32, total),
             )
         )
         self._rows, self._lengths, self._update = rows, each, update
@@ -161,6 +163,7 @@ class Recorder:
         importance_ratio: ArrayLike | None = None,
         clip_state: ArrayLike | None = None,
         dloss_dlogp: ArrayLike | None = None,
+        values: ArrayLike | None = None,
         tokens: int | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
@@ -189,6 +192,7 @@ class Recorder:
                 importance_ratio=_part("importance_ratio", importance_ratio, inside, np.float32, total),
                 clip_state=_part("clip_state", clip_state, inside, np.int8, total),
                 dloss_dlogp=_part("dloss_dlogp", dloss_dlogp, inside, np.float32, total),
+                values=_part("values", values, inside, np.float32, total),
                 tokens=tokens,
                 metrics={k: float(v) for k, v in (metrics or {}).items()},
             )

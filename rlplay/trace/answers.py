@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,15 @@ def measures(update: Update | None) -> dict[str, Array]:
     if mean is not None:
         found["advantage"] = mean
     return found | {"length": np.diff(update.sampled.offsets)}
+
+
+def columns(update: Update | None) -> dict[str, list[Any]]:
+    """The dataset's columns by name, for each of the N answers the value of its prompt; None where that has none."""
+    if update is None or update.sampled is None:
+        return {}
+    sampled = update.sampled
+    names = dict.fromkeys(name for row in sampled.columns for name in row)
+    return {name: [sampled.columns[group].get(name) for group in sampled.group.tolist()] for name in names}
 
 
 def advantages(update: Update) -> Array | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlplay import __version__
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.export.trl.fields import literal, note, plain
@@ -15,6 +14,7 @@ from rlplay.export.trl.stages import PlayedStage, stages_of
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.runfile import RunReader
+from rlplay.version import __version__
 
 TRL = "1.16"
 """The version of TRL whose names the script uses."""
