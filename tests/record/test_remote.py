@@ -226,6 +226,7 @@ def test_the_learning_rate_is_the_peak_of_the_schedule() -> None:
     assert change(trainer, "learning_rate", 0.2) == ""
     assert trainer.optimizer.param_groups == [{"lr": 0.1, "initial_lr": 0.2}] * 2
     assert trainer.lr_scheduler.base_lrs == [0.2, 0.2]
+    assert trainer.lr_scheduler._last_lr == [0.1, 0.1], "TRL's log of the next update names the rate that it had"
     assert trainer.args.learning_rate == 0.2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,33 @@ async def test_leaving_lets_a_paused_training_run(trainer: Trainer, tmp_path: Pa
         await paused(pilot)
         await pilot.press("q")
     trainer.goes_on()
+
+
+async def test_leaving_waits_for_what_is_being_read(
+    trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    begun_one, pull, close = threading.Event(), Copy.pull, Copy.close
+
+    def slow(copy: Copy) -> int:
+        begun_one.set()
+        time.sleep(0.3)  # what a large update takes
+        done.append("read")
+        return pull(copy)
+
+    def closed(copy: Copy) -> None:
+        done.append("closed")
+        close(copy)
+
+    app = attached(tmp_path)
+    monkeypatch.setattr(Copy, "pull", slow)
+    monkeypatch.setattr(Copy, "close", closed)
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, begun_one.is_set)
+        begun_one.clear()
+        await until(pilot, begun_one.is_set)
+        await app.session.source.close()
+    assert done[: done.index("closed")].count("read") >= 2
 
 
 async def test_a_trainer_that_is_gone_leaves_its_recording_on_the_screen(trainer: Trainer, tmp_path: Path) -> None:

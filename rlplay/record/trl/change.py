@@ -31,6 +31,7 @@ def _learning_rate(trainer: Any, value: Any) -> str:
         group["lr"], group["initial_lr"] = value * share, value
     if peaks is not None:
         trainer.lr_scheduler.base_lrs = [value for _ in peaks]
+        trainer.lr_scheduler._last_lr = [group["lr"] for group in trainer.optimizer.param_groups]  # which TRL logs
     return ""
 
 

@@ -38,13 +38,13 @@ class AttachedSource:
         self._events: asyncio.Queue[AnyEvent | Restored] = asyncio.Queue()
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: list[asyncio.Task[None]] = []
+        self._pull: asyncio.Future[int] | None = None
         self._seen = 0
         self._over = False
 
     async def start(self) -> None:
         """Enter the trainer, and show the newest update. Raises OSError if nobody listens any more."""
-        for task in self._tasks:
-            task.cancel()
+        await self._rest()
         reader, self._writer = await asyncio.open_connection(self._door.host, self._door.port, limit=2**20)
         self._writer.write(framing.pack(self._door.token.encode()))
         self._events.put_nowait(Recorded(self._reader.started))
@@ -68,8 +68,7 @@ class AttachedSource:
 
     async def close(self) -> None:
         """Leave the trainer, which goes on."""
-        for task in self._tasks:
-            task.cancel()
+        await self._rest()
         if self._writer is not None:
             self._writer.close()
         self._reader.close()
@@ -87,6 +86,13 @@ class AttachedSource:
     def snapshots(self) -> list[int]:
         """None: the weights are the trainer's."""
         return []
+
+    async def _rest(self) -> None:
+        """End the tasks. A pull goes on in its thread, and closing its database meanwhile would end the program."""
+        for task in self._tasks:
+            task.cancel()
+        if self._pull is not None:
+            await asyncio.wait([self._pull])
 
     def _show(self, update: Update) -> None:
         parts: list[AnyRecord | None] = [update.sampled, update.scored, update.credited, *update.steps, update.finished]
@@ -106,7 +112,8 @@ class AttachedSource:
     async def _grow(self) -> None:
         while True:
             try:
-                await asyncio.to_thread(self._copy.pull)
+                self._pull = asyncio.ensure_future(asyncio.to_thread(self._copy.pull))
+                await asyncio.shield(self._pull)
                 for key, record in self._reader.follow(self._seen):
                     self._seen = key
                     self._events.put_nowait(Recorded(record))
