@@ -48,7 +48,11 @@ _CHANGES = (
         help="Which of its splits; train[:1000] is the first 1,000 rows.  [default: train]",
     ),
     click.option(
-        "--reward", type=PATH, metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."
+        "--reward",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        multiple=True,
+        help="Your reward function, or MODULE:FUNCTION of an installed module; repeatable.",
     ),
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option(

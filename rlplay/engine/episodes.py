@@ -10,7 +10,7 @@ from torch import Tensor
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
-from rlplay.tasks.own import accepted
+from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Environment, Example, Message, Reply
 from rlplay.trace.records import Array
 

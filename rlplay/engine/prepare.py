@@ -50,6 +50,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         check_world(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
     state.world = state.plain_world = world
+    state.max_updates = scenario.max_updates
     plan = Plan(
         task=task,
         train=task.train,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,15 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.lesson import card_problems, knobs_problems, quiz_problems, shows_problems
-from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
+from rlplay.scenario.named_files import ScenarioError, from_folder
+from rlplay.scenario.names import bundled, folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.world import POLICIES, check_claims, model_problem, with_world_defaults
+from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
-from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.trace.text import whole
 from rlplay.worlds.world import WorldError, read_world
 
@@ -37,10 +36,6 @@ _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
 """For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
-
-
-class ScenarioError(ValueError):
-    """A scenario that rlplay cannot play: one line with the file, the place and what to do."""
 
 
 def load(name_or_path: str | Path) -> Scenario:
@@ -58,7 +53,7 @@ def load(name_or_path: str | Path) -> Scenario:
         raise ScenarioError(f"{name}: no such file; bundled scenarios: {', '.join(bundled())}")
     scenario = msgspec.structs.replace(read(path), origin=str(path.absolute()))
     try:
-        return _from_folder(scenario, path.parent)
+        return from_folder(scenario, path.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{path}:{_line_about(path, str(error))}: {error}") from None
 
@@ -167,7 +162,7 @@ def with_changes(
     for name, least in _LEAST.items():
         if getattr(changed, name) < least:
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
-    return _from_folder(changed, Path.cwd())
+    return from_folder(changed, Path.cwd())
 
 
 def _changed(
@@ -353,48 +348,3 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "shows": shows_problems,
     "knobs": knobs_problems,
 }
-
-
-def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
-    def beside(name: str) -> str:
-        return str(folder / name) if (folder / name).exists() else name
-
-    rewards = []
-    for entry in scenario.reward:
-        file, colon, function = entry.rpartition(":")
-        if not file.endswith(".py") or not function.isidentifier():
-            raise ScenarioError(f"a reward takes the form FILE.py:FUNCTION, e.g. score.py:short; got {entry!r}")
-        rewards.append(f"{beside(file)}{colon}{function}")
-    model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
-    changes: dict[str, Any] = {"reward": rewards, "model": model}
-    if scenario.dataset is not None:
-        changes["dataset"] = beside(scenario.dataset)
-    return _present(msgspec.structs.replace(scenario, **changes))
-
-
-def _present(scenario: Scenario) -> Scenario:
-    _dataset_present(scenario)
-    if problem := model_problem(scenario):
-        raise ScenarioError(problem)
-    if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
-        raise ScenarioError(f"model {scenario.model}: no such folder")
-    for entry in scenario.reward:
-        file = entry.rpartition(":")[0]
-        if not Path(file).is_file():
-            raise ScenarioError(f"reward {entry}: there is no file {file}")
-    return scenario
-
-
-def _dataset_present(scenario: Scenario) -> None:
-    """Checks what it can without asking the hub, which alone knows whether it has a dataset of this name."""
-    name = scenario.dataset
-    if name is None or Path(name).is_file():
-        if scenario.dataset_config or scenario.dataset_train_split:
-            found = "this scenario has none" if name is None else f"{name} is a file"
-            raise ScenarioError(f"dataset_config and dataset_train_split belong to a Hugging Face dataset; {found}")
-        return
-    if not (Path(name).is_dir() or looks_like_dataset(name)):
-        raise ScenarioError(f"dataset {name}: no such file")
-    if find_spec("datasets") is None:
-        missing = "" if Path(name).is_dir() else "there is no such file; "
-        raise ScenarioError(f"dataset {name}: {missing}to read a dataset from Hugging Face, pip install datasets")

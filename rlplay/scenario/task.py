@@ -11,7 +11,8 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import world_of
 from rlplay.tasks import load_task
-from rlplay.tasks.own import check_reward_weights, check_sources, load_own, narrowed, own_rewards
+from rlplay.tasks.own import check_reward_weights, check_sources, load_own, narrowed
+from rlplay.tasks.own_rewards import own_rewards
 from rlplay.tasks.task import Task
 from rlplay.worlds.task import world_task
 

@@ -1,10 +1,9 @@
-"""The user's own prompts and reward functions."""
+"""The user's own prompts."""
 
 from __future__ import annotations
 
 import csv
 import importlib
-import inspect
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -12,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from rlplay.algorithms.settings import REWARD_MODEL, Settings
+from rlplay.algorithms.settings import Settings
 from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, RewardFunction, Task
-from rlplay.user_code import OwnError, UserFunction
+from rlplay.user_code import OwnError
 
 _HELD_OUT_FROM = 10
 _TEXT = "utf-8-sig"
@@ -90,67 +89,6 @@ def load_own(
         rewards=rewards,
         gold={},
     )
-
-
-def load_reward(entry: str) -> RewardFunction:
-    """The function `FILE.py:FUNCTION`, with TRL's signature. Its file is loaded again whenever it has changed.
-
-    An error in it, at import or in a call, becomes an OwnError that names the user's file and line.
-    """
-    file, _, name = entry.rpartition(":")
-    if not file.endswith(".py") or not Path(file).is_file():
-        raise OwnError(f"reward {entry!r}: write it as FILE.py:FUNCTION, with a file that exists")
-    return _Reward(UserFunction(Path(file), name))
-
-
-class _Reward:
-    """A user's reward function, called with the columns that it takes."""
-
-    def __init__(self, function: UserFunction) -> None:
-        self._function = function
-        self.__name__ = function.name
-        function.current()
-
-    def __call__(self, /, **columns: Any) -> Any:
-        """The scores of the completions."""
-        function = self._function.current()
-        if missing := _missing(function, columns):
-            raise OwnError(
-                f"{self._function.path}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
-            )
-        try:
-            return function(**accepted(function, columns))
-        except (Exception, SystemExit) as error:
-            raise self._function.failed(error) from error
-
-
-def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of `given` that `function` takes."""
-    parameters = inspect.signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return given
-    return {name: value for name, value in given.items() if name in parameters}
-
-
-def _missing(function: Callable[..., Any], given: dict[str, Any]) -> str | None:
-    """The first required parameter of `function` that is not in `given`."""
-    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    needed = [
-        p.name for p in inspect.signature(function).parameters.values() if p.kind in by_name and p.default is p.empty
-    ]
-    return next((name for name in needed if name not in given), None)
-
-
-def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
-    chosen: dict[str, str] = {}
-    for entry in entries:
-        name = entry.rpartition(":")[2]
-        if name == REWARD_MODEL:
-            raise OwnError(f"{entry}: {name!r} is the name of a trained reward model's score; rename the function")
-        if name in chosen:
-            raise OwnError(f"two rewards are called {name!r}: {chosen[name]} and {entry}; rename one of the functions")
-        chosen[name] = entry
-    return {name: load_reward(entry) for name, entry in chosen.items()}
 
 
 def _example_of(task: Task, prompt: str) -> Example:

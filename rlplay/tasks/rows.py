@@ -27,7 +27,7 @@ def read_row(row: Any) -> Example:
     if not isinstance(row, dict):
         raise ValueError("is not a mapping of columns")
     for name, value in row.items():
-        _check(f"a column {name!r}", [name, value], 0)
+        check_recordable(f"a column {name!r}", [name, value])
     answers = {name: _answer(name, row[name]) for name in _ANSWERS if row.get(name) is not None}
     if "completion" in answers and "chosen" in answers:
         raise ValueError("has both 'completion' and 'chosen'; one of them is the answer to imitate")
@@ -46,7 +46,7 @@ def read_row(row: Any) -> Example:
     )
 
 
-def _check(what: str, value: Any, depth: int) -> None:
+def check_recordable(what: str, value: Any, depth: int = 0) -> None:
     """Raises ValueError if a run file cannot store a value and read it back unchanged."""
     if isinstance(value, str):
         if not whole(value):
@@ -55,7 +55,7 @@ def _check(what: str, value: Any, depth: int) -> None:
         raise ValueError(f"has {what} that is nested more than {_DEEPEST} levels deep")
     elif isinstance(value, (list, dict)):
         for each in value if isinstance(value, list) else (part for item in value.items() for part in item):
-            _check(what, each, depth + 1)
+            check_recordable(what, each, depth + 1)
     elif type(value) is int:
         if not -(2**63) <= value < 2**64:
             raise ValueError(f"has {what} with a number of more than 64 bits")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,19 +14,29 @@ OF_ANSWERS = ("reward", "advantage", "length")
 
 
 def measures(update: Update | None) -> dict[str, Array]:
-    """The known numbers of the N answers by name, float or int [N]: `OF_ANSWERS`, reward parts and gold scores.
+    """The known numbers of the N answers by name, float or int [N]: `OF_ANSWERS`, reward parts, gold scores and the
+    columns of numbers that reward functions have logged.
 
-    If a part of the reward shares a name with one of `OF_ANSWERS`, the latter wins.
+    Of several of one name, the one named first here wins.
     """
     if update is None or update.sampled is None:
         return {}
     found: dict[str, Array] = {}
     if update.scored is not None:
-        found |= {**update.scored.gold, **update.scored.parts, "reward": update.scored.rewards}
+        scored = update.scored
+        found |= {name: column for name, values in scored.extra.items() if (column := _numbers(values)) is not None}
+        found |= {**scored.gold, **scored.parts, "reward": scored.rewards}
     mean = advantages(update)
     if mean is not None:
         found["advantage"] = mean
     return found | {"length": np.diff(update.sampled.offsets)}
+
+
+def _numbers(values: Sequence[Any]) -> Array | None:
+    """A column as float64 [N], NaN for None; None if it holds anything but numbers."""
+    if not all(value is None or isinstance(value, (bool, int, float)) for value in values):
+        return None
+    return np.array([np.nan if value is None else float(value) for value in values])
 
 
 def advantages(update: Update) -> Array | None:

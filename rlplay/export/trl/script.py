@@ -90,13 +90,11 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     if scenario.model == "pocket":
         yield "from rlplay.paths import POCKET_PATH"
     yield f"from rlplay.tasks import for_trl{', load_task' if scenario.task else ''}"
-    own = {
-        "load_own": not scenario.task,
-        "load_reward": bool(scenario.reward),
-        "narrowed": scenario.prompts is not None,
-    }
+    own = {"load_own": not scenario.task, "narrowed": scenario.prompts is not None}
     if any(own.values()):
         yield f"from rlplay.tasks.own import {', '.join(name for name, needed in own.items() if needed)}"
+    if scenario.reward:
+        yield "from rlplay.tasks.own_rewards import load_reward"
 
 
 def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
