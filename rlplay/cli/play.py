@@ -48,6 +48,17 @@ _CHANGES = (
         help="Which of its splits; train[:1000] is the first 1,000 rows.  [default: train]",
     ),
     click.option(
+        "--columns",
+        metavar="prompt=NAME,…",
+        help="The dataset's own names of columns, as in prompt=question,answer=solution.",
+    ),
+    click.option("--system_prompt", metavar="TEXT", help="A system message before each prompt that has none."),
+    click.option(
+        "--chat_template_kwargs",
+        metavar="{NAME: VALUE}",
+        help="For the model's chat template, as in '{enable_thinking: false}'.",
+    ),
+    click.option(
         "--reward",
         type=PATH,
         metavar="FILE.py:FUNCTION",

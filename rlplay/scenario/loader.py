@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.lesson import card_problems, knobs_problems, quiz_problems, shows_problems
-from rlplay.scenario.named_files import ScenarioError, from_folder
+from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems, typed_mapping
 from rlplay.scenario.names import bundled, folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
@@ -29,7 +29,9 @@ from rlplay.worlds.world import WorldError, read_world
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
-_TEXTS = ("title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split")
+_TEXTS = (
+    "title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split", "system_prompt",
+)  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
 _LISTS = ("reward", "prompts")
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1}
@@ -108,6 +110,9 @@ def with_changes(
     dataset: str | None = None,
     dataset_config: str | None = None,
     dataset_train_split: str | None = None,
+    columns: str | Mapping[str, str] | None = None,
+    system_prompt: str | None = None,
+    chat_template_kwargs: str | Mapping[str, Any] | None = None,
     reward: Sequence[str] = (),
     surrogate: str | None = None,
     advantage: str | None = None,
@@ -143,8 +148,11 @@ def with_changes(
         changes |= {"quiz": [], "card": {}, "shows": []}
         if scenario.world is not None:
             raise ScenarioError(f"{scenario.name} is about a world: it takes no --dataset")
-        changes |= {"dataset_config": None, "dataset_train_split": None}
+        changes |= {"dataset_config": None, "dataset_train_split": None, "columns": {}}
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
+    parts |= {"system_prompt": system_prompt}
+    mappings = {"columns": columns, "chat_template_kwargs": chat_template_kwargs}
+    changes |= {name: typed_mapping(name, given) for name, given in mappings.items() if given is not None}
     changes |= {name: value for name, value in parts.items() if value is not None}
     if strange := [name for name in knobs if name not in KNOBS]:
         raise ScenarioError(f"--knobs: {unknown(strange[0])}")
@@ -326,6 +334,8 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
         yield line, f"{name} takes text; got {value!r}"
     elif name in _LISTS and not (isinstance(value, list) and value and all(isinstance(each, str) for each in value)):
         yield line, f"{name} takes a list of texts; got {value!r}"
+    elif name in ("columns", "chat_template_kwargs"):
+        yield from ((line, problem) for problem in mapping_problems(name, value))
     elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
         yield line, f"{name} takes a whole number, {_LEAST[name]} or more; got {value!r}"
 

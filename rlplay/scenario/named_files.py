@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,10 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.world import POLICIES, model_problem
 from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.user_code import is_module
+
+_OWN_KWARGS = ("conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
+               "return_dict", "return_assistant_tokens_mask", "padding", "truncation", "max_length")  # fmt: skip
+"""Arguments of the method that applies a chat template, whose values decide what it returns."""
 
 
 class ScenarioError(ValueError):
@@ -39,8 +45,39 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
     return _present(msgspec.structs.replace(scenario, **changes))
 
 
+def typed_mapping(name: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """What the command line gives for `columns` or `chat_template_kwargs`. Raises ScenarioError."""
+    value: Any = given
+    if isinstance(given, str) and name == "columns":
+        pairs = (pair.partition("=") for pair in given.split(","))
+        value = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    elif isinstance(given, str):
+        with suppress(msgspec.DecodeError):
+            value = msgspec.yaml.decode(given)
+    for problem in mapping_problems(name, value):
+        raise ScenarioError(problem)
+    return dict(value)
+
+
+def mapping_problems(name: str, value: Any) -> Iterator[str]:
+    """What is wrong with a scenario's `columns` or `chat_template_kwargs`."""
+    words = [each for pair in value.items() for each in pair] if isinstance(value, dict) else []
+    if name == "columns":
+        if not words or not all(isinstance(each, str) and each for each in words):
+            yield f"columns takes names with the dataset's own, as in prompt=question,answer=solution; got {value!r}"
+    elif not isinstance(value, dict) or not all(isinstance(each, str) for each in value):
+        yield f"chat_template_kwargs takes names with values, as in {{enable_thinking: false}}; got {value!r}"
+    elif taken := [each for each in value if each in _OWN_KWARGS]:
+        yield f"chat_template_kwargs cannot set {taken[0]}, which rlplay sets itself; leave it out"
+
+
 def _present(scenario: Scenario) -> Scenario:
     _dataset_present(scenario)
+    if scenario.columns and scenario.dataset is None:
+        raise ScenarioError("columns belong to a dataset; this scenario has none")
+    for name in ("system_prompt", "chat_template_kwargs"):
+        if getattr(scenario, name) and scenario.world is not None:
+            raise ScenarioError(f"a world has no chat messages: it takes no {name}")
     if problem := model_problem(scenario):
         raise ScenarioError(problem)
     if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():

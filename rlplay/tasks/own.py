@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ import msgspec
 
 from rlplay.algorithms.settings import Settings
 from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
-from rlplay.tasks.rows import read_row
-from rlplay.tasks.task import Example, RewardFunction, Task
+from rlplay.tasks.rows import read_row, renamed
+from rlplay.tasks.task import Example, RewardFunction, Task, chat
 from rlplay.user_code import OwnError
 
 _HELD_OUT_FROM = 10
@@ -29,6 +29,20 @@ def narrowed(task: Task, prompts: Sequence[str]) -> Task:
     """
     held_out = [example for example in task.held_out if _user_text(example) not in prompts]
     return msgspec.structs.replace(task, train=[_example_of(task, prompt) for prompt in prompts], held_out=held_out)
+
+
+def instructed(task: Task, system_prompt: str) -> Task:
+    """`task` with a system message before each prompt that has none; a plain text becomes the user's message."""
+
+    def instruct(example: Example) -> Example:
+        messages = chat(example.prompt) if isinstance(example.prompt, str) else example.prompt
+        if messages[0]["role"] == "system":
+            return example
+        return msgspec.structs.replace(example, prompt=[{"role": "system", "content": system_prompt}, *messages])
+
+    return msgspec.structs.replace(
+        task, train=[instruct(example) for example in task.train], held_out=[instruct(e) for e in task.held_out]
+    )
 
 
 def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
@@ -66,16 +80,17 @@ def load_own(
     progress: Callable[[str], object] = str,
     config: str | None = None,
     split: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Task:
     """A task with the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
 
     Of 10 or more rows, the last tenth is held out. Columns are as in `rows.py`; the reward gets all but the prompt by
-    name. `config`, `split` and `progress` are as in `hub_dataset.py`.
+    name. `columns` maps these names to the dataset's own, `config`, `split` and `progress` are as in `hub_dataset.py`.
     """
     path = Path(dataset)
     named = path.is_dir() or (not path.exists() and looks_like_dataset(str(dataset)))
     rows = hub_rows(str(dataset), config, split or "train", progress) if named else _rows(path)
-    examples = [_example(path, number, row) for number, row in enumerate(rows, start=1)]
+    examples = [_example(path, number, row, columns or {}) for number, row in enumerate(rows, start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")
     _check_same_answers(path, examples)
@@ -102,9 +117,9 @@ def _user_text(example: Example) -> str:
     return example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"]
 
 
-def _example(path: Path, number: int, row: Any) -> Example:
+def _example(path: Path, number: int, row: Any, columns: Mapping[str, str]) -> Example:
     try:
-        return read_row(row)
+        return read_row(renamed(row, columns))
     except ValueError as error:
         raise OwnError(f"{path}: row {number} {error}") from None
 
