@@ -93,6 +93,8 @@ class Scored(Record, frozen=True, kw_only=True):
     parts: dict[str, Array]  # float64 [N] each, float32 in older runs; NaN where the function returned None
     weights: dict[str, float]
     gold: dict[str, Array]  # scores tracked beside the reward, never trained on
+    extra: dict[str, list[Any]] = {}  # [N] each: columns that reward functions have logged
+    logged: dict[str, float] = {}  # numbers of the whole batch that they have logged
     roles: list[str] = []  # [N] if answers are compared, not rewarded: "chosen", "rejected", "tie" or "" (skipped)
 
 
