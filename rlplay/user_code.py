@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
 import types
@@ -29,6 +30,11 @@ class UserFunction:
         self._current: Callable[..., Any] | None = None
         self._failure: OwnError | None = None
 
+    @property
+    def place(self) -> str:
+        """What it comes from, for a message."""
+        return str(self.path)
+
     def current(self) -> Callable[..., Any]:
         """The function, loaded again if its file has changed."""
         try:
@@ -53,12 +59,46 @@ class UserFunction:
         return OwnError(blame(self.path, error))
 
 
+class ImportedFunction:
+    """A function of an installed module, imported because the user has named it; only a new run imports it anew.
+
+    Raises OwnError, one line, if the module cannot be imported or has no such function.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self.place, self.name = module, name
+        try:
+            imported = importlib.import_module(module)
+            self._function = _of_module(imported, module, name)
+        except OwnError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise OwnError(f"{module}: {_in_one_line(error)}; install the package, or name another module") from error
+        self._file = Path(getattr(imported, "__file__", None) or module)
+
+    def current(self) -> Callable[..., Any]:
+        """The function."""
+        return self._function
+
+    def failed(self, error: BaseException) -> OwnError:
+        """The error that the function raised, in one line with the place in the module's file."""
+        return OwnError(f"{self.place}: {self.name}: {blame(self._file, error)}")
+
+
+def is_module(name: str) -> bool:
+    """Whether `name` can be that of a module, as in `trl.rewards`; a file's name, with `.py` or a slash, cannot."""
+    return not name.endswith(".py") and all(part.isidentifier() for part in name.split("."))
+
+
 def _function(path: Path, name: str) -> Callable[..., Any]:
-    module = _module(path)
+    return _of_module(_module(path), str(path), name)
+
+
+def _of_module(module: types.ModuleType, place: str, name: str) -> Callable[..., Any]:
     function = getattr(module, name, None)
     if not callable(function):
         defined = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-        raise OwnError(f"{path}: no function {name!r}; it has {', '.join(defined) or 'none'}")
+        raise OwnError(f"{place}: no function {name!r}; it has {', '.join(defined) or 'none'}")
     found: Callable[..., Any] = function
     return found
 
@@ -89,4 +129,8 @@ def blame(path: Path, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == user]
     place = f"{path}:{lines[-1]}" if lines else str(path)
-    return f"{place}: {type(error).__name__}: {visible(' '.join(str(error).split()))}"
+    return f"{place}: {_in_one_line(error)}"
+
+
+def _in_one_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {visible(' '.join(str(error).split()))}"

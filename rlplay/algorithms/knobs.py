@@ -61,8 +61,8 @@ KNOBS: dict[str, Knob] = {
         Knob("candidates", "Top-k recorded", "sampling", "Likeliest tokens recorded at each position.",
              "Limits what you can inspect; does not change training.", 1, 4096, 1),
         Knob("reward_weights", "Reward weights", "credit", "Weight of each reward function in the sum.",
-             "Only rewards with a weight count. Empty: every reward has the weight 1. Pairs without a gold score are "
-             "labelled by the sum."),
+             "Only rewards with a weight count; one of weight 0 is computed and tracked as a gold score. Empty: every "
+             "reward has the weight 1. Pairs without a gold score are labelled by the sum."),
         Knob("squares", "Painted squares", "credit", "Squares of a world's map, painted over while it is learned.",
              "A number is the reward for entering the square. G, O, # and . make it a goal, a hole, a wall or floor: "
              "{d4: ., a4: G} moves the goal."),

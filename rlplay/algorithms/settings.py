@@ -119,6 +119,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.epsilon, self.epsilon if self.epsilon_high is None else self.epsilon_high
 
     @property
+    def steps(self) -> int:
+        """Optimizer steps of an update."""
+        return self.num_iterations * self.num_minibatches
+
+    @property
     def rewarded(self) -> bool:
         """Whether it learns from rewards; else from answers that are given or compared."""
         return self.loss_type == "policy_gradient" or self.loss_type in VALUE_LOSSES

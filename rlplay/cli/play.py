@@ -47,7 +47,22 @@ _CHANGES = (
         help="Which of its splits; train[:1000] is the first 1,000 rows.  [default: train]",
     ),
     click.option(
-        "--reward", type=PATH, metavar="FILE.py:FUNCTION", multiple=True, help="Your reward function; repeatable."
+        "--columns",
+        metavar="prompt=NAME,…",
+        help="The dataset's own names of columns, as in prompt=question,answer=solution.",
+    ),
+    click.option("--system_prompt", metavar="TEXT", help="A system message before each prompt that has none."),
+    click.option(
+        "--chat_template_kwargs",
+        metavar="{NAME: VALUE}",
+        help="For the model's chat template, as in '{enable_thinking: false}'.",
+    ),
+    click.option(
+        "--reward",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        multiple=True,
+        help="Your reward function, or MODULE:FUNCTION of an installed module; repeatable.",
     ),
     click.option("--algorithm", type=ALGORITHM, metavar="NAME", help="grpo, dpo, …: 'rlplay algorithms' lists them."),
     click.option(

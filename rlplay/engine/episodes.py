@@ -10,7 +10,7 @@ from torch import Tensor
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
-from rlplay.tasks.own import accepted
+from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Environment, Example, Message, Reply
 from rlplay.trace.records import Array
 
@@ -84,11 +84,10 @@ class Episodes:
         """The answer as the chat template writes it after a turn closed by `end`, up to the model's next word."""
         if isinstance(example.prompt, str):
             raise Halt("an environment needs chat messages as prompts: plain text has no turns")
-        template = self._lm.tokenizer.apply_chat_template
         said: list[Message] = [*example.prompt, {"role": "assistant", "content": turn}]
-        closed = str(template(said, tokenize=False))
+        closed = self._lm.templated(said)
         closed = closed[: closed.rfind(end) + len(end)]
-        whole = str(template([*said, {"role": "user", "content": reply}], tokenize=False, add_generation_prompt=True))
+        whole = self._lm.templated([*said, {"role": "user", "content": reply}], add_generation_prompt=True)
         if not whole.startswith(closed):
             raise Halt(
                 "the model's chat template rewrites earlier turns, so an episode can't be continued token by token"

@@ -75,7 +75,8 @@ def _joined_prompts(prompts: list[Prompts]) -> Prompts:
 def _scored_rows(scored: Scored, rows: list[int]) -> Scored:
     parts = {name: values[rows] for name, values in scored.parts.items()}
     gold = {name: values[rows] for name, values in scored.gold.items()}
-    return msgspec.structs.replace(scored, rewards=scored.rewards[rows], parts=parts, gold=gold)
+    extra = {name: [values[row] for row in rows] for name, values in scored.extra.items()}
+    return msgspec.structs.replace(scored, rewards=scored.rewards[rows], parts=parts, gold=gold, extra=extra)
 
 
 def _joined_scores(scores: list[Scored]) -> Scored:
@@ -84,4 +85,12 @@ def _joined_scores(scores: list[Scored]) -> Scored:
 
     rewards = np.concatenate([s.rewards for s in scores])
     parts, gold = cat([s.parts for s in scores]), cat([s.gold for s in scores])
-    return msgspec.structs.replace(scores[0], rewards=rewards, parts=parts, gold=gold)
+    sizes = [len(s.rewards) for s in scores]
+    columns = dict.fromkeys(name for s in scores for name in s.extra)
+    extra = {
+        name: [value for s, n in zip(scores, sizes, strict=True) for value in s.extra.get(name, [None] * n)]
+        for name in columns
+    }
+    given = dict.fromkeys(name for s in scores for name in s.logged)
+    logged = {name: float(np.mean([s.logged[name] for s in scores if name in s.logged])) for name in given}
+    return msgspec.structs.replace(scores[0], rewards=rewards, parts=parts, gold=gold, extra=extra, logged=logged)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from rlplay import hub
 from rlplay.paths import POCKET_PATH
 from rlplay.scenario.names import looks_like_folder
-from rlplay.tasks.task import Example
+from rlplay.tasks.task import Example, Message
 
 Kind = Literal["shared", "padded", "by_length"]
 """How a forward pass lays prompts and completions out, see `passes.py`."""
@@ -42,6 +42,8 @@ class LanguageModel:
     """Positions, prompt included, up to which sampling and scoring were seen to agree."""
     remarks: list[str] = field(default_factory=list)
     """What the user should know of how the model is run, until it is told."""
+    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
+    """What the chat template is given besides the messages."""
     pieces: dict[int, str] = field(default_factory=dict)
 
     @cached_property
@@ -65,11 +67,25 @@ class LanguageModel:
         return int(pad if pad is not None else min(self.end_ids, default=0))
 
     def prompt_ids(self, example: Example) -> list[int]:
-        """Token ids of a prompt: messages through the chat template, plain text as it is."""
+        """Token ids of a prompt: messages through the chat template, plain text as it is.
+
+        A text that is imitated as a whole has an empty prompt: the token with which texts begin, if the tokenizer has
+        one, else that with which they end.
+        """
         if isinstance(example.prompt, str):
-            return list(self.tokenizer(example.prompt)["input_ids"])
-        text = self.tokenizer.apply_chat_template(example.prompt, tokenize=False, add_generation_prompt=True)
+            ids = list(self.tokenizer(example.prompt)["input_ids"])
+            begins = [i for i in (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id) if i is not None]
+            return ids or (begins[:1] if example.chosen is not None else [])
+        text = self.templated(example.prompt, add_generation_prompt=True)
         return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def templated(self, messages: list[Message], add_generation_prompt: bool = False) -> str:
+        """The messages as the chat template writes them."""
+        return str(
+            self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=add_generation_prompt, **self.chat_template_kwargs
+            )
+        )
 
     def decode(self, ids: list[int]) -> str:
         """The text a reward function sees: special tokens left out."""

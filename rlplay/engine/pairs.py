@@ -101,7 +101,8 @@ def label(batch: Batch, same: Array, state: State, plan: Plan) -> Generator[Unla
     while compared and state.settings.labeller == "user" and state.unlabelled(update, asked):
         yield Unlabelled()
     state.batch = None
-    gold = {} if scored is None else scored.gold
+    # A reward of weight 0 is tracked, too, but nothing learns from it, so it labels nothing.
+    gold = {} if scored is None else {name: scored.gold[name] for name in state.task.gold}
     ties = same
     if not compared:
         second = np.zeros(count)

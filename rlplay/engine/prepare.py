@@ -42,6 +42,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
     else:
         lm = load_model(scenario.model, device, lambda what: progress(what, 0.5))
+    lm.chat_template_kwargs = scenario.chat_template_kwargs
     progress("checking that model and prompts fit", 0.7)
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking the model's numbers", 0.8)
@@ -50,6 +51,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         check_world(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
     state.world = state.plain_world = world
+    state.max_updates = scenario.max_updates
     plan = Plan(
         task=task,
         train=task.train,

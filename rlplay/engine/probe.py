@@ -15,8 +15,9 @@ from torch import Tensor
 from rlplay.engine.batch import Batch, Prompts, candidates
 from rlplay.engine.interval import confidence
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.reward_calls import Completions
 from rlplay.engine.sample import ESTIMATES, TAILS, sample
-from rlplay.engine.score import Completions, graded, totals, weighted, weights_of
+from rlplay.engine.score import graded, totals, weighted, weights_of
 from rlplay.engine.state import State
 from rlplay.tasks.task import Example, chat, heading
 from rlplay.trace.questions import (

@@ -1,11 +1,8 @@
-"""Phase 2, scoring: reward functions called the way TRL calls them, and their answers checked."""
+"""Phase 2, scoring: the weighted sum of the rewards, and the scores that are only tracked."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -13,43 +10,16 @@ from torch import Tensor
 
 from rlplay.engine.batch import Batch
 from rlplay.engine.episodes import messages
+from rlplay.engine.logged import Logged
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.reward_calls import LARGEST, TOO_LARGE, Answer, Completions, called
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.state import Halt, State
-from rlplay.tasks.own import accepted
-from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps
+from rlplay.tasks.task import RewardFunction
 from rlplay.trace.records import Array, Scored
-from rlplay.user_code import OwnError
-
-Answer = float | Steps
-"""One completion's score, NaN for None; or for each step the characters it reaches and its score."""
-
-LARGEST = 1e15
-"""The largest reward. Gradients are up to some thousand times as large, and float32 cannot square more than 1.8e19."""
-
-_TOO_LARGE, _SMALLER = f"more than the {LARGEST:g} that training in float32 has room for", "scale it down, then go on"
 
 _DIGITS = 12
 """Significant digits of a sum of rewards: rounding has not touched these, so that 0.1 + 0.2 is 0.3."""
-
-
-@dataclass(frozen=True)
-class Completions:
-    """What reward functions see: the examples that are answered, the answers' token ids and their texts."""
-
-    examples: list[Example]
-    ids: list[list[int]]
-    texts: list[str]
-    turns: list[list[Message]] | None = None  # of episodes with an environment
-    states: list[list[str]] | None = None  # the environment's, after each turn
-
-    @property
-    def handed(self) -> Sequence[Completion]:
-        """Each answer the way TRL hands it over: as messages if its prompt was messages."""
-        if self.turns is not None:
-            return self.turns
-        both = zip(self.examples, self.texts, strict=True)
-        return [t if isinstance(e.prompt, str) else [{"role": "assistant", "content": t}] for e, t in both]
 
 
 def score(batch: Batch, state: State) -> Scored:
@@ -70,29 +40,48 @@ def score(batch: Batch, state: State) -> Scored:
     turns = [messages(state.lm, batch, row) for row in range(len(ids))] if played else None
     states = [batch.states.get(row, []) for row in range(len(ids))] if played else None
     given = Completions(examples, ids, batch.completions, turns, states)
-    answers, weights = graded(given, state)
+    logged = Logged(len(ids))
+    answers, weights = graded(given, state, logged)
     parts = totals(answers)
-    gold = totals({name: _call(name, f, given) for name, f in state.task.gold.items()})
-    rewards = weighted(parts, weights)
+    gold = totals(called(tracked(state), given, state, logged))
+    rewards = weighted(parts, weights) if parts else np.full(len(ids), np.nan)
     if np.isnan(rewards).all():
         raise Halt(f"no reward function answered for any completion ({', '.join(weights) or 'every weight is 0'})")
     if (largest := float(np.nanmax(np.abs(rewards)))) > LARGEST:
-        raise Halt(f"a weighted reward is {largest:g}, {_TOO_LARGE}; lower reward_weights, then go on")
+        raise Halt(f"a weighted reward is {largest:g}, {TOO_LARGE}; lower reward_weights, then go on")
     batch.parts, batch.weights = parts, weights
     batch.rewards = torch.from_numpy(rewards)
     batch.outcomes = torch.from_numpy(weighted(outcomes(answers), weights))
     batch.step_scores, batch.step_ends = place_steps(batch, state.lm, answers, weights)
-    batch.scored = Scored(update=batch.update, rewards=rewards, parts=parts, weights=weights, gold=gold)
+    batch.scored = Scored(
+        update=batch.update, rewards=rewards, parts=parts, weights=weights, gold=gold,
+        extra=logged.extra, logged=logged.means(),
+    )  # fmt: skip
     return batch.scored
 
 
-def graded(given: Completions, state: State) -> tuple[dict[str, list[Answer]], dict[str, float]]:
+def graded(
+    given: Completions, state: State, logged: Logged | None = None
+) -> tuple[dict[str, list[Answer]], dict[str, float]]:
     """What each reward function answered, and its weight; functions of weight 0 are not called.
 
-    Raises Halt if a reward function fails, answers the wrong number of scores, or a score is not finite or too large.
+    Raises Halt as `called` does.
     """
     weights, rewards = weights_of(state), rewards_of(state)
-    return {name: _call(name, rewards[name], given) for name in weights}, weights
+    return called({name: rewards[name] for name in weights}, given, state, logged or Logged(len(given.texts))), weights
+
+
+def tracked(state: State) -> dict[str, RewardFunction]:
+    """The scores that are never trained on: the task's gold scores, and the rewards whose weight is set to 0.
+
+    Raises Halt, one line, if two different functions among them have the same name.
+    """
+    known, weights = rewards_of(state), state.settings.reward_weights
+    weightless = {name: function for name, function in known.items() if weights.get(name) == 0}
+    for name, function in weightless.items():
+        if state.task.gold.get(name, function) is not function:
+            raise Halt(f"the task has another gold score {name!r}; rename your reward function, then start again")
+    return weightless | state.task.gold
 
 
 def weights_of(state: State) -> dict[str, float]:
@@ -158,54 +147,3 @@ def _characters(lm: LanguageModel, batch: Batch, row: int) -> Array:
     special = set(lm.tokenizer.all_special_ids)
     texts = zip(ids, lm.texts(ids), sampled, strict=False)
     return np.cumsum([len(text) if own and i not in special else 0 for i, text, own in texts])
-
-
-def _call(name: str, function: RewardFunction, given: Completions) -> list[Answer]:
-    examples = given.examples
-    keys = {key for example in examples for key in example.columns}
-    arguments: dict[str, Any] = {key: [example.columns.get(key) for example in examples] for key in keys}
-    arguments |= {
-        "prompts": [example.prompt for example in examples],
-        "completions": given.handed,
-        "completion_ids": given.ids,
-    } | ({} if given.states is None else {"states": given.states})
-    try:
-        answers = function(**accepted(function, arguments))
-    except Exception as error:
-        what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
-        raise Halt(f"reward function {name!r} failed: {what}; mend it, then go on") from error
-    return _checked(name, answers, given.texts)
-
-
-def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
-    if isinstance(answers, (np.ndarray, Tensor)):
-        answers = answers.tolist()
-    if not isinstance(answers, (list, tuple)) or len(answers) != len(texts):
-        found = type(answers).__name__
-        if hasattr(answers, "__len__"):
-            found = "1 score" if len(answers) == 1 else f"{len(answers)} scores"
-        raise Halt(f"reward function {name!r} gave {found}; it must give a list of {len(texts)} numbers")
-    try:
-        read = [_read(answer) for answer in answers]
-    except (TypeError, ValueError):
-        raise Halt(
-            f"reward function {name!r} gave something that is not a number, None or a list of (end, score) pairs"
-        ) from None
-    except OverflowError:
-        raise Halt(f"reward function {name!r} gave a number too large to compute with; {_SMALLER}") from None
-    for i, (answer, value) in enumerate(zip(answers, read, strict=True)):
-        if answer is None:
-            continue
-        scores = [score for _, score in value] if isinstance(value, list) else [value]
-        where = f"for completion {i}, {texts[i][:60]!r}"
-        if not all(map(math.isfinite, scores)):
-            raise Halt(f"reward function {name!r} gave {value} {where}; mend it, then go on")
-        if (largest := max(map(abs, [*scores, _total(value)]), default=0.0)) > LARGEST:
-            raise Halt(f"reward function {name!r} gave {largest:g} {where}, {_TOO_LARGE}; {_SMALLER}")
-    return read
-
-
-def _read(answer: Any) -> Answer:
-    if isinstance(answer, (list, tuple)):
-        return [(int(end), float(value)) for end, value in answer]
-    return math.nan if answer is None else float(answer)

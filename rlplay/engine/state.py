@@ -52,6 +52,7 @@ class State:
     optimizer: torch.optim.Optimizer
     update: int = 0  # updates finished
     stage: int = 0  # index of the stage under way; the reference is the policy as it was when that began
+    max_updates: int = 0  # that the run is planned for
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
     batch: Batch | None = None  # the one at hand, for questions about it

@@ -64,7 +64,9 @@ def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float
         if not np.isnan(values).all():
             metrics[f"{prefix}rewards/{name}/mean"], metrics[f"{prefix}rewards/{name}/std"] = _mean_and_std(values)
     for name, values in scored.gold.items():
-        metrics[f"{prefix}gold/{name}/mean"] = float(np.nanmean(values))
+        if not np.isnan(values).all():
+            metrics[f"{prefix}gold/{name}/mean"] = float(np.nanmean(values))
+    metrics |= {f"{prefix}{name}": value for name, value in scored.logged.items()}
     if not prefix:
         metrics["reward_std"] = std
         group = batch.group.cpu().numpy()

@@ -15,8 +15,9 @@ import torch
 
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.reasoning import step_ends
+from rlplay.engine.reward_calls import Completions
 from rlplay.engine.sample import VINES, sample, unseen
-from rlplay.engine.score import Completions, graded, totals, weighted
+from rlplay.engine.score import graded, totals, weighted
 from rlplay.engine.state import Halt, State
 from rlplay.engine.tensors import group_statistics
 from rlplay.trace.records import Array

@@ -94,7 +94,7 @@ def _reweighted(batch: Batch, state: State) -> Batch:
         return batch
     for name in weights:
         if name not in batch.parts:
-            raise ValueError(f"reward {name!r} had weight 0 and was not computed; the next update computes it")
+            raise ValueError(f"reward {name!r} had no weight when these answers were scored; the next update counts it")
     if batch.step_ends is not None and bool(batch.step_ends.any()):
         raise ValueError("step scores are weighted when they are given; other weights act on the next update")
     parts = {name: batch.parts[name] for name in weights}

@@ -6,7 +6,7 @@ optimizer step that saw the token; `new_logprobs` are from after the update. `pr
 update minus the one at sampling. `is_masked` marks tokens whose surrogate gradient clipping made zero. That includes
 the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
 
-Ours: `group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, role, truncated,
+Ours: `group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, extra, role, truncated,
 token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`. `columns` are the
 dataset's other columns by name.
 """
@@ -59,11 +59,12 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
 
 def _scores(scored: Scored | None, row: int) -> dict[str, Any]:
     if scored is None:
-        return {"reward": None, "rewards": None, "gold": None, "role": None}
+        return {"reward": None, "rewards": None, "gold": None, "extra": None, "role": None}
     return {
         "reward": float(scored.rewards[row]),
         "rewards": {name: float(part[row]) for name, part in scored.parts.items()},
         "gold": {name: float(score[row]) for name, score in scored.gold.items()},
+        "extra": {name: values[row] for name, values in scored.extra.items()},
         "role": (scored.roles[row] or None) if scored.roles else None,
     }
 

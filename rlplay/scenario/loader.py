@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +15,29 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.scenario.lesson import card_problems, knobs_problems, quiz_problems, shows_problems
-from rlplay.scenario.names import bundled, folder, looks_like_folder, looks_like_path
+from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems, typed_mapping
+from rlplay.scenario.names import bundled, folder, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.world import POLICIES, check_claims, model_problem, with_world_defaults
+from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
-from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.trace.text import whole
 from rlplay.worlds.world import WorldError, read_world
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
-_TEXTS = ("title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split")
+_TEXTS = (
+    "title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split", "system_prompt",
+)  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
 _LISTS = ("reward", "prompts")
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1}
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
 """For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
-
-
-class ScenarioError(ValueError):
-    """A scenario that rlplay cannot play: one line with the file, the place and what to do."""
 
 
 def load(name_or_path: str | Path) -> Scenario:
@@ -58,7 +55,7 @@ def load(name_or_path: str | Path) -> Scenario:
         raise ScenarioError(f"{name}: no such file; bundled scenarios: {', '.join(bundled())}")
     scenario = msgspec.structs.replace(read(path), origin=str(path.absolute()))
     try:
-        return _from_folder(scenario, path.parent)
+        return from_folder(scenario, path.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{path}:{_line_about(path, str(error))}: {error}") from None
 
@@ -113,6 +110,9 @@ def with_changes(
     dataset: str | None = None,
     dataset_config: str | None = None,
     dataset_train_split: str | None = None,
+    columns: str | Mapping[str, str] | None = None,
+    system_prompt: str | None = None,
+    chat_template_kwargs: str | Mapping[str, Any] | None = None,
     reward: Sequence[str] = (),
     surrogate: str | None = None,
     advantage: str | None = None,
@@ -148,8 +148,11 @@ def with_changes(
         changes |= {"quiz": [], "card": {}, "shows": []}
         if scenario.world is not None:
             raise ScenarioError(f"{scenario.name} is about a world: it takes no --dataset")
-        changes |= {"dataset_config": None, "dataset_train_split": None}
+        changes |= {"dataset_config": None, "dataset_train_split": None, "columns": {}}
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
+    parts |= {"system_prompt": system_prompt}
+    mappings = {"columns": columns, "chat_template_kwargs": chat_template_kwargs}
+    changes |= {name: typed_mapping(name, given) for name, given in mappings.items() if given is not None}
     changes |= {name: value for name, value in parts.items() if value is not None}
     if strange := [name for name in knobs if name not in KNOBS]:
         raise ScenarioError(f"--knobs: {unknown(strange[0])}")
@@ -167,7 +170,7 @@ def with_changes(
     for name, least in _LEAST.items():
         if getattr(changed, name) < least:
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
-    return _from_folder(changed, Path.cwd())
+    return from_folder(changed, Path.cwd())
 
 
 def _changed(
@@ -331,6 +334,8 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
         yield line, f"{name} takes text; got {value!r}"
     elif name in _LISTS and not (isinstance(value, list) and value and all(isinstance(each, str) for each in value)):
         yield line, f"{name} takes a list of texts; got {value!r}"
+    elif name in ("columns", "chat_template_kwargs"):
+        yield from ((line, problem) for problem in mapping_problems(name, value))
     elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
         yield line, f"{name} takes a whole number, {_LEAST[name]} or more; got {value!r}"
 
@@ -353,48 +358,3 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "shows": shows_problems,
     "knobs": knobs_problems,
 }
-
-
-def _from_folder(scenario: Scenario, folder: Path) -> Scenario:
-    def beside(name: str) -> str:
-        return str(folder / name) if (folder / name).exists() else name
-
-    rewards = []
-    for entry in scenario.reward:
-        file, colon, function = entry.rpartition(":")
-        if not file.endswith(".py") or not function.isidentifier():
-            raise ScenarioError(f"a reward takes the form FILE.py:FUNCTION, e.g. score.py:short; got {entry!r}")
-        rewards.append(f"{beside(file)}{colon}{function}")
-    model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
-    changes: dict[str, Any] = {"reward": rewards, "model": model}
-    if scenario.dataset is not None:
-        changes["dataset"] = beside(scenario.dataset)
-    return _present(msgspec.structs.replace(scenario, **changes))
-
-
-def _present(scenario: Scenario) -> Scenario:
-    _dataset_present(scenario)
-    if problem := model_problem(scenario):
-        raise ScenarioError(problem)
-    if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
-        raise ScenarioError(f"model {scenario.model}: no such folder")
-    for entry in scenario.reward:
-        file = entry.rpartition(":")[0]
-        if not Path(file).is_file():
-            raise ScenarioError(f"reward {entry}: there is no file {file}")
-    return scenario
-
-
-def _dataset_present(scenario: Scenario) -> None:
-    """Checks what it can without asking the hub, which alone knows whether it has a dataset of this name."""
-    name = scenario.dataset
-    if name is None or Path(name).is_file():
-        if scenario.dataset_config or scenario.dataset_train_split:
-            found = "this scenario has none" if name is None else f"{name} is a file"
-            raise ScenarioError(f"dataset_config and dataset_train_split belong to a Hugging Face dataset; {found}")
-        return
-    if not (Path(name).is_dir() or looks_like_dataset(name)):
-        raise ScenarioError(f"dataset {name}: no such file")
-    if find_spec("datasets") is None:
-        missing = "" if Path(name).is_dir() else "there is no such file; "
-        raise ScenarioError(f"dataset {name}: {missing}to read a dataset from Hugging Face, pip install datasets")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable
 from functools import lru_cache
@@ -21,9 +22,9 @@ from rlplay.scenario.share import Shared
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.trace.records import Started
 
-_DATA = ("dataset_config", "dataset_train_split", "reward")
+_DATA = ("dataset_config", "dataset_train_split", "columns", "reward")
 """What a dataset on the command line replaces."""
-_OWN = ("model", "dataset", *_DATA)
+_OWN = ("model", "dataset", *_DATA, "system_prompt", "chat_template_kwargs")
 """What a share code does not carry."""
 _NO_CODE = "No share code: the scenario is a file of your own; pass that file on with the command."
 _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates", "knobs": "knobs"}
@@ -67,7 +68,7 @@ class Reproduction:
         words = ["rlplay", self._name]
         for option, value in (options | algorithm).items():
             for each in value if isinstance(value, list) else [value]:
-                words += [f"--{option}", str(each)]
+                words += [f"--{option}", _word(option, each)]
         for name, value in differing.items():
             words += ["--set", f"{name}={written(value)}"]
         return shlex.join(words)
@@ -119,7 +120,7 @@ class Reproduction:
             found = {option: value for option, value in found.items() if value != getattr(self._file, _OPTIONS[option])}
         if found.get("dataset"):
             found |= {option: getattr(self._scenario, option) for option in _DATA}
-        return {option: value for option, value in found.items() if value is not None}
+        return {option: value for option, value in found.items() if value not in (None, {})}
 
     def _differing(self, wanted: Settings, options: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
         """What to change in the scenario with these `options`: the algorithm, empty if that fits, and settings."""
@@ -144,6 +145,13 @@ class Reproduction:
             return stage_settings(with_changes(file, **options))
         except ScenarioError:
             return [None]
+
+
+def _word(option: str, value: Any) -> str:
+    """The value of an option as a command line has it."""
+    if option == "columns":
+        return ",".join(f"{name}={theirs}" for name, theirs in value.items())
+    return json.dumps(value) if option == "chat_template_kwargs" else str(value)
 
 
 def _remark(left_out: list[str]) -> str:

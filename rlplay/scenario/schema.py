@@ -34,7 +34,10 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dataset: str | None = None  # a file, a folder, or a name on Hugging Face; the latter two take
     dataset_config: str | None = None
     dataset_train_split: str | None = None  # None: train
-    reward: list[str] = []  # FILE.py:FUNCTION each
+    columns: dict[str, str] = {}  # of the dataset: prompt, answer, completion, … to its own names for them
+    system_prompt: str | None = None
+    chat_template_kwargs: dict[str, Any] = {}  # passed on to the model's chat template
+    reward: list[str] = []  # FILE.py:FUNCTION or MODULE:FUNCTION each
     prompts: list[str] | None = None  # every update trains on these alone, in this order
     settings: dict[str, Any] = {}
     stages: list[Stage] = []  # `max_updates` is then the sum of theirs

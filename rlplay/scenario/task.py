@@ -11,7 +11,8 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import world_of
 from rlplay.tasks import load_task
-from rlplay.tasks.own import check_reward_weights, check_sources, load_own, narrowed, own_rewards
+from rlplay.tasks.own import check_reward_weights, check_sources, instructed, load_own, narrowed
+from rlplay.tasks.own_rewards import own_rewards
 from rlplay.tasks.task import Task
 from rlplay.worlds.task import world_task
 
@@ -27,12 +28,15 @@ def task_for(scenario: Scenario, progress: Callable[[str], object] = str) -> Tas
         task = world_task(world)
         task = msgspec.structs.replace(task, rewards=own or task.rewards)
     elif scenario.dataset is not None:
-        task = load_own(scenario.dataset, own, progress, scenario.dataset_config, scenario.dataset_train_split)
+        parts = scenario.dataset_config, scenario.dataset_train_split
+        task = load_own(scenario.dataset, own, progress, *parts, scenario.columns)
     else:
         bundled = load_task(scenario.task or "")
         task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
     if scenario.prompts is not None:
         task = narrowed(task, scenario.prompts)
+    if scenario.system_prompt:
+        task = instructed(task, scenario.system_prompt)
     names = list(task.rewards)
     for settings in stage_settings(scenario):
         check_reward_weights(settings.reward_weights, names)

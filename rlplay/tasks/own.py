@@ -1,22 +1,21 @@
-"""The user's own prompts and reward functions."""
+"""The user's own prompts."""
 
 from __future__ import annotations
 
 import csv
 import importlib
-import inspect
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rlplay.algorithms.settings import REWARD_MODEL, Settings
+from rlplay.algorithms.settings import Settings
 from rlplay.tasks.hub_dataset import DATA_FILES, hub_rows, looks_like_dataset
-from rlplay.tasks.rows import read_row
-from rlplay.tasks.task import Example, RewardFunction, Task
-from rlplay.user_code import OwnError, UserFunction
+from rlplay.tasks.rows import read_row, renamed
+from rlplay.tasks.task import Example, RewardFunction, Task, chat
+from rlplay.user_code import OwnError
 
 _HELD_OUT_FROM = 10
 _TEXT = "utf-8-sig"
@@ -30,6 +29,20 @@ def narrowed(task: Task, prompts: Sequence[str]) -> Task:
     """
     held_out = [example for example in task.held_out if _user_text(example) not in prompts]
     return msgspec.structs.replace(task, train=[_example_of(task, prompt) for prompt in prompts], held_out=held_out)
+
+
+def instructed(task: Task, system_prompt: str) -> Task:
+    """`task` with a system message before each prompt that has none; a plain text becomes the user's message."""
+
+    def instruct(example: Example) -> Example:
+        messages = chat(example.prompt) if isinstance(example.prompt, str) else example.prompt
+        if messages[0]["role"] == "system":
+            return example
+        return msgspec.structs.replace(example, prompt=[{"role": "system", "content": system_prompt}, *messages])
+
+    return msgspec.structs.replace(
+        task, train=[instruct(example) for example in task.train], held_out=[instruct(e) for e in task.held_out]
+    )
 
 
 def check_reward_weights(weights: Iterable[str], names: Iterable[str]) -> None:
@@ -67,16 +80,17 @@ def load_own(
     progress: Callable[[str], object] = str,
     config: str | None = None,
     split: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Task:
     """A task with the rows of a JSONL, JSON, CSV or Parquet file, or of a split of a Hugging Face dataset.
 
     Of 10 or more rows, the last tenth is held out. Columns are as in `rows.py`; the reward gets all but the prompt by
-    name. `config`, `split` and `progress` are as in `hub_dataset.py`.
+    name. `columns` maps these names to the dataset's own, `config`, `split` and `progress` are as in `hub_dataset.py`.
     """
     path = Path(dataset)
     named = path.is_dir() or (not path.exists() and looks_like_dataset(str(dataset)))
     rows = hub_rows(str(dataset), config, split or "train", progress) if named else _rows(path)
-    examples = [_example(path, number, row) for number, row in enumerate(rows, start=1)]
+    examples = [_example(path, number, row, columns or {}) for number, row in enumerate(rows, start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")
     _check_same_answers(path, examples)
@@ -92,67 +106,6 @@ def load_own(
     )
 
 
-def load_reward(entry: str) -> RewardFunction:
-    """The function `FILE.py:FUNCTION`, with TRL's signature. Its file is loaded again whenever it has changed.
-
-    An error in it, at import or in a call, becomes an OwnError that names the user's file and line.
-    """
-    file, _, name = entry.rpartition(":")
-    if not file.endswith(".py") or not Path(file).is_file():
-        raise OwnError(f"reward {entry!r}: write it as FILE.py:FUNCTION, with a file that exists")
-    return _Reward(UserFunction(Path(file), name))
-
-
-class _Reward:
-    """A user's reward function, called with the columns that it takes."""
-
-    def __init__(self, function: UserFunction) -> None:
-        self._function = function
-        self.__name__ = function.name
-        function.current()
-
-    def __call__(self, /, **columns: Any) -> Any:
-        """The scores of the completions."""
-        function = self._function.current()
-        if missing := _missing(function, columns):
-            raise OwnError(
-                f"{self._function.path}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
-            )
-        try:
-            return function(**accepted(function, columns))
-        except (Exception, SystemExit) as error:
-            raise self._function.failed(error) from error
-
-
-def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments of `given` that `function` takes."""
-    parameters = inspect.signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return given
-    return {name: value for name, value in given.items() if name in parameters}
-
-
-def _missing(function: Callable[..., Any], given: dict[str, Any]) -> str | None:
-    """The first required parameter of `function` that is not in `given`."""
-    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    needed = [
-        p.name for p in inspect.signature(function).parameters.values() if p.kind in by_name and p.default is p.empty
-    ]
-    return next((name for name in needed if name not in given), None)
-
-
-def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
-    chosen: dict[str, str] = {}
-    for entry in entries:
-        name = entry.rpartition(":")[2]
-        if name == REWARD_MODEL:
-            raise OwnError(f"{entry}: {name!r} is the name of a trained reward model's score; rename the function")
-        if name in chosen:
-            raise OwnError(f"two rewards are called {name!r}: {chosen[name]} and {entry}; rename one of the functions")
-        chosen[name] = entry
-    return {name: load_reward(entry) for name, entry in chosen.items()}
-
-
 def _example_of(task: Task, prompt: str) -> Example:
     for example in [*task.train, *task.held_out]:
         if _user_text(example) == prompt:
@@ -164,9 +117,9 @@ def _user_text(example: Example) -> str:
     return example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"]
 
 
-def _example(path: Path, number: int, row: Any) -> Example:
+def _example(path: Path, number: int, row: Any, columns: Mapping[str, str]) -> Example:
     try:
-        return read_row(row)
+        return read_row(renamed(row, columns))
     except ValueError as error:
         raise OwnError(f"{path}: row {number} {error}") from None
 

@@ -2,11 +2,13 @@
 
 The columns are those of TRL's dataset formats: `prompt`, with `chosen` and `rejected` for preferences or `completion`
 for imitation; each is text or chat messages. `chosen` and `rejected` may hold whole conversations, with or without a
-`prompt`: the prompt is then their common beginning.
+`prompt`: the prompt is then their common beginning. For imitation, a row may instead have `messages`, of which the last
+one of the assistant is imitated, or `text`, which is imitated as a whole.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -22,12 +24,27 @@ _RECORDED = (type(None), bool, float, bytes, datetime, date, time, timedelta, De
 """The types of a column besides text, whole numbers, lists and mappings: a run file can store them."""
 
 
+def renamed(row: Any, columns: Mapping[str, str]) -> Any:
+    """The row with its columns under other names: `columns` maps rlplay's name to the dataset's.
+
+    Raises ValueError with a message that continues "row 3 …" if it lacks one of them.
+    """
+    if not isinstance(row, dict) or not columns:
+        return row
+    if missing := [name for name in columns.values() if name not in row]:
+        raise ValueError(f"has no {missing[0]!r} column, which 'columns' names; it has {', '.join(map(str, row))}")
+    others = {name: value for name, value in row.items() if name not in columns.values()}
+    return others | {name: row[theirs] for name, theirs in columns.items()}
+
+
 def read_row(row: Any) -> Example:
     """The example in a row. Raises ValueError with a message that continues "row 3 …"."""
     if not isinstance(row, dict):
         raise ValueError("is not a mapping of columns")
     for name, value in row.items():
-        _check(f"a column {name!r}", [name, value], 0)
+        check_recordable(f"a column {name!r}", [name, value])
+    if row.get("prompt") is None and all(row.get(name) is None for name in _ANSWERS):
+        row = _split(row)
     answers = {name: _answer(name, row[name]) for name in _ANSWERS if row.get(name) is not None}
     if "completion" in answers and "chosen" in answers:
         raise ValueError("has both 'completion' and 'chosen'; one of them is the answer to imitate")
@@ -46,7 +63,20 @@ def read_row(row: Any) -> Example:
     )
 
 
-def _check(what: str, value: Any, depth: int) -> None:
+def _split(row: dict[Any, Any]) -> dict[Any, Any]:
+    """The row with `messages` or `text`, if it has them, as a prompt and its completion."""
+    others = {name: value for name, value in row.items() if name not in ("prompt", "messages", "text")}
+    if row.get("messages") is not None:
+        messages = _messages(row["messages"])
+        if messages and messages[-1]["role"] != "assistant":
+            return others | {"prompt": messages}
+        if len(messages) < 2:
+            raise ValueError("has 'messages' that are not a conversation of messages with role and content")
+        return others | {"prompt": messages[:-1], "completion": messages[-1]["content"]}
+    return others | {"prompt": "", "completion": row["text"]} if isinstance(row.get("text"), str) else row
+
+
+def check_recordable(what: str, value: Any, depth: int = 0) -> None:
     """Raises ValueError if a run file cannot store a value and read it back unchanged."""
     if isinstance(value, str):
         if not whole(value):
@@ -55,7 +85,7 @@ def _check(what: str, value: Any, depth: int) -> None:
         raise ValueError(f"has {what} that is nested more than {_DEEPEST} levels deep")
     elif isinstance(value, (list, dict)):
         for each in value if isinstance(value, list) else (part for item in value.items() for part in item):
-            _check(what, each, depth + 1)
+            check_recordable(what, each, depth + 1)
     elif type(value) is int:
         if not -(2**63) <= value < 2**64:
             raise ValueError(f"has {what} with a number of more than 64 bits")
@@ -68,7 +98,8 @@ def _prompt(row: dict[Any, Any], before: list[Message] | None) -> str | list[Mes
     given = row.get("prompt")
     if given is None:
         if before is None:
-            raise ValueError(f"has no 'prompt' column; it has {', '.join(map(str, row)) or 'none'}")
+            names = ", ".join(map(str, row)) or "none"
+            raise ValueError(f"has no 'prompt' column; it has {names}; --columns prompt=NAME says which one it is")
         return before
     prompt = given if isinstance(given, str) else _messages(given)
     if not prompt and not isinstance(given, str):

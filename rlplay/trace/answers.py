@@ -14,15 +14,18 @@ OF_ANSWERS = ("reward", "advantage", "length")
 
 
 def measures(update: Update | None) -> dict[str, Array]:
-    """The known numbers of the N answers by name, float or int [N]: `OF_ANSWERS`, reward parts and gold scores.
+    """The known numbers of the N answers by name, float or int [N]: `OF_ANSWERS`, reward parts, gold scores and the
+    columns of numbers that reward functions have logged.
 
-    If a part of the reward shares a name with one of `OF_ANSWERS`, the latter wins.
+    Of several of one name, the one named first here wins.
     """
     if update is None or update.sampled is None:
         return {}
     found: dict[str, Array] = {}
     if update.scored is not None:
-        found |= {**update.scored.gold, **update.scored.parts, "reward": update.scored.rewards}
+        scored = update.scored
+        found |= {name: column for name, values in scored.extra.items() if (column := _numbers(values)) is not None}
+        found |= {**scored.gold, **scored.parts, "reward": scored.rewards}
     mean = advantages(update)
     if mean is not None:
         found["advantage"] = mean
@@ -36,6 +39,13 @@ def columns(update: Update | None) -> dict[str, list[Any]]:
     sampled = update.sampled
     names = dict.fromkeys(name for row in sampled.columns for name in row)
     return {name: [sampled.columns[group].get(name) for group in sampled.group.tolist()] for name in names}
+
+
+def _numbers(values: Sequence[Any]) -> Array | None:
+    """A column as float64 [N], NaN for None; None if it holds anything but numbers."""
+    if not all(value is None or isinstance(value, (bool, int, float)) for value in values):
+        return None
+    return np.array([np.nan if value is None else float(value) for value in values])
 
 
 def advantages(update: Update) -> Array | None:

@@ -93,6 +93,8 @@ class Scored(Record, frozen=True, kw_only=True):
     parts: dict[str, Array]  # float64 [N] each, float32 in older runs; NaN where the function returned None
     weights: dict[str, float]
     gold: dict[str, Array]  # scores tracked beside the reward, never trained on
+    extra: dict[str, list[Any]] = {}  # [N] each: columns that reward functions have logged
+    logged: dict[str, float] = {}  # numbers of the whole batch that they have logged
     roles: list[str] = []  # [N] if answers are compared, not rewarded: "chosen", "rejected", "tie" or "" (skipped)
 
 
@@ -175,6 +177,7 @@ class Evaluated(Record, frozen=True, kw_only=True):
     prompts: list[str]
     completions: list[str]
     rewards: Array  # float64 [N], float32 in older runs
+    columns: list[dict[str, Any]] = []  # [N] the dataset's other columns of each prompt; empty: an older run
     seconds: float
 
 

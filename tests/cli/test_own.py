@@ -13,12 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from rlplay.scenario.loader import load
+from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.task import task_for
-from rlplay.tasks.own import check_reward_weights, load_own, load_reward
+from rlplay.tasks.own import check_reward_weights, load_own
+from rlplay.tasks.own_rewards import load_reward
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example
 from rlplay.user_code import OwnError
+from tests.cli.command_line import called
 
 CHAT = [{"role": "user", "content": "Hi"}]
 
@@ -261,3 +263,24 @@ def test_prompts_choose_among_the_tasks() -> None:
 def test_weights_of_rewards_that_are_not_there() -> None:
     with pytest.raises(OwnError, match="reward_weights names 'corect'"):
         task_for(changed("two-plus-two", settings={"reward_weights": {"corect": 1}}))
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ("no_such_package.rewards:f", "no package no_such_package is installed; install it, or name a file"),
+        ("no_such_score:f", "no package no_such_score is installed"),
+        ("score.txt/x:f", "a reward takes the form FILE.py:FUNCTION"),
+        ("json:", "a reward takes the form FILE.py:FUNCTION"),
+    ],
+)
+def test_a_module_that_is_not_there(capsys: pytest.CaptureFixture[str], entry: str, words: str) -> None:
+    status, _, err = called(capsys, "run", "two-plus-two", "--reward", entry)
+    assert status == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_a_modules_reward_is_found_from_any_folder() -> None:
+    scenario = with_changes(load("two-plus-two"), reward=["math:sqrt"])
+    assert scenario.reward == ["math:sqrt"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from rlplay.engine.score import LARGEST
+from rlplay.engine.reward_calls import LARGEST
 from rlplay.engine.state import Halt
 from rlplay.trace.records import Credited, Finished, Scored
 from tests.engine.test_more_axes import records_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError, atomic_output
@@ -91,12 +92,14 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
         yield "from rlplay.paths import POCKET_PATH"
     yield f"from rlplay.tasks import for_trl{', load_task' if scenario.task else ''}"
     own = {
+        "instructed": bool(scenario.system_prompt),
         "load_own": not scenario.task,
-        "load_reward": bool(scenario.reward),
         "narrowed": scenario.prompts is not None,
     }
     if any(own.values()):
         yield f"from rlplay.tasks.own import {', '.join(name for name, needed in own.items() if needed)}"
+    if scenario.reward:
+        yield "from rlplay.tasks.own_rewards import load_reward"
 
 
 def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
@@ -109,6 +112,8 @@ def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage])
     yield ""
     task = f"load_task({literal(scenario.task)})" if scenario.task else _own_dataset(scenario)
     yield f"task = {task}" if scenario.prompts is None else f"task = narrowed({task}, {literal(scenario.prompts)})"
+    if scenario.system_prompt:
+        yield f"task = instructed(task, {literal(scenario.system_prompt)})"
     if scenario.reward:
         yield "rewards = {"
         for entry in scenario.reward:
@@ -122,7 +127,8 @@ def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage])
 def _own_dataset(scenario: Scenario) -> str:
     """The dataset as an expression of the script, in the words of the run."""
     words = [literal(_absolute(scenario.dataset or "")), "{}"]
-    parts = {"config": scenario.dataset_config, "split": scenario.dataset_train_split}
+    parts: dict[str, Any] = {"config": scenario.dataset_config, "split": scenario.dataset_train_split}
+    parts |= {"columns": scenario.columns or None}
     words += [f"{name}={literal(value)}" for name, value in parts.items() if value is not None]
     return f"load_own({', '.join(words)})"
 

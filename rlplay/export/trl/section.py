@@ -57,7 +57,10 @@ def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float
     yield from _length(stage, place)
     if weights:
         yield from policy_fields(stage.settings, weights)
+        yield from config_lines({"chat_template_kwargs": facts.scenario.chat_template_kwargs or None})
     else:
+        if facts.scenario.chat_template_kwargs:
+            yield note("the run's chat_template_kwargs have no counterpart in this trainer")
         yield from answer_fields(stage.settings, stage.recorded is not None)
     yield from _common(stage.settings, facts)
     yield from _evaluation(stage, facts)

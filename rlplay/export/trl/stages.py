@@ -87,5 +87,6 @@ def _has_answers(scenario: Scenario, settings: Settings) -> bool:
         return False
     if scenario.task:
         return brings_answers(load_task(scenario.task), settings)
-    own = load_own(scenario.dataset or "", {}, config=scenario.dataset_config, split=scenario.dataset_train_split)
+    own = load_own(scenario.dataset or "", {}, config=scenario.dataset_config, split=scenario.dataset_train_split,
+                   columns=scenario.columns)  # fmt: skip
     return brings_answers(own, settings)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
@@ -156,10 +156,12 @@ chat template.
         return lines
 
     def _earned(self, scored: Scored, completion: int, kind: Kind) -> list[list[Segment]]:
-        """The answer's reward and its parts; its label if answers get no reward."""
+        """The answer's reward and its parts, its label if answers get no reward, and what reward functions logged."""
+        width = self.scrollable_content_region.width
+        extra = [self._logged(name, values[completion], width) for name, values in scored.extra.items()]
         if kind not in REWARDED:
             line = [("label: ", self.palette.muted), (label(scored, completion, kind), self.palette.strong)]
-            return [[Segment(*part) for part in line]]
+            return [[Segment(*part) for part in line], *extra]
         parts = [
             f"{number(scored.weights.get(name, 1.0))}·{visible(name)} {plain(float(part[completion]))}"
             for name, part in scored.parts.items()
@@ -168,7 +170,15 @@ chat template.
         line = [("reward ", self.palette.muted), (reward, self.palette.strong)]
         if parts and (len(parts) > 1 or not parts[0].startswith("1·")):
             line.append((" = " + " + ".join(parts), self.palette.muted))
-        return _folded(line, self.scrollable_content_region.width)
+        return [*_folded(line, width), *extra]
+
+    def _logged(self, name: str, value: Any, width: int) -> list[Segment]:
+        """What a reward function logged for the answer, in one line."""
+        text = "–" if value is None else number(value) if isinstance(value, float) else visible(str(value))
+        room = width - cell_len(visible(name)) - 1
+        if cell_len(text) > room:
+            text = set_cell_size(text, max(room - 1, 0)) + "…"
+        return [Segment(f"{visible(name)} ", self.palette.muted), Segment(text, self.palette.text)]
 
     def _compared(self, what_if: WhatIfResult, token: int) -> list[list[Segment]]:
         """The token's numbers as trained and as changed settings would make them."""

@@ -1,0 +1,115 @@
+"""The files, folders and modules that a scenario names: found beside it, and there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlplay.scenario.names import looks_like_folder
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.world import POLICIES, model_problem
+from rlplay.tasks.hub_dataset import looks_like_dataset
+from rlplay.user_code import is_module
+
+_OWN_KWARGS = ("conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
+               "return_dict", "return_assistant_tokens_mask", "padding", "truncation", "max_length")  # fmt: skip
+"""Arguments of the method that applies a chat template, whose values decide what it returns."""
+
+
+class ScenarioError(ValueError):
+    """A scenario that rlplay cannot play: one line with the file, the place and what to do."""
+
+
+def from_folder(scenario: Scenario, folder: Path) -> Scenario:
+    """`scenario` with the files in `folder` that it names by their paths. Raises ScenarioError if one is missing."""
+
+    def beside(name: str) -> str:
+        return str(folder / name) if (folder / name).exists() else name
+
+    rewards = []
+    for entry in scenario.reward:
+        place, colon, function = entry.rpartition(":")
+        if not (place.endswith(".py") or is_module(place)) or not function.isidentifier():
+            forms = "FILE.py:FUNCTION, e.g. score.py:short, or MODULE:FUNCTION, e.g. trl.rewards:think_format_reward"
+            raise ScenarioError(f"a reward takes the form {forms}; got {entry!r}")
+        rewards.append(entry if is_module(place) else f"{beside(place)}{colon}{function}")
+    model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
+    changes: dict[str, Any] = {"reward": rewards, "model": model}
+    if scenario.dataset is not None:
+        changes["dataset"] = beside(scenario.dataset)
+    return _present(msgspec.structs.replace(scenario, **changes))
+
+
+def typed_mapping(name: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
+    """What the command line gives for `columns` or `chat_template_kwargs`. Raises ScenarioError."""
+    value: Any = given
+    if isinstance(given, str) and name == "columns":
+        pairs = (pair.partition("=") for pair in given.split(","))
+        value = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+    elif isinstance(given, str):
+        with suppress(msgspec.DecodeError):
+            value = msgspec.yaml.decode(given)
+    for problem in mapping_problems(name, value):
+        raise ScenarioError(problem)
+    return dict(value)
+
+
+def mapping_problems(name: str, value: Any) -> Iterator[str]:
+    """What is wrong with a scenario's `columns` or `chat_template_kwargs`."""
+    words = [each for pair in value.items() for each in pair] if isinstance(value, dict) else []
+    if name == "columns":
+        if not words or not all(isinstance(each, str) and each for each in words):
+            yield f"columns takes names with the dataset's own, as in prompt=question,answer=solution; got {value!r}"
+    elif not isinstance(value, dict) or not all(isinstance(each, str) for each in value):
+        yield f"chat_template_kwargs takes names with values, as in {{enable_thinking: false}}; got {value!r}"
+    elif taken := [each for each in value if each in _OWN_KWARGS]:
+        yield f"chat_template_kwargs cannot set {taken[0]}, which rlplay sets itself; leave it out"
+
+
+def _present(scenario: Scenario) -> Scenario:
+    _dataset_present(scenario)
+    if scenario.columns and scenario.dataset is None:
+        raise ScenarioError("columns belong to a dataset; this scenario has none")
+    for name in ("system_prompt", "chat_template_kwargs"):
+        if getattr(scenario, name) and scenario.world is not None:
+            raise ScenarioError(f"a world has no chat messages: it takes no {name}")
+    if problem := model_problem(scenario):
+        raise ScenarioError(problem)
+    if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
+        raise ScenarioError(f"model {scenario.model}: no such folder")
+    for entry in scenario.reward:
+        place = entry.rpartition(":")[0]
+        if is_module(place):
+            package = place.partition(".")[0]
+            if not _installed(package):
+                raise ScenarioError(f"reward {entry}: no package {package} is installed; install it, or name a file")
+        elif not Path(place).is_file():
+            raise ScenarioError(f"reward {entry}: there is no file {place}")
+    return scenario
+
+
+def _dataset_present(scenario: Scenario) -> None:
+    """Checks what it can without asking the hub, which alone knows whether it has a dataset of this name."""
+    name = scenario.dataset
+    if name is None or Path(name).is_file():
+        if scenario.dataset_config or scenario.dataset_train_split:
+            found = "this scenario has none" if name is None else f"{name} is a file"
+            raise ScenarioError(f"dataset_config and dataset_train_split belong to a Hugging Face dataset; {found}")
+        return
+    if not (Path(name).is_dir() or looks_like_dataset(name)):
+        raise ScenarioError(f"dataset {name}: no such file")
+    if not _installed("datasets"):
+        missing = "" if Path(name).is_dir() else "there is no such file; "
+        raise ScenarioError(f"dataset {name}: {missing}to read a dataset from Hugging Face, pip install datasets")
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # of modules without a specification, such as __main__
+        return False

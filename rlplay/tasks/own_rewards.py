@@ -1,0 +1,101 @@
+"""The user's own reward functions, from a file or an installed module."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlplay.algorithms.settings import REWARD_MODEL
+from rlplay.tasks.task import RewardFunction
+from rlplay.user_code import ImportedFunction, OwnError, UserFunction, is_module
+
+
+def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
+    """The functions that `entries` name, by name. Raises OwnError as `load_reward` does, and if two have one name."""
+    chosen: dict[str, str] = {}
+    for entry in entries:
+        name = entry.rpartition(":")[2]
+        if name == REWARD_MODEL:
+            raise OwnError(f"{entry}: {name!r} is the name of a trained reward model's score; rename the function")
+        if name in chosen:
+            raise OwnError(f"two rewards are called {name!r}: {chosen[name]} and {entry}; rename one of the functions")
+        chosen[name] = entry
+    return {name: load_reward(entry) for name, entry in chosen.items()}
+
+
+def load_reward(entry: str) -> RewardFunction:
+    """The function `FILE.py:FUNCTION` or `MODULE:FUNCTION`, with TRL's signature; it may be an `async def`.
+
+    A file is loaded again whenever it has changed, a module is imported once. An error in it, at import or in a call,
+    becomes an OwnError that names the place.
+    """
+    place, _, name = entry.rpartition(":")
+    if place.endswith(".py") and Path(place).is_file():
+        function: UserFunction | ImportedFunction = UserFunction(Path(place), name)
+    elif is_module(place):
+        function = ImportedFunction(place, name)
+    else:
+        raise OwnError(
+            f"reward {entry!r}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION"
+        )
+    # TRL asks the callable itself whether it is asynchronous.
+    return _AsyncReward(function) if inspect.iscoroutinefunction(function.current()) else _Reward(function)
+
+
+class _Reward:
+    """A user's reward function, called with the columns that it takes."""
+
+    def __init__(self, function: UserFunction | ImportedFunction) -> None:
+        self._function = function
+        self.__name__ = function.name
+        function.current()
+
+    def __call__(self, /, **columns: Any) -> Any:
+        """The scores of the completions, or an awaitable that gives them if the function has become asynchronous."""
+        found = self._begun(columns)
+        return self._awaited(found) if inspect.isawaitable(found) else found
+
+    def _begun(self, columns: dict[str, Any]) -> Any:
+        function = self._function.current()
+        if missing := _missing(function, columns):
+            raise OwnError(
+                f"{self._function.place}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
+            )
+        try:
+            return function(**accepted(function, columns))
+        except (Exception, SystemExit) as error:
+            raise self._function.failed(error) from error
+
+    async def _awaited(self, found: Awaitable[Any]) -> Any:
+        try:
+            return await found
+        except (Exception, SystemExit) as error:
+            raise self._function.failed(error) from error
+
+
+class _AsyncReward(_Reward):
+    """The same of an `async def`."""
+
+    async def __call__(self, /, **columns: Any) -> Any:
+        """The scores of the completions."""
+        found = self._begun(columns)
+        return await self._awaited(found) if inspect.isawaitable(found) else found
+
+
+def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of `given` that `function` takes."""
+    parameters = inspect.signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return given
+    return {name: value for name, value in given.items() if name in parameters}
+
+
+def _missing(function: Callable[..., Any], given: dict[str, Any]) -> str | None:
+    """The first required parameter of `function` that is not in `given`."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = [
+        p.name for p in inspect.signature(function).parameters.values() if p.kind in by_name and p.default is p.empty
+    ]
+    return next((name for name in needed if name not in given), None)
