@@ -61,6 +61,11 @@ def test_only_the_screen_loads_textual() -> None:
     assert "textual" not in loaded_after(code)
 
 
+def test_import_rlplay_loads_next_to_nothing() -> None:
+    assert not loaded_after("import rlplay") & {*HEAVY, "numpy", "msgspec", "textual", "rlplay.api"}
+    assert not loaded_after("from rlplay import open_run") & {*HEAVY, "pandas", "textual"}
+
+
 def test_help_loads_next_to_nothing() -> None:
     loaded = loaded_after("from rlplay.cli.main import cli; cli.main(['--help'], standalone_mode=False)")
     assert not loaded & {*HEAVY, "numpy", "msgspec", "yaml", "textual", "rlplay.scenario.loader"}
@@ -101,7 +106,7 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
     assert foreign == names
 
 
-_OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard")
+_OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard", "pandas")
 _PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}
 
 

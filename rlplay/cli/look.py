@@ -13,9 +13,9 @@ import click
 
 from rlplay.cli.table import table
 from rlplay.cli.types import ALGORITHM, RUN, SCENARIO, WholeNumber
-from rlplay.trace.text import visible_lines
+from rlplay.trace.text import visible, visible_lines
 
-FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl")
+FORMATS = ("npz", "jsonl", "parquet", "tensorboard", "trl", "model")
 """The formats of an export."""
 
 
@@ -80,9 +80,12 @@ def _settings(settings: dict[str, Any]) -> None:
 
 
 @click.command()
-def runs() -> None:
+@click.option("--sizes", is_flag=True, help="Show how much disk each run file and its snapshots take.")
+def runs(sizes: bool) -> None:
     """List the recorded runs, newest first."""
     from rlplay import paths
+    from rlplay.cli.remove import written as size
+    from rlplay.trace.files_on_disk import files_on_disk
     from rlplay.trace.runfile import RunReader
     from rlplay.trace.runfile_format import RunFileError
 
@@ -90,22 +93,28 @@ def runs() -> None:
     if not found:
         _echo(f"No runs yet in {paths.runs_folder()}; 'rlplay' records one.")
         return
-    rows: list[tuple[str, ...]] = [("written", "run", "scenario", "model", "update", "reward")]
-    problems = []
+    numbers = ("update", "reward", "file", "snapshots") if sizes else ("update", "reward")
+    rows: list[tuple[str, ...]] = [("written", "run", "scenario", "model", *numbers)]
+    problems, total = [], 0
     for path in found:
-        written = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
+        taken = files_on_disk(path)
+        total += taken.run_bytes + taken.snapshot_bytes
+        disk = (size(taken.run_bytes), size(taken.snapshot_bytes)) if sizes else ()
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.stat().st_mtime))
         try:
             with RunReader(path) as reader:
                 reward, started = reader.latest("reward"), reader.started
                 done = str(max(reader.updates(), default=0))
         except RunFileError as error:
-            rows.append((written, path.stem, "", "cannot be read", "", ""))
+            rows.append((when, path.stem, "", "cannot be read", "", "", *disk))
             problems.append(str(error))
             continue
-        rows.append((written, path.stem, started.title, started.model, done, _reward(reward)))
+        rows.append((when, path.stem, started.title, started.model, done, _reward(reward), *disk))
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in table(_fitting(rows, room), right_aligned=("update", "reward")):
+    for line in table(_fitting(rows, room), right_aligned=numbers):
         _echo(line)
+    if sizes:
+        _echo(f"\n{size(total)} in {len(found)} runs; 'rlplay rm RUN' deletes one, with --snapshots only its snapshots")
     for problem in problems:
         click.echo(f"rlplay: {visible_lines(problem)}", err=True)
 
@@ -129,13 +138,14 @@ def _fitting(rows: list[tuple[str, ...]], room: int | None) -> list[tuple[str, .
 @click.command(epilog="Example: rlplay export last --format jsonl --out run.jsonl")
 @click.argument("recorded", metavar="RUN", type=RUN)
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True, help="What to write.")
-@click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens.")
+@click.option("--update", type=WholeNumber(1), metavar="N", help="Only this update's tokens, or the model after it.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PATH", help="Where to write it.")
 def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
-    """Write a run's tokens and numbers for other tools.
+    """Write a run's tokens, curves or model for other tools.
 
     npz holds arrays, jsonl and parquet one completion per line or row, tensorboard the curves as an event folder, trl
-    a Python script that trains with TRL under the same settings.
+    a Python script that trains with TRL under the same settings, model the trained policy as a folder that
+    transformers loads.
     """
     if kind == "trl":
         if update is not None:
@@ -143,6 +153,12 @@ def export(recorded: Path, kind: Any, update: int | None, out: Path) -> None:
         from rlplay.export.trl.script import export_trl
 
         export_trl(recorded, out)
+    elif kind == "model":
+        from rlplay.engine.export_model import export_model
+
+        taken = export_model(recorded, out, update, lambda what: click.echo(visible(what), err=True))
+        _echo(f"wrote {out}, the policy after update {taken}")
+        return
     else:
         from rlplay.export.tables import export as write
 

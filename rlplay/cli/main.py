@@ -11,12 +11,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from rlplay import __version__
 from rlplay.cli import foreign, look, new, play
 from rlplay.cli.health import health
+from rlplay.cli.remove import remove
 from rlplay.cli.types import SCENARIO
 from rlplay.printing import visible_output
 from rlplay.trace.text import visible
+from rlplay.version import __version__
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 
@@ -80,7 +81,7 @@ def cli() -> None:
     """
 
 
-for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health):
+for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove):
     cli.add_command(command)
 
 

@@ -15,7 +15,6 @@ import click
 from rlplay.cli.splash import splash
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
 from rlplay.printing import raw_stream
-from rlplay.trace.text import whole
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
@@ -107,23 +106,9 @@ def _moment(name: str | None) -> Moment:
 
 
 def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
-    from rlplay import paths
-    from rlplay.algorithms.own import allow_all
-    from rlplay.scenario.schema import Job
-    from rlplay.scenario.stage_settings import stage_settings
-    from rlplay.scenario.world import world_of
-    from rlplay.worlds.values import no_values
+    from rlplay.scenario.job import new_job
 
-    chosen = _scenario(scenario, changes)
-    if out is not None and not whole(str(out)):
-        raise click.UsageError(f"{str(out)!r} is not UTF-8, the encoding of run files; choose another name")
-    if out is not None and out.exists():
-        raise click.UsageError(f"{out} exists already; name a new file, or omit --out")
-    for settings in stage_settings(chosen):
-        if problem := no_values(settings, world_of(chosen), chosen.model == "table"):
-            raise click.UsageError(problem)
-        allow_all(settings)
-    return Job(scenario=chosen, run=str(out or paths.new_run(chosen.name)), device=device)
+    return new_job(_scenario(scenario, changes), out, device)
 
 
 def needs_a_terminal(instead: str) -> None:

@@ -126,15 +126,9 @@ class RunName(_Found):
         ctx: click.Context | None,  # noqa: ARG002 - click's signature
     ) -> Path:
         """The run's file; of another trainer's run, a copy. Raises ValueError, one line, if no run or several match."""
-        from rlplay.paths import find_run
+        from rlplay.foreign.copy import run_file
 
-        if not Path(value).is_dir():
-            return find_run(value)
-        from rlplay.foreign.copy import Copy
-
-        copy = Copy(Path(value))
-        copy.close()
-        return copy.path
+        return run_file(value)
 
     def shell_complete(
         self,
@@ -152,5 +146,16 @@ class RunName(_Found):
         return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
+class RunFile(RunName):
+    """As `RunName`, but a run of rlplay or a copy of another trainer's; never that trainer's folder."""
+
+    def convert(self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The run's file. Raises ValueError, one line, if no run or several match."""
+        if Path(value).is_dir():
+            self.fail(f"{value} is a folder; name a run file, or a run that 'rlplay runs' lists", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+RUN_FILE = RunFile()
 SCENARIO, ALGORITHM, DEVICE, RUN = ScenarioName(), AlgorithmName(), DeviceName(), RunName()
 PATH = click.Path()  # or a name: click checks nothing, but the shell completes files

@@ -142,6 +142,14 @@ def set_threads(threads: int | None) -> int:
 def load_model(name: str, device: torch.device, progress: Callable[[str], object] = str) -> LanguageModel:
     """The bundled model for "pocket", else any causal language model that transformers can load, in float32.
 
+    `progress` and errors are as in `load_pretrained`.
+    """
+    return wrap(*load_pretrained(name, progress), device)
+
+
+def load_pretrained(name: str, progress: Callable[[str], object] = str) -> tuple[Any, Any]:
+    """The model and the tokenizer that `name` stands for, on the CPU.
+
     `progress` is called with a description of each step. Raises ValueError, one line, if there is no such model or it
     is not a causal language model.
     """
@@ -177,7 +185,7 @@ def load_model(name: str, device: torch.device, progress: Callable[[str], object
         raise ValueError(
             f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"
         ) from error
-    return wrap(policy, tokenizer, device)
+    return policy, tokenizer
 
 
 def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:

@@ -10,7 +10,6 @@ from importlib.metadata import version
 import msgspec
 import torch
 
-from rlplay import __version__
 from rlplay.engine.agreement import settle
 from rlplay.engine.fit import check_fit
 from rlplay.engine.model import choose_device, load_model, set_threads, wrap
@@ -24,6 +23,7 @@ from rlplay.scenario.task import task_for
 from rlplay.scenario.world import world_of
 from rlplay.tasks.stories import remembered
 from rlplay.trace.records import Started
+from rlplay.version import __version__
 
 Progress = Callable[[str, float], None]
 

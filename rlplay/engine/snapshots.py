@@ -97,13 +97,7 @@ class SnapshotStore:
 
         Raises ValueError, one line, if the file is damaged.
         """
-        path = self._path(update)
-        try:
-            with safe_open(path, "pt") as file:
-                names = [name for name in file.keys() if name.startswith(POLICY)]  # noqa: SIM118 (no mapping)
-                return {name.removeprefix(POLICY): file.get_tensor(name) for name in names}
-        except (OSError, SafetensorError) as error:
-            raise ValueError(f"snapshot {path} cannot be read ({error})") from error
+        return policy_weights(self._path(update))
 
     def forget_after(self, update: int) -> None:
         """Delete the snapshots of an abandoned branch."""
@@ -116,6 +110,19 @@ class SnapshotStore:
 
     def _path(self, update: int) -> Path:
         return self._folder / f"{update:06d}.safetensors"
+
+
+def policy_weights(path: Path) -> dict[str, Tensor]:
+    """The policy's trained weights in a snapshot, by their names in it, on the CPU.
+
+    Raises ValueError, one line, if the file is damaged.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            names = [name for name in file.keys() if name.startswith(POLICY)]  # noqa: SIM118 (no mapping)
+            return {name.removeprefix(POLICY): file.get_tensor(name) for name in names}
+    except (OSError, SafetensorError) as error:
+        raise ValueError(f"snapshot {path} cannot be read ({error})") from error
 
 
 def save(state: State, path: Path) -> int:

@@ -27,7 +27,7 @@ def survey(state: State) -> Survey | None:
     logprobs = (out.logits[:, -1].float() / state.settings.temperature).log_softmax(-1)
     actions = lm.tokenizer.convert_tokens_to_ids(task.actions)
     hidden = out.hidden_states[-1][:, -1]
-    learned = getattr(lm.policy, "exploration_rate", None) is not None
+    learned = getattr(lm.policy.config, "exploration_rate", None) is not None
     critic = state.settings.baseline == "value" and not learned
     values = state.value_head(hidden.float()).squeeze(-1).cpu().numpy() if critic else None
     return Survey(

@@ -108,7 +108,7 @@ def explore(state: State) -> None:
     rate = state.settings.exploration_rate if state.settings.loss_type in VALUE_LOSSES else None
     for policy in (state.lm.policy, state.lm.reference):
         if isinstance(policy, WorldPolicy):
-            policy.exploration_rate = rate
+            policy.config.exploration_rate = rate
 
 
 def _credited(batch: Batch, learned: Learned) -> Credited:

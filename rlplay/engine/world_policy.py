@@ -15,6 +15,7 @@ from transformers import (
     AutoModelForCausalLM,
     DynamicCache,
     GenerationConfig,
+    GenerationMixin,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -31,20 +32,30 @@ _PAD = "·"
 
 
 class WorldPolicyConfig(PretrainedConfig):  # type: ignore[misc]
-    """The tokens `0 … num_actions - 1` are moves; `feature_size` numbers describe each token; `width` 0 is a table."""
+    """The tokens `0 … num_actions - 1` are moves; `feature_size` numbers describe each token; `width` 0 is a table.
+
+    `exploration_rate` is ε where the outputs are Q(s, ·) and the policy is ε-greedy; None: they are logits.
+    """
 
     model_type = "rlplay-world"
 
     def __init__(
-        self, vocab_size: int = 2, num_actions: int = 1, feature_size: int = 2, width: int = 0, **others: Any
+        self,
+        vocab_size: int = 2,
+        num_actions: int = 1,
+        feature_size: int = 2,
+        width: int = 0,
+        exploration_rate: float | None = None,
+        **others: Any,
     ) -> None:
         self.vocab_size, self.num_actions = vocab_size, num_actions
         self.feature_size, self.width = feature_size, width
+        self.exploration_rate = exploration_rate
         self.hidden_size = width or feature_size
         super().__init__(**others)
 
 
-class WorldPolicy(PreTrainedModel):  # type: ignore[misc]
+class WorldPolicy(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
     """logits = head(hidden(features of the last token)).
 
     Of a table, the features are one-hot and the hidden state is the features: each token has its own row of logits,
@@ -59,8 +70,6 @@ class WorldPolicy(PreTrainedModel):  # type: ignore[misc]
         self.features.weight.requires_grad_(False)
         self.layer = nn.Linear(config.feature_size, config.width) if config.width else None
         self.head = nn.Linear(config.hidden_size, config.num_actions, bias=bool(config.width))
-        self.exploration_rate: float | None = None
-        """ε if the head's outputs are action values Q(s, ·) and the policy is ε-greedy; None if they are logits."""
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Embedding:
@@ -86,8 +95,8 @@ class WorldPolicy(PreTrainedModel):  # type: ignore[misc]
         if self.layer is not None:
             hidden = self.layer(hidden).relu()
         moves = self.head(hidden[:, -ids.shape[1] :])
-        if self.exploration_rate is not None:
-            moves = epsilon_greedy(moves, self.exploration_rate).log().clamp(min=_IMPOSSIBLE)
+        if self.config.exploration_rate is not None:
+            moves = epsilon_greedy(moves, self.config.exploration_rate).log().clamp(min=_IMPOSSIBLE)
         others = self.config.vocab_size - self.config.num_actions
         return CausalLMOutputWithPast(
             logits=nn.functional.pad(moves, (0, others), value=_IMPOSSIBLE),
@@ -121,7 +130,7 @@ def world_policy(world: World, kind: str, seed: int) -> tuple[WorldPolicy, PreTr
         if kind == "table":
             policy.head.weight.zero_()
     policy.generation_config = GenerationConfig(
-        eos_token_id=list(range(len(world.actions))), pad_token_id=len(tokens) - 1
+        eos_token_id=list(range(len(world.actions))), pad_token_id=len(tokens) - 1, use_cache=False
     )
     return policy, _tokenizer(tokens)
 

@@ -8,6 +8,7 @@ the longest prompt, C of the longest completion, R completions in a step. What w
     completion_ids, completion_mask   [N, C]  mask 1 = sampled by the policy, 0 = environment or padding
     completion_lengths, group_id, rewards, truncated  [N]
     rewards/NAME, gold/NAME           [N]  the parts of the reward, scores that are not trained on
+    columns                JSON string, for each prompt the dataset's other columns by name; group_id counts them
     roles                             [N]  where answers are compared: chosen, rejected or empty
     old_logprobs, ref_logprobs, new_logprobs, entropy, advantages, returns, baseline, values, token_rewards,
     implicit_rewards                  [N, C]
@@ -58,6 +59,7 @@ def arrays(update: Update, settings: dict[str, Any]) -> dict[str, Array]:
         "old_logprobs": _padded(sampled.old_logprobs, lengths),
         "entropy": _padded(sampled.entropy, lengths),
         "settings": _json(settings),
+        "columns": _json(sampled.columns),
     }
     if update.scored is not None:
         out["rewards"] = update.scored.rewards

@@ -1,7 +1,7 @@
 """A Parquet file with one completion per row, the columns of `rows.py`, and a row group for each update.
 
-Types are those of the run file. `rewards` and `gold` are maps, since the stages of a run may use different functions;
-so is `extra`, with its values as JSON.
+Types are those of the run file. `rewards` and `gold` are maps, since the stages of a run may use different functions.
+`columns` and `extra` are maps of texts, since such columns have any type: a text as it is, anything else as JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COLUMNS = {
     "bool": ("truncated",),
     "float": ("reward",),
     "scores": ("rewards", "gold"),
-    "texts": ("extra",),
+    "texts": ("columns", "extra"),
     "int32s": ("token_ids", "position_ids"),
     "strings": ("token_text",),
     "bools": ("loss_mask", "is_masked", "is_masked_high", "is_masked_low"),
@@ -45,19 +45,24 @@ def write_parquet(path: Path, updates: Iterable[Iterator[dict[str, Any]]]) -> No
     except ImportError:
         raise ExportError("writing Parquet needs pyarrow: pip install pyarrow") from None
     types = {
+        "texts": pa.map_(pa.string(), pa.string()),
         "int32": pa.int32(), "string": pa.string(), "bool": pa.bool_(), "float": pa.float32(),
-        "scores": pa.map_(pa.string(), pa.float32()), "texts": pa.map_(pa.string(), pa.string()),
+        "scores": pa.map_(pa.string(), pa.float32()),
         "int32s": pa.list_(pa.int32()), "int8s": pa.list_(pa.int8()),
         "strings": pa.list_(pa.string()), "bools": pa.list_(pa.bool_()), "floats": pa.list_(pa.float32()),
     }  # fmt: skip
     schema = pa.schema([(name, types[kind]) for kind, names in _COLUMNS.items() for name in names])
     with ParquetWriter(path, schema, compression="zstd") as writer:
         for update in updates:
-            rows = [row | {"extra": _in_json(row["extra"])} for row in update]
+            rows = [row | {name: _texts(row[name]) for name in _COLUMNS["texts"]} for row in update]
             # `from_pandas` turns NaN into null, since NaN means that there is no number.
             columns = [pa.array([row[field.name] for row in rows], field.type, from_pandas=True) for field in schema]
             writer.write_table(pa.table(columns, schema=schema), row_group_size=len(rows))
 
 
-def _in_json(extra: dict[str, Any] | None) -> dict[str, str] | None:
-    return None if extra is None else {name: msgspec.json.encode(value).decode() for name, value in extra.items()}
+def _texts(values: dict[str, Any] | None) -> dict[str, str] | None:
+    return None if values is None else {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -6,8 +6,9 @@ optimizer step that saw the token; `new_logprobs` are from after the update. `pr
 update minus the one at sampling. `is_masked` marks tokens whose surrogate gradient clipping made zero. That includes
 the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked_low`.
 
-Ours: `group_id, sample_idx, prompt, completion, prompt_len, reward, rewards, gold, extra, role, truncated, token_text,
-ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`.
+Ours: `group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, extra, role, truncated,
+token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`. `columns` are the
+dataset's other columns by name, `extra` those that reward functions have logged.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
     """The fields of each completion of a sampled update; NaN and None both mean that there is no number."""
     sampled = update.sampled
     assert sampled is not None
-    columns = _columns(update)
+    columns = token_columns(update)
     for row, group in enumerate(sampled.group.tolist()):
         span = slice(int(sampled.offsets[row]), int(sampled.offsets[row + 1]))
         asked = slice(int(sampled.prompt_offsets[group]), int(sampled.prompt_offsets[group + 1]))
@@ -41,6 +42,7 @@ def rows(update: Update) -> Iterator[dict[str, Any]]:
             "group_id": group,
             "sample_idx": int((sampled.group[:row] == group).sum()),
             "prompt": sampled.prompts[group],
+            "columns": sampled.columns[group],
             "completion": "".join(sampled.texts[span]),
             "prompt_len": prompt_len,
             "truncated": bool(sampled.truncated[row]),
@@ -67,7 +69,7 @@ def _scores(scored: Scored | None, row: int) -> dict[str, Any]:
     }
 
 
-def _columns(update: Update) -> dict[str, Array | None]:
+def token_columns(update: Update) -> dict[str, Array | None]:
     """Per-token columns over all T completion tokens, None for those that were not computed."""
     sampled, credited = update.sampled, update.credited
     assert isinstance(sampled, Sampled)

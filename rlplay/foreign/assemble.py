@@ -73,9 +73,9 @@ class Batch:
             clip_state=own_clips if own_clips is not None else clips if known else None,
             dloss_dlogp=_all([s.dloss_dlogp for _, s in steps], len(logprobs)),
             kl=None,
-            values=None,
-            metrics=first.metrics,
-            tokens=first.tokens,
+            values=_all([step.values for _, step in steps]),
+            metrics=_means([step.metrics for _, step in steps]),
+            tokens=None if first.tokens is None else sum(step.tokens or 0 for _, step in steps),
         )
 
     def _sampled(self, update: int, settings: Settings) -> Sampled:
@@ -188,6 +188,13 @@ def finished(ended: Ended) -> Finished:
         update=ended.update, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none.reshape(0, 0),
         metrics=ended.metrics, timings={}, seconds=ended.seconds,
     )  # fmt: skip
+
+
+def _means(metrics: Sequence[dict[str, float]]) -> dict[str, float]:
+    """The mean of each number over the processes that know it."""
+    names = dict.fromkeys(name for each in metrics for name in each)
+    known = {name: [each[name] for each in metrics if name in each] for name in names}
+    return {name: sum(values) / len(values) for name, values in known.items()}
 
 
 def _all(values: Sequence[Array | None], size: int | None = None) -> Any:

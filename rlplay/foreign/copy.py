@@ -9,9 +9,10 @@ from pathlib import Path
 from rlplay.foreign.files import Files, layout_of
 from rlplay.foreign.recording import Recording
 from rlplay.foreign.source import ForeignRunError, Source
-from rlplay.paths import SUFFIX, runs_folder
+from rlplay.paths import SUFFIX, find_run, runs_folder
 from rlplay.record.format import parts
-from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.records import Started
+from rlplay.trace.runfile import RunFileError, RunReader, RunWriter
 from rlplay.trace.runfile_format import ORIGIN, PLACE
 
 
@@ -28,26 +29,38 @@ class Copy:
         started = self._source.started()
         identity = hashlib.sha256(f"{self.origin}\0{started.run_id}".encode()).hexdigest()[:8]
         self.path = runs_folder() / f"{name(self.origin)}_{identity}{SUFFIX}"
-        if self.path.exists():
-            self._writer = RunWriter.reopen(self.path)
-        else:
-            self._writer = RunWriter.create(self.path, started, **{ORIGIN: str(self.origin)})
-        self._place = self._writer.note(PLACE) or ""
-        self._source.resume(json.loads(self._place or "{}"))
+        self._writer = self._opened(started)
+        self._resume()
         self.pull()
+
+    def _opened(self, started: Started) -> RunWriter:
+        if not self.path.exists():
+            try:
+                return RunWriter.create(self.path, started, **{ORIGIN: str(self.origin)})
+            except RunFileError:
+                if not self.path.exists():  # else another program has just created it
+                    raise
+        return RunWriter.reopen(self.path)
+
+    def _resume(self) -> None:
+        """Go on where the run file ends, which another program may have written."""
+        self._place = self._writer.note(PLACE) or ""
+        read = json.loads(self._place or "{}")
+        self._turn = int(read.get("turn", 0))
+        self._source.resume(read.get("place", {}))
 
     def pull(self) -> int:
         """Add what is new; the number of new records. Raises ForeignRunError or RunFileError."""
         records = self._source.fresh()
         if not records:
             return 0
-        place = json.dumps(self._source.place())
-        if self._writer.append_copied(records, place, self._place):
-            self._place = place
-            return len(records)
-        self._place = self._writer.note(PLACE) or ""
-        self._source.resume(json.loads(self._place))
-        return 0
+        # Every addition has another number: two programs may both have read a part of the same update.
+        place = json.dumps({"turn": self._turn + 1, "place": self._source.place()})
+        if not self._writer.append_copied(records, place, self._place):
+            self._resume()
+            return 0
+        self._place, self._turn = place, self._turn + 1
+        return len(records)
 
     def close(self) -> None:
         """Close the run file."""
@@ -58,6 +71,18 @@ def name(origin: Path) -> str:
     """What the run file is called: the folder's name, with its parent's where it says nothing by itself."""
     own = origin.name.removesuffix(SUFFIX)
     return f"{origin.parent.name}-{own}" if own.startswith("rlplay") and origin.parent.name else own
+
+
+def run_file(name_or_path: str | Path) -> Path:
+    """The run file that is named as for `find_run`, or an up-to-date copy of the run in another trainer's folder.
+
+    Raises ValueError, one line, if no run or several match.
+    """
+    if not Path(name_or_path).is_dir():
+        return find_run(name_or_path)
+    copy = Copy(Path(name_or_path))
+    copy.close()
+    return copy.path
 
 
 def copy_again(run: RunReader) -> Copy | None:

@@ -84,11 +84,11 @@ class Files:
         first = min(self._updates(), default=0)
         return beginning(self._layout.source, title=f"{self._layout.source} · {self.path.name}", run_id=str(first))
 
-    def place(self) -> dict[str, int]:
+    def place(self) -> dict[str, Any]:
         """The last update read."""
         return {"update": self._done}
 
-    def resume(self, place: Mapping[str, int]) -> None:
+    def resume(self, place: Mapping[str, Any]) -> None:
         """Go on after this update."""
         self._done = place.get("update", 0)
 

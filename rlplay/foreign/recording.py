@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -38,7 +39,8 @@ class Recording:
         self._settings = Settings()
         self._read: dict[str, int] = {}  # offset in each part up to which frames were taken
         self._passed: dict[str, int] = {}  # offset in each part up to which frames became records
-        self._whole: dict[str, int] = {}  # the same at the end of the last whole update
+        self._changed: dict[str, Any] = {}  # settings that changed since the beginning
+        self._whole: dict[str, Any] = {"offsets": {}, "changed": {}}  # the last two at the end of the last whole update
         self._waiting: dict[int, list[tuple[int, Frame]]] = {}  # by rank: frames that others have not reached yet
         self._batch: Batch | None = None
         self._members: list[int] = []  # the ranks that the batch is of
@@ -52,14 +54,18 @@ class Recording:
             versions=begun.versions,
         )  # fmt: skip
 
-    def place(self) -> dict[str, int]:
-        """Offsets in the parts."""
+    def place(self) -> dict[str, Any]:
+        """Offsets in the parts, and the settings that changed before them."""
         return dict(self._whole)
 
-    def resume(self, place: Mapping[str, int]) -> None:
-        """Go on at these offsets."""
+    def resume(self, place: Mapping[str, Any]) -> None:
+        """Go on at such a place."""
+        begun = self._begun or self._beginning()
+        offsets, self._changed = dict(place.get("offsets", {})), dict(place.get("changed", {}))
         self._waiting, self._batch = {}, None
-        self._read, self._passed, self._whole = dict(place), dict(place), dict(place)
+        self._read, self._passed = dict(offsets), dict(offsets)
+        self._whole = {"offsets": offsets, "changed": dict(self._changed)}
+        self._settings = msgspec.convert(known_settings(begun.settings | self._changed), Settings)
 
     def fresh(self) -> list[AnyRecord]:
         """New records: a batch once all processes have sampled, a step once all have made it."""
@@ -75,7 +81,7 @@ class Recording:
                 self._waiting.setdefault(rank, []).append((end, frame))
         found: list[AnyRecord] = []
         while (ready := self._ready(begun.ranks)) is not None:
-            found += self._records(ready)
+            found += self._records(begun, ready)
         return found
 
     def _beginning(self) -> Begun:
@@ -111,7 +117,7 @@ class Recording:
                 return None
         self._pass(0)
         if isinstance(frame, Ended):
-            self._whole = dict(self._passed)
+            self._whole = {"offsets": dict(self._passed), "changed": dict(self._changed)}
         return same
 
     def _skip(self, rank: int, goal: Frame) -> None:
@@ -124,7 +130,7 @@ class Recording:
         end, _ = self._waiting[rank].pop(0)
         self._passed[part(self.path, rank).name] = end
 
-    def _records(self, frames: list[tuple[int, Frame]]) -> list[AnyRecord]:
+    def _records(self, begun: Begun, frames: list[tuple[int, Frame]]) -> list[AnyRecord]:
         """The records that one frame of every process makes."""
         first = frames[0][1]
         match first:
@@ -147,9 +153,8 @@ class Recording:
                 ]  # fmt: skip
             case Setting():
                 value, previous = first.value, first.previous
-                self._settings = msgspec.convert(
-                    known_settings(msgspec.structs.asdict(self._settings) | {first.name: value}), Settings
-                )
+                self._changed[first.name] = value
+                self._settings = msgspec.convert(known_settings(begun.settings | self._changed), Settings)
                 return [Changed(update=first.update, phase="sample", name=first.name, value=value, previous=previous)]
             case _:
                 return []

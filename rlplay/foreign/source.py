@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import msgspec
 
 from rlplay.algorithms.apply import apply_all, resolve
+from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.own import names_file
 from rlplay.algorithms.settings import check
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.records import AnyRecord, Started
@@ -30,10 +32,10 @@ class Source(Protocol):
     def fresh(self) -> list[AnyRecord]:
         """The records that became known since the last call. Raises ForeignRunError if what there is is damaged."""
 
-    def place(self) -> dict[str, int]:
+    def place(self) -> dict[str, Any]:
         """Where to go on another time: after the last update that `fresh` has given in whole."""
 
-    def resume(self, place: Mapping[str, int]) -> None:
+    def resume(self, place: Mapping[str, Any]) -> None:
         """Go on at such a place."""
 
 
@@ -61,7 +63,8 @@ def beginning(
 
 def known_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Complete settings: the defaults, changed by those of `wanted` that rlplay knows and that fit together."""
-    settings = resolve({"algorithm": wanted["algorithm"]} if _allowed("algorithm", wanted.get("algorithm")) else {})
+    algorithm = wanted.get("algorithm")
+    settings = resolve({"algorithm": algorithm} if algorithm in PRESETS else {})
     for name, value in wanted.items():
         if name != "algorithm" and _allowed(name, value):
             try:
@@ -72,6 +75,8 @@ def known_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _allowed(name: str, value: Any) -> bool:
+    if names_file(name, value):  # a recording is data: it must not name code to run
+        return False
     try:
         check(name, value)
     except ValueError:

@@ -1,8 +1,9 @@
 """The layout of a recording: a folder with one append-only file per process of the trainer.
 
-`part-00000.rlpart` begins with MAGIC. After it stand frames: the payload's length and CRC-32 (4 bytes each,
-little-endian), then the payload: zlib-compressed msgpack of one of the structs below, as a map with `type`. Arrays are
-extension type 1: one byte with the length of a header, the header (msgpack of dtype and shape), the bytes in C order.
+`part-00000.rlpart` begins with MAGIC. After it stand frames. A frame is three little-endian numbers of 4 bytes (the
+payload's length, its CRC-32, the CRC-32 of these two numbers) and the payload: zlib-compressed msgpack of one of the
+structs below, as a map with `type`. Arrays are extension type 1: one byte with the length of a header, the header
+(msgpack of dtype and shape), the bytes in C order.
 Nothing is ever rewritten, so a copy that was taken at any moment is a valid recording; a last frame that is cut short
 is left out. Fields that a trainer does not know are None.
 """
@@ -24,7 +25,7 @@ MAGIC = b"RLPART\x01\n"
 SUFFIX = ".rlpart"
 LIMIT = 2**30
 """The most bytes of a frame."""
-_HEAD = struct.Struct("<II")
+_HEAD = struct.Struct("<III")
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str.lower, omit_defaults=True):
@@ -88,8 +89,9 @@ class Step(Frame, frozen=True, kw_only=True):
     importance_ratio: Array | None
     clip_state: Array | None  # int8: +1 clipped high, −1 clipped low, 0 inside
     dloss_dlogp: Array | None  # float32, the derivative of the loss of all processes
-    tokens: int | None  # in the loss, over all processes
-    metrics: dict[str, float]
+    tokens: int | None  # of this process in the loss; readers add them up
+    metrics: dict[str, float]  # of this process; readers take the mean
+    values: Array | None = None  # float32, of a value head, or a reward model's score at an answer's last token
 
 
 class Ended(Frame, frozen=True, kw_only=True):
@@ -137,7 +139,16 @@ def parts(folder: Path) -> list[Path]:
 def pack(frame: AnyFrame) -> bytes:
     """A frame as it is stored."""
     payload = zlib.compress(_FRAMES.encode(frame), 1)
-    return _HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+    if len(payload) > LIMIT:
+        raise ValueError(
+            f"update {frame.update} takes {len(payload)} bytes, more than {LIMIT}; record fewer completions"
+        )
+    return _head(len(payload), zlib.crc32(payload)) + payload
+
+
+def _head(length: int, check: int) -> bytes:
+    begin = struct.pack("<II", length, check)
+    return begin + struct.pack("<I", zlib.crc32(begin))
 
 
 def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
@@ -146,27 +157,36 @@ def read(path: Path, offset: int = 0) -> list[tuple[int, AnyFrame]]:
     Raises RecordingError if the file is no part, of a newer format or damaged; OSError if it cannot be read.
     """
     with path.open("rb") as file:
-        magic = file.read(len(MAGIC))
-        if magic[: len(MAGIC) - 2] != MAGIC[:-2]:
-            if MAGIC.startswith(magic):  # its first bytes are still on their way
-                return []
-            raise RecordingError(f"{path} is not part of a recording; copy it again from where it was recorded")
-        if magic != MAGIC and len(magic) == len(MAGIC):
-            raise RecordingError(f"{path} has format {magic[-2]}, this rlplay reads format {MAGIC[-2]}; upgrade rlplay")
-        file.seek(max(offset, len(MAGIC)))
+        if not _begins(file.read(len(MAGIC)), path):
+            return []
+        start = max(offset, len(MAGIC))
+        file.seek(start)
         data = file.read()
     found = []
-    place, start = 0, max(offset, len(MAGIC))
+    place = 0
     while len(data) - place >= _HEAD.size:
-        length, check = _HEAD.unpack_from(data, place)
+        length, check, _ = _HEAD.unpack_from(data, place)
         begin, end = place + _HEAD.size, place + _HEAD.size + length
-        if length > LIMIT or (end <= len(data) and zlib.crc32(data[begin:end]) != check):
+        whole = data[place:begin] == _head(length, check)
+        if not whole or (end <= len(data) and zlib.crc32(data[begin:end]) != check):
             raise RecordingError(f"{path} is damaged at byte {start + place}; copy it again from where it was recorded")
         if end > len(data):
             break
         found.append((start + end, _decoded(data[begin:end], path, start + place)))
         place = end
     return found
+
+
+def _begins(magic: bytes, path: Path) -> bool:
+    """Whether a part's first bytes are all there; raises RecordingError if they are not those of a part."""
+    version = len(MAGIC) - 2
+    if magic[:version] == MAGIC[:version] and magic[-1:] == MAGIC[-1:] and magic != MAGIC:
+        raise RecordingError(
+            f"{path} has format {magic[version]}, this rlplay reads format {MAGIC[version]}; upgrade rlplay"
+        )
+    if not MAGIC.startswith(magic):
+        raise RecordingError(f"{path} is not part of a recording; copy it again from where it was recorded")
+    return len(magic) == len(MAGIC)
 
 
 def _decoded(payload: bytes, path: Path, offset: int) -> AnyFrame:

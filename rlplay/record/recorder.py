@@ -25,7 +25,7 @@ class Recorder:
     def __init__(self, path: str | Path, completions: int = 64, every: int = 1, rank: int = 0, ranks: int = 1) -> None:
         self.path = Path(path)
         if completions < 1 or every < 1 or not 0 <= rank < ranks:
-            raise ValueError(f"completions and every are 1 or more, rank is 0 to {ranks - 1}")
+            raise ValueError("completions, every and ranks are 1 or more, and rank is less than ranks")
         if part(self.path, rank).exists() or (rank == 0 and self.path.is_file()):
             raise FileExistsError(f"{path} holds a recording already; choose another path")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -34,6 +34,7 @@ class Recorder:
         self._file.write(MAGIC)
         self._rows = np.zeros(0, dtype=np.int64)  # the answers that are kept, by their row in the trainer's batch
         self._lengths = np.zeros(0, dtype=np.int64)  # of all answers of the update
+        self._update = 0  # that these answers are of
 
     def begin(
         self,
@@ -53,7 +54,7 @@ class Recorder:
         self._write(
             Begun(
                 run_id=run_id or uuid.uuid4().hex, rank=self._rank, ranks=self._ranks, source=source,
-                title=title or source, settings=dict(settings), model=model, parameters=parameters, seed=seed,
+                title=title or source, settings=_plain(dict(settings)), model=model, parameters=parameters, seed=seed,
                 device=device, dtype=dtype, versions=dict(versions or {}),
             )
         )  # fmt: skip
@@ -96,49 +97,58 @@ class Recorder:
         """
         if not self.keeps(update):
             return
-        of, self._lengths = _ints("group", group), _ints("lengths", lengths, 0)
-        _fits("group", of, len(self._lengths))
-        total = int(self._lengths.sum())
-        _fits("texts", texts, total)
+        of, each = _ints("group", group), _ints("lengths", lengths, 0)
+        _fits("group", of, len(each))
+        total = int(each.sum())
         if len(of) and (of.min() < 0 or of.max() >= len(prompts)):
             raise ValueError(
                 f"group names a prompt from {of.min()} to {of.max()}, but there are {len(prompts)} prompts"
             )
-        self._rows = self._chosen(of)
-        groups, kept_of = np.unique(of[self._rows], return_inverse=True)
-        tokens = _spans(self._lengths, self._rows)
-        broadcast = advantages is not None and len(np.asarray(advantages)) == len(of) != total
-        each = None if advantages is None else np.repeat(np.asarray(advantages), self._lengths if broadcast else 1)
+        rows = self._chosen(of)
+        groups, kept_of = np.unique(of[rows], return_inverse=True)
+        tokens = _spans(each, rows)
+        if advantages is not None and len(np.asarray(advantages)) == len(of) != total:
+            advantages = np.repeat(np.asarray(advantages), each)
+        if prompt_lengths is None and (prompt_ids is not None or prompt_texts is not None):
+            raise ValueError("prompt_lengths is missing; prompt_ids and prompt_texts are split by it")
         sizes = None if prompt_lengths is None else _ints("prompt_lengths", prompt_lengths, 0)
+        _fits("prompt_lengths", prompts if sizes is None else sizes, len(prompts))
         inside = None if sizes is None else _spans(sizes, groups)
+        asked = 0 if sizes is None else int(sizes.sum())
         self._write(
             Rollouts(
                 update=update,
-                prompts=[prompts[int(g)] for g in groups],
-                columns=[{k: _plain(v) for k, v in (columns[int(g)] if columns else {}).items()} for g in groups],
+                prompts=_strings("prompts", prompts, groups, len(prompts)),
+                columns=[
+                    _plain(dict(row))
+                    for row in _picked("columns", columns or [{}] * len(prompts), groups, len(prompts))
+                ],
                 group_ids=_part("group_ids", group_ids, groups, np.int64, len(prompts)),
                 group_mean=_part("group_mean", group_mean, groups, np.float64, len(prompts)),
                 group_std=_part("group_std", group_std, groups, np.float64, len(prompts)),
-                prompt_ids=_part("prompt_ids", prompt_ids, inside, np.int32),
+                prompt_ids=_part("prompt_ids", prompt_ids, inside, np.int32, asked),
                 prompt_lengths=None if sizes is None else sizes[groups],
-                prompt_texts=None if prompt_texts is None or inside is None else [prompt_texts[int(i)] for i in inside],
+                prompt_texts=None
+                if prompt_texts is None or inside is None
+                else _strings("prompt_texts", prompt_texts, inside, asked),
                 group=kept_of.astype(np.int32),
-                lengths=self._lengths[self._rows],
+                lengths=each[rows],
                 token_ids=_part("token_ids", token_ids, tokens, np.int32, total),
-                texts=[texts[int(i)] for i in tokens],
+                texts=_strings("texts", texts, tokens, total),
                 temperature=temperature,
                 mask=_part("mask", mask, tokens, np.uint8, total),
-                truncated=_part("truncated", truncated, self._rows, np.uint8, len(of)),
+                truncated=_part("truncated", truncated, rows, np.uint8, len(of)),
                 old_logprobs=_part("old_logprobs", old_logprobs, tokens, np.float32, total),
                 sampling_logprobs=_part("sampling_logprobs", sampling_logprobs, tokens, np.float32, total),
                 entropy=_part("entropy", entropy, tokens, np.float32, total),
                 ref_logprobs=_part("ref_logprobs", ref_logprobs, tokens, np.float32, total),
-                rewards={k: _taken(k, v, self._rows, np.float64, len(of)) for k, v in rewards.items()},
+                rewards={k: _taken(k, v, rows, np.float64, len(of)) for k, v in rewards.items()},
                 reward_weights={k: float((reward_weights or {}).get(k, 1.0)) for k in rewards},
-                advantages=_part("advantages", each, tokens, np.float32, total),
-                roles=None if roles is None else [roles[int(i)] for i in self._rows],
+                advantages=_part("advantages", advantages, tokens, np.float32, total),
+                roles=None if roles is None else _strings("roles", roles, rows, len(of)),
             )
         )
+        self._rows, self._lengths, self._update = rows, each, update
 
     def step(
         self,
@@ -151,13 +161,24 @@ class Recorder:
         importance_ratio: ArrayLike | None = None,
         clip_state: ArrayLike | None = None,
         dloss_dlogp: ArrayLike | None = None,
+        values: ArrayLike | None = None,
         tokens: int | None = None,
         metrics: Mapping[str, float] | None = None,
     ) -> None:
-        """One optimizer step on the answers `rows` of `rollouts`; token arrays are flat over these, in their order."""
+        """One optimizer step on the answers `rows` of `rollouts`; token arrays are flat over these, in their order.
+
+        `step` counts from 0 within the update. `tokens`, which are in the loss, and `metrics` are of this process:
+        readers add up the tokens and take the mean of the metrics.
+        """
         if not self.keeps(update):
             return
+        if update != self._update:
+            raise ValueError(f"step is of update {update}, but the last rollouts are of update {self._update}")
         of = _ints("rows", rows)
+        if len(of) and (of.min() < 0 or of.max() >= len(self._lengths)):
+            raise ValueError(
+                f"rows name answers from {of.min()} to {of.max()}, but there are {len(self._lengths)} answers"
+            )
         where = np.flatnonzero(np.isin(of, self._rows))
         inside = _spans(self._lengths[of], where)
         total = int(self._lengths[of].sum())
@@ -169,6 +190,7 @@ class Recorder:
                 importance_ratio=_part("importance_ratio", importance_ratio, inside, np.float32, total),
                 clip_state=_part("clip_state", clip_state, inside, np.int8, total),
                 dloss_dlogp=_part("dloss_dlogp", dloss_dlogp, inside, np.float32, total),
+                values=_part("values", values, inside, np.float32, total),
                 tokens=tokens,
                 metrics={k: float(v) for k, v in (metrics or {}).items()},
             )
@@ -241,23 +263,39 @@ def _fits(name: str, values: Any, count: int) -> None:
         raise ValueError(f"{name} has {len(values)} entries, expected {count}")
 
 
-def _taken(name: str, values: ArrayLike, index: Array, dtype: Any, count: int | None = None) -> Array:
+def _taken(name: str, values: ArrayLike, index: Array, dtype: Any, count: int) -> Array:
     array = np.asarray(values, dtype=dtype)
-    if count is not None:
-        _fits(name, array, count)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} axes, expected 1: flat, without padding")
+    _fits(name, array, count)
     return array[index]
 
 
-def _part(
-    name: str, values: ArrayLike | None, index: Array | None, dtype: Any, count: int | None = None
-) -> Array | None:
+def _part(name: str, values: ArrayLike | None, index: Array | None, dtype: Any, count: int) -> Array | None:
     return None if values is None or index is None else _taken(name, values, index, dtype, count)
 
 
+def _picked(name: str, values: Sequence[Any], index: Array, count: int) -> list[Any]:
+    _fits(name, values, count)
+    return [values[int(i)] for i in index]
+
+
+def _strings(name: str, values: Sequence[str], index: Array, count: int) -> list[str]:
+    found = _picked(name, values, index, count)
+    wrong = next((each for each in found if not isinstance(each, str)), None)
+    if wrong is not None:
+        raise ValueError(f"{name} is a list of texts; it has {wrong!r}")
+    return found
+
+
 def _plain(value: Any) -> Any:
-    """A column's value if it is plain data, else its text."""
-    if isinstance(value, str | int | float | bool | None):
+    """A value if it is plain data that the format can hold, else its text."""
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, bool | float | None) or (isinstance(value, int) and -(2**63) <= value < 2**64):
         return value
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    return {str(k): _plain(v) for k, v in value.items()} if isinstance(value, dict) else str(value)
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return str(value).encode("utf-8", "replace").decode()

@@ -39,6 +39,15 @@ def _numbers(values: Sequence[Any]) -> Array | None:
     return np.array([np.nan if value is None else float(value) for value in values])
 
 
+def columns(update: Update | None) -> dict[str, list[Any]]:
+    """The dataset's columns by name, for each of the N answers the value of its prompt; None where that has none."""
+    if update is None or update.sampled is None:
+        return {}
+    sampled = update.sampled
+    names = dict.fromkeys(name for row in sampled.columns for name in row)
+    return {name: [sampled.columns[group].get(name) for group in sampled.group.tolist()] for name in names}
+
+
 def advantages(update: Update) -> Array | None:
     """The mean advantage of each completion's sampled tokens, float64 [N]; None before credit."""
     if update.credited is None or update.sampled is None:

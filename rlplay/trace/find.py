@@ -1,6 +1,7 @@
 """Finding answers and tokens: by their numbers, as in `reward<0.5 length>20` or `entropy > 1`, or by their text.
 
-A condition on an answer (its reward, a part of it, its advantage, its length) keeps answers. A condition on a token
+A condition on an answer (its reward, a part of it, its advantage, its length, a column of its prompt) keeps answers.
+Columns also compare with words, as in `answer=30 topic=addition`. A condition on a token
 (any statistic of `lenses.py`, by name, symbol or alias) keeps tokens and the answers that contain them. All conditions
 must hold. The word `clipped` alone is also a condition: clipped up (▲) or down (▼). Anything that does not begin like a
 comparison, or is in quotes, is text to look for.
@@ -10,13 +11,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from rlplay.trace.answers import OF_ANSWERS, measures
+from rlplay.trace.answers import OF_ANSWERS, columns, measures
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
@@ -49,6 +50,8 @@ CLIPPED = "clipped"
 _SPELLINGS = {"==": "=", "≤": "<=", "≥": ">=", "≠": "!=", "−": "-"}
 _NAME, _RELATION = r"[^\W\d]\w*", r"<=|>=|!=|=|<|>"
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?(?=[\s,]|$)"
+_WORD = r'"[^"]*"|[^\s,<>=!"]+(?=[\s,]|$)'
+_IS_WORD = re.compile(rf"({_NAME})\s*(!=|=)\s*({_WORD})[\s,]*(?:and\s+)?", re.IGNORECASE)
 _CONDITION = re.compile(rf"({_NAME})\s*({_RELATION})\s*({_NUMBER})[\s,]*(?:and\s+)?", re.IGNORECASE)
 _ALONE = re.compile(rf"\b{CLIPPED}\b(?=[\s,]|$)(?!\s*(?:{_RELATION}))", re.IGNORECASE)
 _BEGINS = re.compile(rf"({_NAME})\s*({_RELATION})")
@@ -56,16 +59,25 @@ _BEGINS = re.compile(rf"({_NAME})\s*({_RELATION})")
 
 @dataclass(frozen=True)
 class Condition:
-    """One comparison; `name` is a number of answers or a lens."""
+    """One comparison; `name` is a number of answers, a lens, or a column, which may also be compared with a word."""
 
     name: str
     relation: str
-    number: float
+    number: float | str
 
     def holds(self, values: Array) -> Array:
         """Where it holds, bool; False where there is no number."""
+        if isinstance(self.number, str):
+            return np.zeros(len(values), dtype=bool)
         with np.errstate(invalid="ignore"):
             return np.asarray(_RELATIONS[self.relation](values, self.number) & ~np.isnan(values))
+
+    def holds_for(self, column: Sequence[Any]) -> Array:
+        """Where it holds for a column's values, bool; as text without regard to case, or as numbers."""
+        if isinstance(self.number, str):
+            same = np.array([str(value).casefold() == self.number.casefold() for value in column], dtype=bool)
+            return same if self.relation == "=" else ~same
+        return self.holds(np.array([_number(value) for value in column], dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -89,8 +101,11 @@ class Found:
     stops: Array | None = None
 
 
-def parse(typed: str) -> Query | None:
-    """The query in `typed`; None if it is empty. Raises ValueError, one line, for an invalid comparison."""
+def parse(typed: str, words_for: Collection[str] = ()) -> Query | None:
+    """The query in `typed`; None if it is empty. The columns `words_for` may be compared with words.
+
+    Raises ValueError, one line, for an invalid comparison.
+    """
     typed = " ".join(typed.split())
     plain = typed
     for spelling, sign in _SPELLINGS.items():
@@ -103,7 +118,11 @@ def parse(typed: str) -> Query | None:
         return Query(typed, text=typed.strip('"') if len(typed) > 2 and typed[0] == typed[-1] == '"' else typed)
     conditions, at = [], 0
     while at < len(plain):
-        found = _CONDITION.match(plain, at)
+        found, word = _CONDITION.match(plain, at), _IS_WORD.match(plain, at)
+        if found is None and word is not None and word[1] in words_for:
+            conditions.append(Condition(word[1], word[2], word[3].strip('"')))
+            at = word.end()
+            continue
         if found is None:
             raise ValueError(f"'{plain[at:]}' is not a comparison; write one like reward<0.5, and text in quotes")
         conditions.append(Condition(_registry_name(found[1]), found[2], float(found[3])))
@@ -112,15 +131,16 @@ def parse(typed: str) -> Query | None:
 
 
 def names(update: Update | None) -> list[str]:
-    """The names for conditions: those of answers, then those of tokens, each by its alias if it has one."""
+    """The names for conditions: of answers, of columns, then of tokens, each by its alias if it has one."""
     aliases = {name: alias for alias, name in ALIASES.items()}
     of_answers = [*OF_ANSWERS, *(name for name in measures(update) if name not in OF_ANSWERS)]
+    of_answers += [name for name in columns(update) if name not in (*of_answers, *LENSES, *ALIASES)]
     return [*of_answers, *(aliases.get(name, name) for name in LENSES if name not in of_answers)]
 
 
 def unknown(query: Query, update: Update | None, parts: Sequence[str] = ()) -> str | None:
     """The first unknown name in `query`: not in `update` and not among the `parts` of earlier updates."""
-    known = {*OF_ANSWERS, *LENSES, *measures(update), *parts}
+    known = {*OF_ANSWERS, *LENSES, *measures(update), *columns(update), *parts}
     return next((condition.name for condition in query.conditions if condition.name not in known), None)
 
 
@@ -130,13 +150,15 @@ def find(query: Query, update: Update) -> Found:
     assert sampled is not None
     if query.text:
         return _find_text(query.text, sampled)
-    numbers = measures(update)
+    numbers, of_prompts = measures(update), columns(update)
     answers, tokens = np.ones(update.completions, dtype=bool), None
     for condition in query.conditions:
         if condition.name in LENSES and condition.name not in numbers:
             values = LENSES[condition.name].values(update)
             fits = np.zeros(update.tokens, dtype=bool) if values is None else condition.holds(values)
             tokens = fits & (sampled.mask == 1) & (True if tokens is None else tokens)
+        elif condition.name in of_prompts and condition.name not in numbers:
+            answers &= condition.holds_for(of_prompts[condition.name])
         else:
             values = numbers.get(condition.name)
             answers &= False if values is None else condition.holds(values)
@@ -161,6 +183,14 @@ def _find_text(text: str, sampled: Sampled) -> Found:
             first, last = (int(start + token) for token in ends_at)
             tokens[first : last + 1] = stops[first] = answers[completion] = True
     return Found(answers, tokens, stops)
+
+
+def _number(value: Any) -> float:
+    """A column's value as a number; NaN if it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def _registry_name(name: str) -> str:

@@ -10,6 +10,7 @@ import datetime
 import math
 import os
 import sqlite3
+import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,8 @@ class RunWriter:
         """A new run file that begins with `started`, and texts about it; RunFileError if `path` exists already."""
         path = Path(path)
         if path.exists():
-            raise RunFileError(f"{path} exists already; resume it or choose another path")
-        draft = path.with_name(path.name + ".new")
+            raise _existing(path)
+        draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.new")
         meta = {
             "run_id": started.run_id,
             "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -87,15 +88,16 @@ class RunWriter:
         }
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            draft.unlink(missing_ok=True)
             db = sqlite3.connect(draft)
             db.executescript(SCHEMA)
             with db:
                 db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 _insert(db, started)
             db.close()
-            os.replace(draft, path)
+            _move(draft, path)
         except (OSError, sqlite3.Error) as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
             reason = getattr(error, "strerror", None) or error
             remedy = "choose a folder with free space and write permission by RLPLAY_HOME or --out"
             raise RunFileError(f"{path} cannot be created ({reason}); {remedy}") from error
@@ -343,6 +345,23 @@ class RunReader:
 
 
 _NUMBERS = "SELECT DISTINCT number FROM records WHERE kind = '{kind}' AND branch = 0 ORDER BY number"
+
+
+def _move(draft: Path, path: Path) -> None:
+    """Give the file another name, unless another program was faster: then RunFileError."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        draft.unlink()
+        raise _existing(path) from None
+    except OSError:  # this file system has no links
+        os.replace(draft, path)
+    else:
+        draft.unlink()
+
+
+def _existing(path: Path) -> RunFileError:
+    return RunFileError(f"{path} exists already; resume it or choose another path")
 
 
 def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from rlplay.export.atomic_output import ExportError
 from rlplay.export.tables import export
 from rlplay.trace.metrics import describe
-from rlplay.trace.records import Evaluated
+from rlplay.trace.records import Evaluated, Sampled
 from rlplay.trace.runfile import RunReader, RunWriter
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 
@@ -135,3 +136,23 @@ def test_curves_are_of_the_whole_run_and_replace_nothing(run: Path, tmp_path: Pa
         export(run, "tensorboard", tmp_path / "curves")
     assert not list((tmp_path / "curves").iterdir())
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_columns_of_the_dataset_are_exported(tmp_path: Path) -> None:
+    sampled, *_ = synthetic_update(1)
+    assert isinstance(sampled, Sampled)
+    odd = [{"answer": 30, "hints": ["a", "b"], "topic": "sums"}, *sampled.columns[1:]]
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    writer.append(msgspec.structs.replace(sampled, columns=odd))
+    writer.append(synthetic_update(1)[-1])
+    writer.close()
+    (first, *_), last = (parquet(writer.path, 1).read().to_pylist(maps_as_pydicts="strict"),) * 2
+    assert first["columns"] == {"answer": "30", "hints": '["a","b"]', "topic": "sums"}
+    assert last[-1]["columns"] == odd[-1]
+    export(writer.path, "jsonl", tmp_path / "out.jsonl", 1)
+    assert [json.loads(line)["columns"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == [
+        odd[group] for group in sampled.group
+    ]
+    export(writer.path, "npz", tmp_path / "out.npz", 1)
+    with np.load(tmp_path / "out.npz") as arrays:
+        assert json.loads(str(arrays["columns"])) == odd

@@ -161,3 +161,32 @@ def test_clipped_stands_for_a_comparison_among_others_and_is_a_word_in_a_text():
         query = parse(typed)
         assert query is not None
         assert query.text == typed.strip('"')
+
+
+def test_the_columns_of_a_prompt_are_found_by_number_and_by_word():
+    update = whole()
+    sampled = update.sampled
+    wanted = sampled.columns[2]["answer"]
+    fits = [sampled.columns[group]["answer"] == wanted for group in sampled.group]
+    for typed in (f"answer={wanted}", f'answer = "{wanted}"', f"topic=Addition answer={wanted}"):
+        query = parse(typed, ["answer", "topic"])
+        assert unknown(query, update) is None
+        assert find(query, update).answers.tolist() == fits
+    assert find(parse("topic!=addition", ["topic"]), update).answers.sum() == 0
+    assert find(parse(f"answer>{wanted}"), update).answers.tolist() == [
+        int(sampled.columns[group]["answer"]) > int(wanted) for group in sampled.group
+    ]
+    assert find(parse("topic>3"), update).answers.sum() == 0, "a word is no number"
+    assert {"answer", "topic"} <= set(names(update))
+    with pytest.raises(ValueError, match="not a comparison"):
+        parse("reward=high", ["answer"])
+
+
+def test_a_column_does_not_hide_a_number_of_the_same_name():
+    update = whole()
+    for row in update.sampled.columns:
+        row |= {"reward": "x", "entropy": "y", "kl": "z"}
+    rewards = update.scored.rewards
+    assert find(parse("reward>0.5"), update).answers.tolist() == (rewards > 0.5).tolist()
+    assert find(parse("entropy>0"), update).tokens is not None
+    assert sorted(names(update)) == sorted(set(names(update)))

@@ -155,3 +155,32 @@ async def test_what_a_reward_function_logged_is_beside_the_answer():
         assert sum("long" in line for line in text_of(app.inspector).split("\n")) == 1
         app.point(1, 0)
         assert "depth 1.5" in all_text(app.inspector)
+
+
+async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmlessly():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        first, *others = synthetic_update(1)
+        row = {
+            "answer": "30\x1b]0;owned\x07",
+            "topic": "[b]sums[/b]",
+            "solution": "because " * 20 + "so 30",
+            "level": 3,
+        }
+        first = msgspec.structs.replace(first, columns=[row, *first.columns[1:]])
+        source.records([first, *others])
+        await settled(pilot)
+        app.point(0, 0)
+        lines = all_text(app.inspector)
+        whole = " ".join(lines.split())
+        assert "answer 30␛]0;owned␇ · topic [b]sums[/b] · solution because because" in whole
+        assert "\x1b" not in lines
+        assert whole.index("level 3") < whole.index("old new"), "above the candidates"
+        template = "".join(first.prompt_texts[: int(first.prompt_offsets[1])])
+        assert "<|user|>" in template
+        shown = "".join(lines.split("prompt as the model reads it")[1].split("column solution")[0].split("\n"))
+        assert "".join(shown.split()) == "".join(template.split())
+        assert "so 30" in lines.split("column solution")[1], "what is too long for the top is in full below"
+        app.point(int(np.flatnonzero(first.group == 1)[0]), 0)
+        assert "solution" not in all_text(app.inspector)
+        assert f"answer {first.columns[1]['answer']} · topic addition" in all_text(app.inspector)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rlplay import __version__
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.export.trl.fields import literal, note, plain
@@ -16,6 +15,7 @@ from rlplay.export.trl.stages import PlayedStage, stages_of
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.runfile import RunReader
+from rlplay.version import __version__
 
 TRL = "1.16"
 """The version of TRL whose names the script uses."""

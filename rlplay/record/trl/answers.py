@@ -21,6 +21,7 @@ class Generation:
         self._texts = Texts(trainer.processing_class)
         ids, mask = _numpy(out["completion_ids"]), _numpy(out["completion_mask"])
         self._lengths = np.array([_length(row, kept, self._texts.pad) for row, kept in zip(ids, mask, strict=True)])
+        self._left_out: Array = mask.sum(axis=1) == 0  # of the loss and of every forward pass, as they were cut
         self._ids = _rows(ids, self._lengths)
         self._prompts = [row[kept.astype(bool)] for row, kept in zip(*map(_numpy, _both(out, "prompt")), strict=True)]
         self._columns = [{k: v for k, v in row.items() if k != "prompt"} for row in inputs]
@@ -33,7 +34,7 @@ class Generation:
         self._sampling = self._optional(out, "sampling_per_token_logps")
         self._reference = self._optional(out, "ref_per_token_logps")
         self._advantages = _rows(np.broadcast_to(_column(_numpy(out["advantages"])), ids.shape), self._lengths)
-        ends = {int(end) for end in getattr(trainer, "eos_token_ids", None) or [self._texts.end]}
+        ends = {*(getattr(trainer, "eos_token_ids", None) or [self._texts.end]), self._texts.pad}  # as TRL counts them
         self._truncated = np.array(
             [n == 0 or int(row[n - 1]) not in ends for row, n in zip(ids, self._lengths, strict=True)]
         )
@@ -55,6 +56,7 @@ class Generation:
         self._rewards = {name: values[here] for name, values in scored.items()}
         self._weights = weights
         self._group = np.arange(first, first + count) // size
+        self._groups = world // size  # over all processes
         self._mean, self._std = mean[self._group], std[self._group]
         for name, values in trainer._logs["extra"].items():
             for row, value in zip(self._columns, list(values)[-world:][here], strict=True):
@@ -74,21 +76,18 @@ class Generation:
             for name in ("_old", "_sampling", "_reference"):
                 mine, theirs = getattr(first, name), getattr(part, name)
                 setattr(first, name, None if mine is None or theirs is None else mine + theirs)
-            part._group = part._group + int(first._group.max()) + 1
-            for name in ("_lengths", "_truncated", "_group", "_mean", "_std"):
+            part._group = part._group + first._groups
+            first._groups += part._groups
+            for name in ("_lengths", "_truncated", "_left_out", "_group", "_mean", "_std"):
                 setattr(first, name, np.concatenate([getattr(first, name), getattr(part, name)]))
             first._rewards = {k: np.concatenate([v, part._rewards[k]]) for k, v in first._rewards.items()}
         return first
 
-    @property
-    def sampled_lengths(self) -> Array:
-        """The number of tokens of each answer that the policy sampled, int64 [N]."""
-        return np.array([int(mask.sum()) for mask in self._mask])
-
     def flat(self, passes: Sequence[dict[str, Any]], name: str) -> Array:
         """A padded tensor of each micro-batch as flat tokens of their answers, float32."""
+        missing = 0.0 if name == "gradient" else np.nan
         pieces = [
-            row[: self._lengths[which]]
+            np.full(self._lengths[which], missing) if self._left_out[which] else row[: self._lengths[which]]
             for one in passes
             for which, row in zip(one["rows"], _numpy(one[name]), strict=True)
         ]
@@ -103,6 +102,7 @@ class Generation:
             for place, which in enumerate(one["rows"].tolist()):
                 firsts.setdefault(which, (one, place))
         old = self._old or list(self._first(firsts, "logprobs"))
+        reference = self._reference and self._scored(self._reference)
         keys, group = np.unique(self._group, return_inverse=True)
         one_of = [int(np.flatnonzero(group == g)[0]) for g in range(len(keys))]
         recorder.rollouts(
@@ -122,14 +122,18 @@ class Generation:
             temperature=self.temperature,
             mask=np.concatenate(self._mask),
             truncated=self._truncated,
-            old_logprobs=np.concatenate(old),
+            old_logprobs=np.concatenate(self._scored(old)),
             sampling_logprobs=None if self._sampling is None else np.concatenate(self._sampling),
-            entropy=np.concatenate(list(self._first(firsts, "entropy"))),
-            ref_logprobs=None if self._reference is None else np.concatenate(self._reference),
+            entropy=np.concatenate(self._scored(list(self._first(firsts, "entropy")))),
+            ref_logprobs=None if reference is None else np.concatenate(reference),
             rewards=self._rewards,
             reward_weights=self._weights,
             advantages=np.concatenate(self._advantages),
         )
+
+    def _scored(self, rows: Sequence[Array]) -> list[Array]:
+        """Values of a forward pass; NaN for the answers that it left out, where TRL writes 0."""
+        return [np.full(len(row), np.nan) if out else row for row, out in zip(rows, self._left_out, strict=True)]
 
     def _first(self, firsts: dict[int, tuple[dict[str, Any], int]], name: str) -> Iterator[Array]:
         for which, length in enumerate(self._lengths.tolist()):

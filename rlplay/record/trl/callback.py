@@ -23,6 +23,7 @@ from rlplay.record.trl.settings import settings_of
 
 TRAINERS: dict[str, type[Online | Offline]] = {
     "GRPOTrainer": Online, "RLOOTrainer": Online, "DPOTrainer": Offline, "KTOTrainer": Offline, "SFTTrainer": Offline,
+    "RewardTrainer": Offline,
 }  # fmt: skip
 """The trainers of TRL that are recorded, subclasses included."""
 
@@ -38,7 +39,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
     this machine only, and a screen needs the token in PATH/remote.json, which only this user can read. Without a
     screen training runs on.
 
-    Raises TypeError when training begins if the trainer is none of `TRAINERS`.
+    Raises TypeError when training begins if the trainer is none of `TRAINERS`, ValueError if rlplay lacks its loss.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         kind = next((name for name in TRAINERS if name in names), None)
         if kind is None:
             raise TypeError(f"RlplayCallback records {', '.join(TRAINERS)}; this is a {type(trainer).__name__}")
+        settings = settings_of(trainer, kind)
         process = trainer.accelerator
         shared = [str(self.path or _free(Path(args.output_dir) / "rlplay")), uuid.uuid4().hex]
         broadcast_object_list(shared)
@@ -67,7 +69,6 @@ class RlplayCallback(TrainerCallback):  # type: ignore[misc]
         share = max(1, self._completions // process.num_processes)
         recorder = Recorder(self.path, share, self._every, process.process_index, process.num_processes)
         model = process.unwrap_model(trainer.model)
-        settings = settings_of(trainer, kind)
         recorder.begin(
             f"TRL {version('trl')} {kind}",
             settings,

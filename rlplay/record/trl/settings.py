@@ -14,12 +14,20 @@ _PRESETS = ("cispo", "sapo", "vespo")
 """The values of loss_type that are surrogates; the others are PPO's."""
 
 
-_OF_PAIRS = {"sigmoid": "dpo", "robust": "robust-dpo", "ipo": "ipo", "hinge": "hinge"}
-"""The presets for the values of DPOConfig's loss_type."""
+_OF_TRAINERS = {
+    "DPOTrainer": {"sigmoid": "dpo", "robust": "robust-dpo", "ipo": "ipo", "hinge": "hinge"},
+    "KTOTrainer": {"kto": "kto"},
+    "SFTTrainer": {"nll": "sft"},
+    "RewardTrainer": {"None": "reward-model"},
+}
+"""The presets for the trainers that learn from given answers, by loss_type."""
 
 
 def settings_of(trainer: Any, kind: str) -> dict[str, Any]:
-    """All options of the config of a trainer, a `kind` of TRL, that rlplay has as settings; plain values only."""
+    """All options of the config of a trainer, a `kind` of TRL, that rlplay has as settings; plain values only.
+
+    Raises ValueError, one line, if rlplay does not have the trainer's loss.
+    """
     args = trainer.args
     named = {name: getattr(args, name) for name in Settings.__struct_fields__ if hasattr(args, name)}
     loss = named.pop("loss_type", None)
@@ -43,9 +51,13 @@ def _online(trainer: Any, loss: str | None) -> dict[str, Any]:
 
 
 def _offline(trainer: Any, kind: str, loss: Any) -> dict[str, Any]:
-    args = trainer.args
-    first = loss[0] if isinstance(loss, list) and loss else loss
-    algorithm = {"SFTTrainer": "sft", "KTOTrainer": "kto"}.get(kind) or _OF_PAIRS.get(str(first), "dpo")
+    args, presets = trainer.args, _OF_TRAINERS[kind]
+    word = "+".join(loss) if isinstance(loss, list) else str(loss)
+    if word not in presets:
+        raise ValueError(
+            f"RlplayCallback cannot record this {kind}: loss_type={word} is none that rlplay has: {', '.join(presets)}"
+        )
+    algorithm = presets[word]
     batch = args.per_device_train_batch_size * args.gradient_accumulation_steps * trainer.accelerator.num_processes
     return {"algorithm": algorithm, "num_prompts": batch}
 

@@ -92,14 +92,9 @@ class KnobsScreen(ModalScreen[Changes | None]):
     ]
 
     def __init__(
-        self,
-        settings: dict[str, Any],
-        scenario: Scenario,
-        live: bool = True,
-        at: str | None = None,
-        abilities: Abilities | None = None,
-        foreign: bool = False,
-    ) -> None:
+        self, settings: dict[str, Any], scenario: Scenario, live: bool = True, at: str | None = None,
+        abilities: Abilities | None = None, foreign: bool = False,
+    ) -> None:  # fmt: skip
         """`settings` are the current ones in a run of `scenario`; without `live` they can only be viewed and copied.
 
         The cursor starts on the setting named `at`, else on the first.
@@ -386,10 +381,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         return Content("\n").join([*lines, *again])
 
     def _again(self) -> list[Content]:
-        """How to run it with these settings: the command, and the share code with a note on what it omits.
-
-        Empty where another program trains: rlplay has not its data.
-        """
+        """The command with these settings, and the share code; none where another program trains, on its own data."""
         if self._foreign:
             return []
         code, remark = self.reproduction.code(self.draft.settings)

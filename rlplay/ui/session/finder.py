@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rlplay.trace.answers import columns
 from rlplay.trace.find import Found, Query, find, names, parse, unknown
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
@@ -24,7 +25,7 @@ class Finder:
         """Search for `typed` from now on. If it is invalid, returns why, in one line, and keeps the old search."""
         parts = [name.split("/")[1] for name in session.history.names() if name.count("/") == 2]
         try:
-            query = parse(typed)
+            query = parse(typed, columns(session.shown))
             if query is not None and (name := unknown(query, session.shown, parts)) is not None:
                 raise ValueError(f"nothing is called {name!r}; known: {', '.join(names(session.shown))}")
         except ValueError as error:

@@ -30,6 +30,7 @@ from rlplay.ui.plot.bars import bar
 from rlplay.ui.session.facts import Facts, Steps, value_at
 from rlplay.ui.session.what_if import WhatIfResult
 from rlplay.ui.widgets.lines import Lines
+from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.widgets.rollouts import label
 
 SHOWN, FEW, ROOMY = 8, 5, 24
@@ -67,6 +68,10 @@ further would not change the surrogate, so its gradient is zero. A KL term or an
 the token up. An exact KL and an entropy bonus act on all candidates; they are not part of this number.
 
 Below are all statistics of this token, the same ones that the colours can show.
+
+Under the reward are the other **columns** of the prompt's row, such as the right answer; `/` finds answers by them:
+`answer=30`. At the end is the **prompt as the model reads it**: with the system message, the roles and the marks of the
+chat template.
 """
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -122,6 +127,9 @@ Below are all statistics of this token, the same ones that the colours can show.
                     *(self._formulas(s, numbers, self._facts.steps(token)) if settings else []),
                     *self._statistics(self._facts, token, settings),
                 ]
+            if start < end:
+                width, group = self.scrollable_content_region.width, int(sampled.group[cursor[0]])
+                self._lines += prompt_in_full(sampled, group, width, self.palette)
         self.rebuild()
 
     def _head(
@@ -143,6 +151,8 @@ Below are all statistics of this token, the same ones that the colours can show.
         lines += [[Segment(why, self.palette.warning)] for why in clipped]
         if update.scored is not None:
             lines += self._earned(update.scored, completion, kind)
+        if columns := sampled.columns[int(sampled.group[completion])]:
+            lines += _folded(columns_in_short(columns, self.palette), self.scrollable_content_region.width)
         return lines
 
     def _earned(self, scored: Scored, completion: int, kind: Kind) -> list[list[Segment]]:

@@ -1,0 +1,102 @@
+"""Training step by step in Python: the same engine that the screen drives, in this process."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import asdict
+
+from rlplay.api.recorded import Run
+from rlplay.engine.driver import Driver
+from rlplay.scenario.job import new_job
+from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.schema import Job
+from rlplay.scenario.script import Until
+from rlplay.trace.records import AnyRecord, Notice
+from rlplay.trace.update import Phase
+
+
+class Live:
+    """A run that trains when it is told to. `run` reads what is recorded so far; leaving the context closes both."""
+
+    def __init__(self, job: Job) -> None:
+        """Load model and task of the job; raises ValueError, one line, if something is missing or does not fit."""
+        self._driver = Driver(job, _warn)
+        self._driver.load(lambda _what, _share: None)
+        self._open = True
+        self.run = Run(Path(job.run))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings with every change, those that wait for the next phase included."""
+        return asdict(self._driver.status().settings)
+
+    def update(self, count: int = 1) -> dict[str, float]:
+        """Train to the end of `count` updates, the one under way included; returns the last one's metrics.
+
+        If training fails or is interrupted, the run is back at the end of the last finished update.
+        """
+        self._advance("update", count)
+        return self.run.metrics[self._driver.status().update]
+
+    def phase(self) -> Phase:
+        """Go on to the end of one phase and return its name: sample, score, credit, update or after."""
+        ended = self._driver.status().phase
+        self._advance("phase", 1)
+        return ended
+
+    def set(self, **settings: Any) -> None:
+        """Change settings from the next phase on. Raises ValueError, one line, if they do not fit together."""
+        self._check_open()
+        self._driver.set(settings)
+
+    def close(self) -> None:
+        """Keep the state in a snapshot and close the run, which `rlplay resume` continues; twice does no harm."""
+        if self._open:
+            self._open = False
+            self.run.close()
+            self._driver.close()
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _advance(self, until: Until, count: int) -> None:
+        self._check_open()
+        if left := self._driver.advance(until, count, lambda: False):
+            waiting = len(self._driver.asks())
+            raise ValueError(f"{waiting} pairs wait for your labels, {left} {until}s are left: set(labeller='gold')")
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise ValueError("this run is closed; rlplay.play starts another, 'rlplay resume' continues it")
+
+
+def play(
+    scenario: str | Path,
+    *,
+    out: str | Path | None = None,
+    device: str = "auto",
+    model: str | None = None,
+    seed: int | None = None,
+    **settings: Any,
+) -> Live:
+    """Load a scenario, a bundled name or a YAML file, and stop before its first update; its script is not played.
+
+    `settings` are as after `rlplay --set`; `out` is where the run file goes, by default among the runs. Raises
+    ValueError, one line, for what the command line refuses too.
+    """
+    sets = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+    chosen = with_changes(load(scenario), model=model, seed=seed, sets=sets)
+    return Live(new_job(chosen, None if out is None else Path(out), device))
+
+
+def _warn(record: AnyRecord) -> None:
+    """What the screen would show as a notice."""
+    if isinstance(record, Notice) and record.level != "info":
+        warnings.warn(record.text, stacklevel=2)

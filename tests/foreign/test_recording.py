@@ -1,0 +1,186 @@
+"""A recording gives the same records however many processes wrote it and however it was read."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rlplay.foreign.recording import Recording
+from rlplay.foreign.source import ForeignRunError
+from rlplay.record.format import SUFFIX, part
+from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Sampled, Stepped
+from tests.foreign.same import encoded, parts_of, read_at_once
+from tests.record.batches import answers, begun, record, write
+
+FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@FEW
+@given(st.data())
+def test_how_many_processes_share_a_batch_does_not_show(data: st.DataObject) -> None:
+    groups, size, steps = (data.draw(st.integers(1, 3)) for _ in range(3))
+    total = groups * size
+    seed = data.draw(st.integers(0, 2**16))
+    updates = [answers(seed + number, groups, size, steps) for number in range(2)]
+    cuts = sorted(data.draw(st.lists(st.integers(1, total - 1), unique=True, max_size=3))) if total > 1 else []
+    with tempfile.TemporaryDirectory() as folder:
+        record(Path(folder, "one"), updates, [])
+        record(Path(folder, "several"), updates, cuts)
+        assert encoded(read_at_once(Path(folder, "several"))) == encoded(read_at_once(Path(folder, "one")))
+
+
+@settings(FEW, max_examples=15)
+@given(st.integers(0, 2**16))
+def test_a_recording_that_grows_in_any_way_gives_the_same_records(seed: int) -> None:
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        source, copy = Path(folder, "source"), Path(folder, "copy")
+        record(source, [answers(seed, 2, 2, 1)], [2])
+        copy.mkdir()
+        wanted, left = read_at_once(source), parts_of(source)
+        reader, found = Recording(copy), list[AnyRecord]()
+        while any(left.values()):
+            name = rng.choice([name for name, rest in left.items() if rest])
+            size = rng.randint(1, 900)
+            with (copy / name).open("ab") as file:
+                file.write(left[name][:size])
+            left[name] = left[name][size:]
+            if _has_begun(reader):
+                found += reader.fresh()
+        assert encoded(found) == encoded(wanted)
+
+
+def test_a_recording_that_grows_byte_by_byte_gives_the_same_records(tmp_path: Path) -> None:
+    record(tmp_path / "source", [answers(3, 1, 2, 2)], [1])
+    wanted, parts = read_at_once(tmp_path / "source"), parts_of(tmp_path / "source")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    reader, found = Recording(copy), list[AnyRecord]()
+    for place in range(max(map(len, parts.values()))):
+        for name, data in parts.items():
+            with (copy / name).open("ab") as file:
+                file.write(data[place : place + 1])
+        if _has_begun(reader):
+            found += reader.fresh()
+    assert encoded(found) == encoded(wanted)
+
+
+def _has_begun(reader: Recording) -> bool:
+    try:
+        reader.started()
+    except ForeignRunError:
+        return False
+    return True
+
+
+def test_reading_goes_on_after_the_last_whole_update(tmp_path: Path) -> None:
+    with begun(tmp_path) as recorder:
+        write(recorder, 1, answers(1, 2, 2, 2), range(4))
+        recorder.changed(2, "epsilon", 0.01, 0.2)
+        write(recorder, 2, answers(2, 2, 2, 2), range(4))
+        first = Recording(tmp_path)
+        first.fresh()
+        place = first.place()
+        write(recorder, 3, answers(3, 2, 2, 2), range(4))
+        recorder.heldout(3, {"eval_reward": 0.5}, ["p"], ["c"], [1.0])
+    second = Recording(tmp_path)
+    second.resume(place)
+    found = second.fresh()
+    assert encoded(found) == encoded(first.fresh())
+    assert [type(record) for record in found][-2:] == [Finished, Evaluated]
+    whole = [record for record in read_at_once(tmp_path) if record.update == 3]
+    assert encoded(found) == encoded(whole), "the changed epsilon holds"
+    clipped = next(record for record in found if isinstance(record, Stepped)).clip_state
+    assert clipped is not None
+    assert np.count_nonzero(clipped)
+
+
+def test_an_update_that_was_read_in_part_is_read_again(tmp_path: Path) -> None:
+    record(tmp_path / "run", [answers(1, 2, 2, 2), answers(2, 2, 2, 2)], [])
+    wanted, data = read_at_once(tmp_path / "run"), parts_of(tmp_path / "run")["part-00000.rlpart"]
+    part(tmp_path / "run", 0).write_bytes(data[: len(data) - 300])
+    first = Recording(tmp_path / "run")
+    assert first.fresh()[-1].update == 2
+    part(tmp_path / "run", 0).write_bytes(data)
+    second = Recording(tmp_path / "run")
+    second.resume(first.place())
+    assert encoded(second.fresh()) == encoded([record for record in wanted if record.update == 2])
+
+
+def test_a_changed_setting_holds_from_its_update_on(tmp_path: Path) -> None:
+    every = answers(1, 2, 2, 1)
+    with begun(tmp_path) as recorder:
+        write(recorder, 1, every, range(4))
+        recorder.changed(2, "epsilon", 0.01, 0.2)
+        write(recorder, 2, every, range(4))
+    before, after = [r for r in read_at_once(tmp_path) if isinstance(r, Stepped)]
+    np.testing.assert_array_equal(before.importance_ratio, after.importance_ratio)
+    assert before.clip_state is not None
+    assert after.clip_state is not None
+    assert np.count_nonzero(before.clip_state) < np.count_nonzero(after.clip_state)
+    assert [r.value for r in read_at_once(tmp_path) if isinstance(r, Changed)] == [0.01]
+
+
+def test_a_process_that_is_gone_stops_the_others_for_two_updates_at_most(tmp_path: Path) -> None:
+    every = answers(1, 2, 2, 1)
+    with begun(tmp_path, 0, 2) as first, begun(tmp_path, 1, 2) as second:
+        write(second, 1, every, range(2, 4))
+        reader = Recording(tmp_path)
+        reached = []
+        for number in range(1, 6):
+            write(first, number, every, range(2))
+            found = reader.fresh()
+            reached.append(max((r.update for r in found if isinstance(r, Finished)), default=None))
+    assert reached == [1, None, None, 2, 3]
+    sizes = {r.update: len(r.group) for r in read_at_once(tmp_path) if isinstance(r, Sampled)}
+    assert sizes == {1: 4, 2: 2, 3: 2}
+
+
+def test_a_process_that_keeps_no_answer_of_a_step_takes_part(tmp_path: Path) -> None:
+    every = answers(4, 2, 2, 1)
+    with begun(tmp_path) as recorder:
+        write(recorder, 1, every, range(4))
+    wanted = next(r for r in read_at_once(tmp_path) if isinstance(r, Stepped))
+    with begun(tmp_path / "few", completions=1) as recorder:
+        write(recorder, 1, every, range(4))
+        recorder.rollouts(2, prompts=["p", "q"], group=[0, 1], lengths=[1, 1], texts=["a", "b"], rewards={})
+        recorder.step(2, 0, 1, rows=[1], logprobs=[-1.0])
+    few = [r for r in read_at_once(tmp_path / "few") if isinstance(r, Stepped)]
+    assert few[0].tokens == wanted.tokens, "all tokens in the loss, not only those on record"
+    assert len(few[1].rows) == 0
+
+
+def test_what_the_trainer_does_not_know_is_absent(tmp_path: Path) -> None:
+    with begun(tmp_path) as recorder:
+        recorder.rollouts(1, prompts=["p"], group=[0, 0], lengths=[2, 1], texts=["a", "b", "a"], rewards={})
+        recorder.step(1, 0, 1, rows=[0, 1], logprobs=[-1.0, -2.0, -3.0])
+        recorder.end(1, {"loss": 0.5})
+    sampled, stepped, finished = read_at_once(tmp_path)
+    assert isinstance(sampled, Sampled)
+    assert isinstance(stepped, Stepped)
+    assert np.isnan(sampled.old_logprobs).all()
+    assert np.isnan(sampled.entropy).all()
+    assert sampled.top_ids.shape == (3, 0)
+    assert (sampled.token_ids < 0).all()
+    assert sampled.token_ids[0] == sampled.token_ids[2] != sampled.token_ids[1]
+    assert np.isnan(stepped.importance_ratio).all()
+    assert stepped.clip_state is None
+    assert np.isnan(stepped.dloss_dlogp).all()
+    assert stepped.tokens is None
+    assert isinstance(finished, Finished)
+    assert finished.metrics == {"loss": 0.5}
+
+
+def test_a_folder_without_a_part_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ForeignRunError, match="holds no recording yet"):
+        Recording(tmp_path).started()
+    shutil.copy(__file__, tmp_path / f"part-00000{SUFFIX}")
+    with pytest.raises(ForeignRunError, match="is not part of a recording; copy it again"):
+        Recording(tmp_path).started()
