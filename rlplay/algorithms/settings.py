@@ -178,7 +178,7 @@ def check(name: str, value: Any) -> Any:
 def unknown(name: str) -> str:
     """The message for an unknown setting: the likely one, or where to find all."""
     near = nearest(name, list(KNOBS))
-    return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "in the playground, k lists all")
+    return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "'rlplay settings' lists all")
 
 
 def _wrong_word(name: str, value: Any) -> str:

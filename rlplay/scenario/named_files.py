@@ -35,7 +35,7 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
     for entry in scenario.reward:
         place, colon, function = entry.rpartition(":")
         if not (place.endswith(".py") or is_module(place)) or not function.isidentifier():
-            forms = "FILE.py:FUNCTION, e.g. score.py:short, or MODULE:FUNCTION, e.g. trl.rewards:think_format_reward"
+            forms = "MODULE:FUNCTION or FILE.py:FUNCTION, e.g. score.py:short"
             raise ScenarioError(f"a reward takes the form {forms}; got {entry!r}")
         rewards.append(entry if is_module(place) else f"{beside(place)}{colon}{function}")
     model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
