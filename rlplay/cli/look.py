@@ -114,7 +114,8 @@ def runs(sizes: bool) -> None:
     for line in table(_fitting(rows, room), right_aligned=numbers):
         _echo(line)
     if sizes:
-        _echo(f"\n{size(total)} in {len(found)} runs; 'rlplay rm RUN' deletes one, with --snapshots only its snapshots")
+        count = f"{len(found)} run{'s' * (len(found) > 1)}"
+        _echo(f"\n{size(total)} in {count}; 'rlplay rm RUN' deletes one, with --snapshots only its snapshots")
     for problem in problems:
         click.echo(f"rlplay: {visible_lines(problem)}", err=True)
 

@@ -50,5 +50,6 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
                  for example in asked],
         completions=batch.completions,
         rewards=scored.rewards,
+        columns=[example.columns for example in asked],
         seconds=0.0,
     )  # fmt: skip

@@ -1,7 +1,8 @@
 """A Parquet file with one completion per row, the columns of `rows.py`, and a row group for each update.
 
 Types are those of the run file. `rewards` and `gold` are maps, since the stages of a run may use different functions.
-`columns` and `extra` are maps of texts, since such columns have any type: a text as it is, anything else as JSON.
+`columns` and `extra` are maps of texts, since a dataset's columns and what rewards log have any type. In `columns`, a
+text is as it is and anything else is JSON; `extra` holds JSON.
 """
 
 from __future__ import annotations
@@ -54,15 +55,18 @@ def write_parquet(path: Path, updates: Iterable[Iterator[dict[str, Any]]]) -> No
     schema = pa.schema([(name, types[kind]) for kind, names in _COLUMNS.items() for name in names])
     with ParquetWriter(path, schema, compression="zstd") as writer:
         for update in updates:
-            rows = [row | {name: _texts(row[name]) for name in _COLUMNS["texts"]} for row in update]
+            rows = [
+                row | {"columns": {k: _text(v) for k, v in row["columns"].items()}, "extra": _in_json(row["extra"])}
+                for row in update
+            ]
             # `from_pandas` turns NaN into null, since NaN means that there is no number.
             columns = [pa.array([row[field.name] for row in rows], field.type, from_pandas=True) for field in schema]
             writer.write_table(pa.table(columns, schema=schema), row_group_size=len(rows))
 
 
-def _texts(values: dict[str, Any] | None) -> dict[str, str] | None:
-    return None if values is None else {name: _text(value) for name, value in values.items()}
-
-
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _in_json(extra: dict[str, Any] | None) -> dict[str, str] | None:
+    return None if extra is None else {name: msgspec.json.encode(value).decode() for name, value in extra.items()}

@@ -8,7 +8,7 @@ the dual clip (`clip_state` 2), which is neither `is_masked_high` nor `is_masked
 
 Ours: `group_id, sample_idx, prompt, columns, completion, prompt_len, reward, rewards, gold, extra, role, truncated,
 token_text, ref_logprobs, new_logprobs, values, returns, implicit_rewards, dloss_dlogp, clip_state`. `columns` are the
-dataset's other columns by name, `extra` those that reward functions have logged.
+dataset's other columns by name.
 """
 
 from __future__ import annotations

@@ -32,13 +32,6 @@ def measures(update: Update | None) -> dict[str, Array]:
     return found | {"length": np.diff(update.sampled.offsets)}
 
 
-def _numbers(values: Sequence[Any]) -> Array | None:
-    """A column as float64 [N], NaN for None; None if it holds anything but numbers."""
-    if not all(value is None or isinstance(value, (bool, int, float)) for value in values):
-        return None
-    return np.array([np.nan if value is None else float(value) for value in values])
-
-
 def columns(update: Update | None) -> dict[str, list[Any]]:
     """The dataset's columns by name, for each of the N answers the value of its prompt; None where that has none."""
     if update is None or update.sampled is None:
@@ -46,6 +39,13 @@ def columns(update: Update | None) -> dict[str, list[Any]]:
     sampled = update.sampled
     names = dict.fromkeys(name for row in sampled.columns for name in row)
     return {name: [sampled.columns[group].get(name) for group in sampled.group.tolist()] for name in names}
+
+
+def _numbers(values: Sequence[Any]) -> Array | None:
+    """A column as float64 [N], NaN for None; None if it holds anything but numbers."""
+    if not all(value is None or isinstance(value, (bool, int, float)) for value in values):
+        return None
+    return np.array([np.nan if value is None else float(value) for value in values])
 
 
 def advantages(update: Update) -> Array | None:

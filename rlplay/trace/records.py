@@ -177,6 +177,7 @@ class Evaluated(Record, frozen=True, kw_only=True):
     prompts: list[str]
     completions: list[str]
     rewards: Array  # float64 [N], float32 in older runs
+    columns: list[dict[str, Any]] = []  # [N] the dataset's other columns of each prompt; empty: an older run
     seconds: float
 
 

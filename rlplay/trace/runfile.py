@@ -254,6 +254,12 @@ class RunReader:
             raise RunFileError(f"{self.path} has no update {number}; {have}")
         return update
 
+    def held_out(self, number: int) -> Evaluated | None:
+        """The newest held-out answers of the live branch up to after update `number`; None if there are none."""
+        where = "kind = 'evaluated' AND branch = 0 AND number <= ? ORDER BY number DESC, id DESC LIMIT 1"
+        found = next(self._records(where, number), None)
+        return found[1] if found is not None and isinstance(found[1], Evaluated) else None
+
     def history(self) -> History:
         """Every metric and mark so far, abandoned branches included."""
         points = self._rows("SELECT branch, name, number, value FROM metrics ORDER BY branch, number")

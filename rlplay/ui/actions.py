@@ -288,6 +288,12 @@ async def _health(app: Playground, _argument: Any) -> None:
     app.push_screen(HealthScreen(app.session))
 
 
+async def _held_out(app: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.held_out import HeldOutScreen
+
+    app.push_screen(HeldOutScreen(app.session))
+
+
 async def _log(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.log import LogScreen
 
@@ -357,6 +363,7 @@ ACTIONS: dict[str, Action] = {
     "compare": _compare,
     "probe": _probe,
     "health": _health,
+    "held_out": _held_out,
     "log": _log,
     "help": _help,
     "glossary": _glossary,

@@ -174,3 +174,16 @@ def test_what_rm_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> 
         assert err.count("\n") == 1
     assert (tmp_path / "notes.txt").exists()
     assert (runs_folder() / "a.rlplay").exists()
+
+
+def test_a_run_that_goes_on_while_rm_asks_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, opened = run_with_snapshots("a", {1: 10}), []
+    answering(monkeypatch, True)
+    monkeypatch.setattr(click, "confirm", lambda _text: bool(opened.append(RunWriter.reopen(run))) or True)
+    status, _, err = called(capsys, "rm", "a")
+    assert status == 2
+    assert "is open in another program" in err
+    assert run.exists()
+    opened[0].close()

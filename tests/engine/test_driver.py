@@ -287,3 +287,13 @@ def test_a_disk_that_is_full_when_it_ends_costs_the_snapshot_only(start: Start, 
     assert "no snapshot of update 1 (No space left on device); free some disk space" in records[-1].text
     with pytest.raises(RunFileError):
         driver.note("info", "the run file is closed")
+
+
+def test_held_out_answers_are_recorded_with_the_columns_of_their_prompts(start: Callable[..., Any]) -> None:
+    driver, records = start(eval_every=1)
+    driver.advance("update", 1, lambda: False)
+    held_out = driver._state.task.held_out[:4]
+    for record in (record for record in records if isinstance(record, Evaluated)):
+        assert record.columns == [example.columns for example in held_out]
+        assert len(record.columns) == len(record.prompts) == len(record.completions)
+    driver.close()

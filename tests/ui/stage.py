@@ -17,7 +17,7 @@ from textual._context import active_app
 from textual.app import App
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
-from rlplay.trace.records import AnyRecord
+from rlplay.trace.records import AnyRecord, Evaluated
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from tests.recorded import SETTINGS, synthetic_started, synthetic_update
@@ -38,6 +38,7 @@ class Fed:
         self.commands: list[AnyCommand] = []
         self.started = self.closed = 0
         self.kept: dict[int, Update] = {}
+        self.evaluated: list[Evaluated] = []
         self._queue: asyncio.Queue[AnyEvent | None] = asyncio.Queue()
 
     def put(self, *events: AnyEvent | None) -> None:
@@ -88,6 +89,9 @@ class Fed:
 
     def snapshots(self) -> list[int]:
         return sorted(self.kept)[-2:]
+
+    def held_out(self, number: int) -> Evaluated | None:
+        return next((each for each in reversed(self.evaluated) if each.update <= number), None)
 
 
 def playground(script: list[dict[str, Any]] | None = None, **started: Any) -> tuple[RlplayApp, Fed]:

@@ -141,22 +141,6 @@ async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was(
         assert "by old or new" in all_text(app.inspector)
 
 
-async def test_what_a_reward_function_logged_is_beside_the_answer():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        sampled, scored, *_ = synthetic_update(1)
-        columns = {"parsed": [f"<{row}>\x1b[31m" + "long " * 40 for row in range(len(sampled.group))],
-                   "depth": [None] + [1.5] * (len(sampled.group) - 1)}  # fmt: skip
-        source.records([sampled, msgspec.structs.replace(scored, extra=columns)])
-        await settled(pilot)
-        app.point(0, 0)
-        assert "parsed <0>␛[31mlong" in all_text(app.inspector)
-        assert "depth –" in all_text(app.inspector)
-        assert sum("long" in line for line in text_of(app.inspector).split("\n")) == 1
-        app.point(1, 0)
-        assert "depth 1.5" in all_text(app.inspector)
-
-
 async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmlessly():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
@@ -184,3 +168,19 @@ async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmle
         app.point(int(np.flatnonzero(first.group == 1)[0]), 0)
         assert "solution" not in all_text(app.inspector)
         assert f"answer {first.columns[1]['answer']} · topic addition" in all_text(app.inspector)
+
+
+async def test_what_a_reward_function_logged_is_beside_the_answer():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        sampled, scored, *_ = synthetic_update(1)
+        columns = {"parsed": [f"<{row}>\x1b[31m" + "long " * 40 for row in range(len(sampled.group))],
+                   "depth": [None] + [1.5] * (len(sampled.group) - 1)}  # fmt: skip
+        source.records([sampled, msgspec.structs.replace(scored, extra=columns)])
+        await settled(pilot)
+        app.point(0, 0)
+        assert "parsed <0>␛[31mlong" in all_text(app.inspector)
+        assert "depth –" in all_text(app.inspector)
+        assert sum("long" in line for line in text_of(app.inspector).split("\n")) == 1
+        app.point(1, 0)
+        assert "depth 1.5" in all_text(app.inspector)

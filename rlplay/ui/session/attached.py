@@ -14,7 +14,7 @@ from rlplay.foreign.copy import Copy
 from rlplay.link import framing
 from rlplay.link.messages import COMMANDS, EVENTS, AnyCommand, AnyEvent, Failed, Recorded, Status
 from rlplay.link.remote import Door
-from rlplay.trace.records import AnyRecord
+from rlplay.trace.records import AnyRecord, Evaluated
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session.session import Restored
@@ -87,6 +87,10 @@ class AttachedSource:
     def snapshots(self) -> list[int]:
         """None: the weights are the trainer's."""
         return []
+
+    def held_out(self, number: int) -> Evaluated | None:
+        """The newest held-out answers of the recording up to update `number`."""
+        return self._reader.held_out(number)
 
     def _show(self, update: Update) -> None:
         parts: list[AnyRecord | None] = [update.sampled, update.scored, update.credited, *update.steps, update.finished]

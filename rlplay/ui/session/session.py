@@ -17,7 +17,7 @@ from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import world_of
 from rlplay.trace.history import History
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
-from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started
+from rlplay.trace.records import Changed, Evaluated, Finished, Notice, Rewound, Sampled, Staged, Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
@@ -81,6 +81,9 @@ class Source(Protocol):
 
     def snapshots(self) -> list[int]:
         """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""
+
+    def held_out(self, number: int) -> Evaluated | None:
+        """The newest held-out answers from after update `number` or before. RunFileError if they are damaged."""
 
 
 Part = Literal["update", "look", "history", "status", "log", "notice"]

@@ -15,7 +15,7 @@ from rlplay.link.messages import Advance, AnyCommand, AnyEvent, Failed, Pause, R
 from rlplay.scenario.lesson import whole_script
 from rlplay.scenario.schema import Job
 from rlplay.trace.playhead import Stride, at, length, onward
-from rlplay.trace.records import Changed, Finished, Rewound, Staged
+from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.session.session import Moved, Restored
@@ -97,6 +97,11 @@ class LiveSource:
         """The updates with a snapshot on disk."""
         reader = self._open()
         return [] if reader is None else [snapshot.update for snapshot in reader.snapshots()]
+
+    def held_out(self, number: int) -> Evaluated | None:
+        """The newest held-out answers in the run file up to update `number`."""
+        reader = self._open()
+        return None if reader is None else reader.held_out(number)
 
     def _open(self) -> RunReader | None:
         if self._reader is None:
@@ -189,6 +194,10 @@ class ReplaySource:
     def snapshots(self) -> list[int]:
         """The updates with a snapshot on disk."""
         return [snapshot.update for snapshot in self._reader.snapshots()]
+
+    def held_out(self, number: int) -> Evaluated | None:
+        """The newest held-out answers of the recording up to update `number`."""
+        return self._reader.held_out(number)
 
     def _put(self, event: AnyEvent | Moved | Restored) -> None:
         self._queue.put_nowait(event)

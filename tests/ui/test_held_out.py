@@ -1,0 +1,76 @@
+"""The view of the held-out answers: the newest up to the update on the screen, with prompt, columns and reward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from textual.containers import VerticalScroll
+
+from rlplay.trace.records import Rewound
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.ui.screens.held_out import HeldOutScreen
+from rlplay.ui.widgets.steady_static import SteadyStatic
+from tests.recorded import synthetic_evaluated, synthetic_started, synthetic_update
+from tests.ui.stage import playground, settled, shown
+
+
+def words(app: Any) -> tuple[str, str]:
+    assert isinstance(app.screen, HeldOutScreen)
+    return str(app.screen.query_one(VerticalScroll).border_title), shown(app.screen.query_one(SteadyStatic))
+
+
+async def test_it_shows_the_newest_answers_up_to_the_update_on_the_screen() -> None:
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("e")
+        await settled(pilot)
+        assert words(app) == ("Held-out answers", "No held-out answers are on record up to this update.")
+        source.evaluated = [synthetic_evaluated(0), synthetic_evaluated(2), synthetic_evaluated(9)]
+        source.records(synthetic_update(3))
+        await settled(pilot)
+        app.screen.follow()
+        title, text = words(app)
+        assert title == "Held-out answers after update 2 · 2 answers · mean reward 0.70"
+        assert text.count("How many apples") == 1, "one prompt, two answers"
+        assert text.index("1.20  3 + 4 = 7") < text.index("0.20  3 + 4 = 8")
+        await pilot.press("o")
+        _, text = words(app)
+        assert text.index("1.20  3 + 4 = 7") > text.index("0.20  3 + 4 = 8"), "the worst first"
+        await pilot.press("e")
+        await settled(pilot)
+        assert not isinstance(app.screen, HeldOutScreen)
+
+
+async def test_columns_are_beside_the_prompt_and_long_answers_fold() -> None:
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        odd = msgspec.structs.replace(
+            synthetic_evaluated(0), columns=[{"answer": "7\x1b[31m"}, {"answer": 8}],
+            completions=["[b]" + "long " * 200 + "end", "short"], rewards=np.array([np.nan, 1.0]),
+        )  # fmt: skip
+        source.evaluated = [odd]
+        await settled(pilot)
+        await pilot.press("e")
+        await settled(pilot)
+        title, text = words(app)
+        assert title == "Held-out answers before training · 2 answers · mean reward 1.00"
+        assert "How many apples has Tom? · answer 7␛[31m" in text
+        assert "How many apples has Tom? · answer 8" in text
+        assert "[b]long" in text
+        assert "end" not in text
+        await pilot.press("m")
+        assert "long end" in words(app)[1]
+
+
+def test_a_run_file_gives_the_newest_of_the_live_branch(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    for number in range(5):
+        writer.append(synthetic_evaluated(number))
+    writer.append(Rewound(update=2, abandoned=4))
+    writer.close()
+    with RunReader(writer.path) as reader:
+        assert [found and found.update for found in map(reader.held_out, (0, 1, 9))] == [0, 1, 2]
