@@ -53,6 +53,12 @@ KNOBS: dict[str, Knob] = {
         Knob("temperature", "Temperature", "sampling", "Divides the logits when sampling and when scoring.",
              "Higher: more exploration. Near 0: all samples are the same, and there is nothing to compare.",
              0.05, 5.0, 0.1),
+        Knob("top_p", "Top-p", "sampling", "Samples from the likeliest tokens that together have this probability.",
+             "1: from all tokens. Below 1: answers without the unlikely ones. Log-probabilities, ratio, entropy and KL "
+             "are still those of all tokens, as in TRL.", 0.01, 1.0, 0.05),
+        Knob("top_k", "Top-k", "sampling", "Samples from this many of the likeliest tokens; 0: from all.",
+             "Smaller: less exploration. Log-probabilities, ratio, entropy and KL are still those of all tokens, as in "
+             "TRL.", 0, 1_000_000, 5),
         Knob("exploration_rate", "Exploration ε", "sampling", "Share of moves drawn from all moves, the best included.",
              "0: always the best move by Q. 1: every move equally often. In between: ε-greedy.", 0.0, 1.0, 0.05,
              needs=("loss_type", tuple(VALUE_LOSSES))),
@@ -168,6 +174,15 @@ KNOBS: dict[str, Knob] = {
              "More: more steps, each noisier.", 1, 64, 1),
         Knob("learning_rate", "Learning rate", "update", "Adam's step size; α of Q-learning and SARSA.",
              "Too high: the policy breaks. Too low: nothing happens.", 0.0, 1.0, 1.5, True),
+        Knob("lr_scheduler_type", "Schedule", "update", "How the learning rate changes over a stage or the run.",
+             "constant: not at all. constant_with_warmup: it rises from 0 in warmup_steps steps. linear and cosine: "
+             "after such a rise it falls to 0 at the last planned update, and stays there."),
+        Knob("warmup_steps", "Warm-up steps", "update", "Optimizer steps in which the learning rate rises from 0.",
+             "The very first step then moves nothing. With lr_scheduler_type=constant there is no such rise.",
+             0, 1_000_000, 5),
+        Knob("weight_decay", "Weight decay", "update", "Share of a weight that a step of learning rate 1 takes away.",
+             "Above 0: every step shrinks the matrices, not biases and norms, by learning_rate·weight_decay (AdamW).",
+             0.0, 10.0, 0.01),
         Knob("max_grad_norm", "Gradient clip", "update", "Largest norm of the gradient; 0: no limit.",
              "A longer gradient is shortened to it.", 0.0, 1000.0, 0.5),
         Knob("vf_coef", "Value weight", "update", "Weight of the value loss.",

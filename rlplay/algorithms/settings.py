@@ -20,6 +20,7 @@ from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
 from rlplay.algorithms.returns import RETURNS
 from rlplay.algorithms.scales import SCALES
+from rlplay.algorithms.schedules import Schedule
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.spelling import nearest
@@ -55,6 +56,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     num_generations: int = 8
     max_completion_length: int = 32
     temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
     exploration_rate: float = 0.1
     dynamic_sampling: bool = False
     candidates: int = 10
@@ -100,6 +103,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     num_iterations: int = 1
     num_minibatches: int = 1
     learning_rate: float = 4e-4
+    lr_scheduler_type: Schedule = "constant"
+    warmup_steps: int = 0
+    weight_decay: float = 0.0
     max_grad_norm: float = 1.0
     vf_coef: float = 0.1
     cliprange_value: float = 0.2
@@ -172,7 +178,7 @@ def check(name: str, value: Any) -> Any:
 def unknown(name: str) -> str:
     """The message for an unknown setting: the likely one, or where to find all."""
     near = nearest(name, list(KNOBS))
-    return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "in the playground, k lists all")
+    return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "'rlplay settings' lists all")
 
 
 def _wrong_word(name: str, value: Any) -> str:

@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from rlplay.cli import foreign, look, new, play
 from rlplay.cli.health import health
 from rlplay.cli.remove import remove
+from rlplay.cli.settings import settings
 from rlplay.cli.types import SCENARIO
 from rlplay.printing import visible_output
 from rlplay.trace.text import visible
@@ -81,7 +82,7 @@ def cli() -> None:
     """
 
 
-for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove):
+for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove, settings):
     cli.add_command(command)
 
 

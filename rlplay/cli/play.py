@@ -58,6 +58,12 @@ _CHANGES = (
         help="For the model's chat template, as in '{enable_thinking: false}'.",
     ),
     click.option(
+        "--environment",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
+    ),
+    click.option(
         "--reward",
         type=PATH,
         metavar="FILE.py:FUNCTION",

@@ -75,6 +75,27 @@ class AlgorithmName(_Listed):
         return PRESETS
 
 
+class SettingName(_Listed):
+    """The name of a setting, which the shell completes."""
+
+    name = "setting"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Refuse unknown names; `max-kl` is `max_kl`."""
+        from rlplay.algorithms.settings import unknown
+
+        name = value.strip().replace("-", "_")
+        if name not in self.names():
+            self.fail(unknown(name), param, ctx)
+        return name
+
+    def names(self) -> Iterable[str]:
+        """All settings."""
+        from rlplay.algorithms.knobs import KNOBS
+
+        return KNOBS
+
+
 class DeviceName(_Listed):
     """Where to compute. Only the engine, which loads torch, knows whether this machine has the device."""
 
@@ -158,4 +179,5 @@ class RunFile(RunName):
 
 RUN_FILE = RunFile()
 SCENARIO, ALGORITHM, DEVICE, RUN = ScenarioName(), AlgorithmName(), DeviceName(), RunName()
+SETTING = SettingName()
 PATH = click.Path()  # or a name: click checks nothing, but the shell completes files

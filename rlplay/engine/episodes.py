@@ -13,6 +13,7 @@ from rlplay.engine.state import Halt
 from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Environment, Example, Message, Reply
 from rlplay.trace.records import Array
+from rlplay.user_code import OwnError
 
 
 class Episodes:
@@ -67,7 +68,8 @@ class Episodes:
         try:
             reply = self._environment(**accepted(self._environment, given))
         except Exception as error:
-            raise Halt(f"the environment failed: {type(error).__name__}: {error}; mend it, then go on") from error
+            what = str(error) if isinstance(error, OwnError) else f"{type(error).__name__}: {error}"
+            raise Halt(f"the environment failed: {what}; mend it, then go on") from error
         if reply is None:
             return []
         reply = Reply(reply) if isinstance(reply, str) else reply

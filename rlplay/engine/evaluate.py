@@ -34,7 +34,7 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
         state.lm, Prompts.of(state.lm, examples), generations=plan.eval_generations,
         length=settings.max_completion_length,
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
-        environment=state.task.environment,
+        environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
     )  # fmt: skip
     batch = yield from unseen(answers, Evaluating())
     batch.update = state.update

@@ -59,8 +59,6 @@ def optimize(
     """
     settings, step = state.settings, 0
     trpo = settings.loss_type == "policy_gradient" and settings.surrogate == "trpo"
-    for group in state.optimizer.param_groups:
-        group["lr"] = settings.learning_rate
     batch.passes = Passes.begun(batch, settings, state.kl_coef)
     for epoch in range(settings.num_iterations):
         batch.passes.epoch = epoch
@@ -73,9 +71,12 @@ def optimize(
             if step == 0:
                 yield from ratio_guard(batch.update, seen.ratio)
             found = (yield from search(batch, state, _kept(seen))) if trpo else {}
+            rate = state.learning_rate(step)
+            for group in state.optimizer.param_groups:
+                group["lr"], group["weight_decay"] = rate, settings.weight_decay if group["decays"] else 0.0
             state.optimizer.step()
             batch.passes.seen(seen.rows, seen.logprobs, seen.values, seen.entropy, step == 0)
-            metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": settings.learning_rate} | found
+            metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found
             batch.step_metrics.append(metrics)
             yield stepped(batch, seen, metrics, step, (epoch, settings.num_iterations), (minibatch, len(parts)))
             step += 1

@@ -65,7 +65,7 @@ def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, 
         batch = yield from sample(
             replace(lm, policy=lm.reference), prompts, generations=2, length=settings.max_completion_length,
             temperature=settings.temperature, keep=keep, seed=plan.seed, update=update,
-            environment=state.task.environment,
+            environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
         )  # fmt: skip
     batch = observed(lm, batch, keep)
     yield (record := sampled_record(lm, batch, True, batch.ids.shape[1]))

@@ -172,7 +172,6 @@ def step_metrics(batch: Batch, seen: Seen, settings: Settings) -> dict[str, floa
     metrics = {
         "loss": seen.metrics["loss"],
         "policy_loss": seen.metrics["policy_loss"],
-        "learning_rate": settings.learning_rate,
         "clip_ratio/low_mean": low_share,
         "clip_ratio/high_mean": high_share,
         "clip_ratio/region_mean": low_share + high_share,

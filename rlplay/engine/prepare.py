@@ -51,7 +51,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         check_world(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
     state.world = state.plain_world = world
-    state.max_updates = scenario.max_updates
+    state.stages = stages
     plan = Plan(
         task=task,
         train=task.train,

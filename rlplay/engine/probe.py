@@ -224,7 +224,7 @@ def _sampled(
     sampling = sample(
         lm, Prompts.padded(lm, [beginning.example], [beginning.ids]), generations=count, length=beginning.room(state),
         temperature=state.settings.temperature, keep=1, seed=seed, update=state.update, again=draw,
-        stream=number, greedy=greedy,
+        stream=number, greedy=greedy, top_p=state.settings.top_p, top_k=state.settings.top_k,
     )  # fmt: skip
     while not interrupted():
         try:

@@ -43,7 +43,7 @@ def _answers(state: State, plan: Plan, count: int, skip: int, again: int) -> Gen
     batch = yield from sample(
         lm, prompts, generations=settings.num_generations, length=settings.max_completion_length,
         temperature=settings.temperature, keep=candidates(lm, settings), seed=plan.seed, update=update, again=again,
-        environment=state.task.environment,
+        environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
     )  # fmt: skip
     return batch
 

@@ -70,12 +70,14 @@ def unseen(sampling: Generator[Sampling, None, Batch], moment: Moment) -> Genera
 def sample(
     lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
     seed: int, update: int, again: int = 0, stream: int = ROLLOUTS, greedy: bool = False,
-    environment: Environment | None = None,
+    environment: Environment | None = None, top_p: float = 1.0, top_k: int = 0,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
 
-    Log-probabilities are those of the softmax of logits / temperature, in float32, which is also what is sampled
-    from (inverse of the cumulative distribution); if `greedy`, the likeliest token is taken instead. `keep`
+    Tokens are drawn from the softmax of logits / temperature, in float32 (inverse of the cumulative distribution), cut
+    to the `top_k` likeliest tokens (0: all) and to the likeliest ones that reach the probability `top_p`; if `greedy`,
+    the likeliest token is taken instead. Log-probabilities, entropies and candidates are those of the softmax before
+    this cut, as in TRL, so that the ratio of the first optimizer step is 1. `keep`
     candidates are recorded at each position. An `environment` answers whenever the model ends a turn; its words, and
     those of the template around them, take places of the completion but are not sampled.
 
@@ -91,7 +93,7 @@ def sample(
     active = torch.arange(len(group), device=lm.device)  # rows whose caches are kept
     for position in range(length):
         logprobs = (growing.logits.float() / temperature).log_softmax(-1)
-        tokens = logprobs.argmax(-1) if greedy else _choose(logprobs, draws[active, position])
+        tokens = logprobs.argmax(-1) if greedy else _choose(cut(logprobs, top_p, top_k), draws[active, position])
         going = batch.truncated[active]  # a finished row may still be computed until it is dropped
         if episodes is not None:
             tokens = episodes.said(active, tokens, position)
@@ -115,8 +117,25 @@ def sample(
         return batch
     return (yield from sample(
         lm, prompts, generations=generations, length=length, temperature=temperature, keep=keep, seed=seed,
-        update=update, again=again, stream=stream, greedy=greedy, environment=environment,
+        update=update, again=again, stream=stream, greedy=greedy, environment=environment, top_p=top_p, top_k=top_k,
     ))  # fmt: skip
+
+
+def cut(logprobs: Tensor, top_p: float, top_k: int) -> Tensor:
+    """Log-probabilities [R, V] with −inf for the tokens that are not sampled; not normalised anew.
+
+    First the `top_k` likeliest stay (0: all), then of these, normalised, the fewest that reach `top_p` (Holtzman et al.
+    2019, arXiv:1904.09751), as transformers orders its warpers.
+    """
+    if 0 < top_k < logprobs.shape[-1]:
+        least = logprobs.topk(top_k, dim=-1).values[:, -1:]
+        logprobs = logprobs.masked_fill(logprobs < least, -torch.inf)
+    if top_p < 1:
+        ordered, places = logprobs.softmax(-1).sort(dim=-1)
+        unlikely = ordered.cumsum(-1) <= 1 - top_p
+        unlikely[:, -1] = False
+        logprobs = logprobs.masked_fill(unlikely.scatter(-1, places, unlikely), -torch.inf)
+    return logprobs
 
 
 def _choose(logprobs: Tensor, draws: Tensor) -> Tensor:

@@ -11,11 +11,12 @@ from rlplay.scenario.stage_settings import stage_settings
 
 @dataclass(frozen=True)
 class Stage:
-    """One part of a run, from the end of update `begins` on."""
+    """One part of a run: `updates` updates, from the end of update `begins` on."""
 
     name: str
     begins: int
     settings: Settings
+    updates: int
 
 
 def stages_of(scenario: Scenario) -> list[Stage]:
@@ -25,9 +26,9 @@ def stages_of(scenario: Scenario) -> list[Stage]:
     """
     settings, stages, begins = stage_settings(scenario), list[Stage](), 0
     for stage, own in zip(scenario.stages, settings, strict=False):
-        stages.append(Stage(stage.name, begins, own))
+        stages.append(Stage(stage.name, begins, own, stage.updates))
         begins += stage.updates
-    return stages or [Stage("", 0, settings[0])]
+    return stages or [Stage("", 0, settings[0], scenario.max_updates)]
 
 
 def stage_at(stages: list[Stage], update: int) -> int:

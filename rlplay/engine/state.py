@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import torch
 from torch import Tensor, nn
 
+from rlplay.algorithms.schedules import share
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel, trainable
@@ -52,7 +55,7 @@ class State:
     optimizer: torch.optim.Optimizer
     update: int = 0  # updates finished
     stage: int = 0  # index of the stage under way; the reference is the policy as it was when that began
-    max_updates: int = 0  # that the run is planned for
+    stages: list[Stage] = field(default_factory=list)
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
     batch: Batch | None = None  # the one at hand, for questions about it
@@ -62,6 +65,22 @@ class State:
     plain_world: World | None = None
     painted: dict[str, float | str] = field(default_factory=dict)
     choices: dict[tuple[int, int], Choice] = field(default_factory=dict)  # the user's, by update and pair
+
+    @property
+    def max_updates(self) -> int:
+        """Updates that the run is planned for."""
+        return sum(stage.updates for stage in self.stages)
+
+    def learning_rate(self, step: int) -> float:
+        """The learning rate of optimizer step `step` (from 0) of the update under way.
+
+        The schedule is of the stage's planned updates and a function of the place in it alone, so that it is the same
+        after a rewind. Where a setting changes the steps of an update, the past counts as if it had always been so.
+        """
+        s = self.settings
+        begins, updates = (self.stages[self.stage].begins, self.stages[self.stage].updates) if self.stages else (0, 0)
+        place = (self.update - begins) * s.steps + step
+        return s.learning_rate * share(s.lr_scheduler_type, place, updates * s.steps, s.warmup_steps)
 
     def repaint(self) -> None:
         """Take a world's squares as the settings paint them now; an update begins with it."""
@@ -92,7 +111,8 @@ class State:
         self.reward_model = model
         new = {f"{REWARD}{name}": p for name, p in model.named_parameters()}
         self.parameters |= new
-        self.optimizer.add_param_group({"params": list(new.values())})
+        for group in _groups(new):
+            self.optimizer.add_param_group(group)
 
     def without_reward_model(self) -> None:
         """Forget the reward model; the optimizer is the caller's to renew."""
@@ -120,9 +140,17 @@ class State:
 
 
 def new_optimizer(parameters: dict[str, Tensor], settings: Settings) -> torch.optim.Optimizer:
-    """AdamW without weight decay: plain Adam (Kingma and Ba 2014, arXiv:1412.6980)."""
+    """AdamW (Loshchilov and Hutter 2017, arXiv:1711.05101); without weight decay it is Adam (arXiv:1412.6980)."""
     fused = all(p.device.type in ("cpu", "cuda", "mps") for p in parameters.values())
-    return torch.optim.AdamW(parameters.values(), lr=settings.learning_rate, weight_decay=0.0, fused=fused)
+    return torch.optim.AdamW(_groups(parameters), lr=settings.learning_rate, weight_decay=0.0, fused=fused)
+
+
+def _groups(parameters: Mapping[str, Tensor]) -> list[dict[str, Any]]:
+    """The parameters that decay, which are the matrices, and those that never do: biases and norms, as in TRL."""
+    matrices = [p for p in parameters.values() if p.ndim > 1]
+    others = [p for p in parameters.values() if p.ndim <= 1]
+    both = {"params": matrices, "decays": True}, {"params": others, "decays": False}
+    return [group for group in both if group["params"]]
 
 
 @torch.no_grad()

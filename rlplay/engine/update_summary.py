@@ -50,9 +50,10 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
 
 
 def step_means(batch: Batch) -> dict[str, float]:
-    """The mean of each of the optimizer steps' numbers."""
+    """The mean of each of the optimizer steps' numbers; of the learning rate the last."""
     names = dict.fromkeys(name for step in batch.step_metrics for name in step)  # in the same order in every process
-    return {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
+    means = {name: float(np.mean([step[name] for step in batch.step_metrics])) for name in names}
+    return means | {name: batch.step_metrics[-1][name] for name in names if name == "learning_rate"}
 
 
 def reward_metrics(scored: Scored, batch: Batch, prefix: str) -> dict[str, float]:

@@ -94,7 +94,7 @@ def _sampled_on(
         sample(
             lm, begun, generations=settings.vine_samples, length=settings.max_completion_length - shortest,
             temperature=batch.temperature, keep=1, seed=seed, update=batch.update, again=part,
-            stream=VINES,
+            stream=VINES, top_p=settings.top_p, top_k=settings.top_k,
         ),
         Vining(),
     )  # fmt: skip

@@ -31,6 +31,7 @@ __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
 _TEXTS = (
     "title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split", "system_prompt",
+    "environment",
 )  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
 _LISTS = ("reward", "prompts")
@@ -112,6 +113,7 @@ def with_changes(
     dataset_train_split: str | None = None,
     columns: str | Mapping[str, str] | None = None,
     system_prompt: str | None = None,
+    environment: str | None = None,
     chat_template_kwargs: str | Mapping[str, Any] | None = None,
     reward: Sequence[str] = (),
     surrogate: str | None = None,
@@ -150,7 +152,7 @@ def with_changes(
             raise ScenarioError(f"{scenario.name} is about a world: it takes no --dataset")
         changes |= {"dataset_config": None, "dataset_train_split": None, "columns": {}}
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
-    parts |= {"system_prompt": system_prompt}
+    parts |= {"system_prompt": system_prompt, "environment": environment}
     mappings = {"columns": columns, "chat_template_kwargs": chat_template_kwargs}
     changes |= {name: typed_mapping(name, given) for name, given in mappings.items() if given is not None}
     changes |= {name: value for name, value in parts.items() if value is not None}

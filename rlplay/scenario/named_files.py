@@ -31,15 +31,18 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
     def beside(name: str) -> str:
         return str(folder / name) if (folder / name).exists() else name
 
-    rewards = []
-    for entry in scenario.reward:
+    def found(kind: str, entry: str) -> str:
         place, colon, function = entry.rpartition(":")
         if not (place.endswith(".py") or is_module(place)) or not function.isidentifier():
-            forms = "FILE.py:FUNCTION, e.g. score.py:short, or MODULE:FUNCTION, e.g. trl.rewards:think_format_reward"
-            raise ScenarioError(f"a reward takes the form {forms}; got {entry!r}")
-        rewards.append(entry if is_module(place) else f"{beside(place)}{colon}{function}")
+            forms = "MODULE:FUNCTION or FILE.py:FUNCTION, e.g. score.py:short"
+            raise ScenarioError(f"{kind} takes the form {forms}; got {entry!r}")
+        return entry if is_module(place) else f"{beside(place)}{colon}{function}"
+
+    rewards = [found("a reward", entry) for entry in scenario.reward]
     model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "model": model}
+    if scenario.environment is not None:
+        changes["environment"] = found("an environment", scenario.environment)
     if scenario.dataset is not None:
         changes["dataset"] = beside(scenario.dataset)
     return _present(msgspec.structs.replace(scenario, **changes))
@@ -83,14 +86,21 @@ def _present(scenario: Scenario) -> Scenario:
     if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
         raise ScenarioError(f"model {scenario.model}: no such folder")
     for entry in scenario.reward:
-        place = entry.rpartition(":")[0]
-        if is_module(place):
-            package = place.partition(".")[0]
-            if not _installed(package):
-                raise ScenarioError(f"reward {entry}: no package {package} is installed; install it, or name a file")
-        elif not Path(place).is_file():
-            raise ScenarioError(f"reward {entry}: there is no file {place}")
+        _function_present("reward", entry)
+    if scenario.environment is not None:
+        if scenario.world is not None:
+            raise ScenarioError("a world is an environment itself: it takes no other")
+        _function_present("environment", scenario.environment)
     return scenario
+
+
+def _function_present(kind: str, entry: str) -> None:
+    place = entry.rpartition(":")[0]
+    package = place.partition(".")[0]
+    if is_module(place) and not _installed(package):
+        raise ScenarioError(f"{kind} {entry}: no package {package} is installed; install it, or name a file")
+    if not is_module(place) and not Path(place).is_file():
+        raise ScenarioError(f"{kind} {entry}: there is no file {place}")
 
 
 def _dataset_present(scenario: Scenario) -> None:

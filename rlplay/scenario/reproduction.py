@@ -24,7 +24,7 @@ from rlplay.trace.records import Started
 
 _DATA = ("dataset_config", "dataset_train_split", "columns", "reward")
 """What a dataset on the command line replaces."""
-_OWN = ("model", "dataset", *_DATA, "system_prompt", "chat_template_kwargs")
+_OWN = ("model", "dataset", *_DATA, "system_prompt", "chat_template_kwargs", "environment")
 """What a share code does not carry."""
 _NO_CODE = "No share code: the scenario is a file of your own; pass that file on with the command."
 _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates", "knobs": "knobs"}

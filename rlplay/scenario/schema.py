@@ -37,6 +37,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: dict[str, str] = {}  # of the dataset: prompt, answer, completion, … to its own names for them
     system_prompt: str | None = None
     chat_template_kwargs: dict[str, Any] = {}  # passed on to the model's chat template
+    environment: str | None = None  # FILE.py:FUNCTION or MODULE:FUNCTION, as `tasks/task.py` describes it
     reward: list[str] = []  # FILE.py:FUNCTION or MODULE:FUNCTION each
     prompts: list[str] | None = None  # every update trains on these alone, in this order
     settings: dict[str, Any] = {}

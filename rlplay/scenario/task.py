@@ -12,7 +12,7 @@ from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import world_of
 from rlplay.tasks import load_task
 from rlplay.tasks.own import check_reward_weights, check_sources, instructed, load_own, narrowed
-from rlplay.tasks.own_rewards import own_rewards
+from rlplay.tasks.own_rewards import load_environment, own_rewards
 from rlplay.tasks.task import Task
 from rlplay.worlds.task import world_task
 
@@ -35,6 +35,8 @@ def task_for(scenario: Scenario, progress: Callable[[str], object] = str) -> Tas
         task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
     if scenario.prompts is not None:
         task = narrowed(task, scenario.prompts)
+    if scenario.environment is not None:
+        task = msgspec.structs.replace(task, environment=load_environment(scenario.environment))
     if scenario.system_prompt:
         task = instructed(task, scenario.system_prompt)
     names = list(task.rewards)

@@ -1,4 +1,4 @@
-"""The user's own reward functions, from a file or an installed module."""
+"""The user's own reward functions and environments, from a file or an installed module."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rlplay.algorithms.settings import REWARD_MODEL
-from rlplay.tasks.task import RewardFunction
+from rlplay.tasks.task import Environment, RewardFunction
 from rlplay.user_code import ImportedFunction, OwnError, UserFunction, is_module
 
 
@@ -31,17 +31,33 @@ def load_reward(entry: str) -> RewardFunction:
     A file is loaded again whenever it has changed, a module is imported once. An error in it, at import or in a call,
     becomes an OwnError that names the place.
     """
-    place, _, name = entry.rpartition(":")
-    if place.endswith(".py") and Path(place).is_file():
-        function: UserFunction | ImportedFunction = UserFunction(Path(place), name)
-    elif is_module(place):
-        function = ImportedFunction(place, name)
-    else:
-        raise OwnError(
-            f"reward {entry!r}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION"
-        )
+    function = _named("reward", entry)
     # TRL asks the callable itself whether it is asynchronous.
     return _AsyncReward(function) if inspect.iscoroutinefunction(function.current()) else _Reward(function)
+
+
+def load_environment(entry: str) -> Environment:
+    """The environment `FILE.py:FUNCTION` or `MODULE:FUNCTION`; files, modules and errors as in `load_reward`."""
+    function = _named("environment", entry)
+    function.current()
+
+    def answer(**given: Any) -> Any:
+        current = function.current()
+        try:
+            return current(**accepted(current, given))
+        except (Exception, SystemExit) as error:
+            raise function.failed(error) from error
+
+    return answer
+
+
+def _named(kind: str, entry: str) -> UserFunction | ImportedFunction:
+    place, _, name = entry.rpartition(":")
+    if place.endswith(".py") and Path(place).is_file():
+        return UserFunction(Path(place), name)
+    if is_module(place):
+        return ImportedFunction(place, name)
+    raise OwnError(f"{kind} {entry!r}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION")
 
 
 class _Reward:

@@ -13,7 +13,8 @@ Point = tuple[int, Phase]
 
 _READ_LAST: dict[str, Phase] = {
     **dict.fromkeys(
-        ("num_prompts", "num_generations", "max_completion_length", "temperature", "dynamic_sampling", "candidates",
+        ("num_prompts", "num_generations", "max_completion_length", "temperature", "top_p", "top_k",
+            "dynamic_sampling", "candidates",
             "squares",),
         "sample",
     ),

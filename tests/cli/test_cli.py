@@ -164,7 +164,7 @@ def test_no_runs_yet(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "--set", "beta=high"], "got 'high'"),
         (["run", "--set", "=1"], "name=value"),
         (["run", "--set", "bta=0.1"], "setting 'bta'"),
-        (["run", "--set", "xyzzy=0.1"], "unknown setting 'xyzzy'; in the playground, k lists all"),
+        (["run", "--set", "xyzzy=0.1"], "unknown setting 'xyzzy'; 'rlplay settings' lists all"),
         (["run", "--set", "algorithm=grop"], "unknown algorithm 'grop'; nearest are grpo, "),
         (["run", "--reward", "foo"], "e.g. trl.rewards:think_format_reward; got 'foo'"),
         (["--reward", "score.py"], "e.g. trl.rewards:think_format_reward; got 'score.py'"),

@@ -270,8 +270,8 @@ def test_weights_of_rewards_that_are_not_there() -> None:
     [
         ("no_such_package.rewards:f", "no package no_such_package is installed; install it, or name a file"),
         ("no_such_score:f", "no package no_such_score is installed"),
-        ("score.txt/x:f", "a reward takes the form FILE.py:FUNCTION"),
-        ("json:", "a reward takes the form FILE.py:FUNCTION"),
+        ("score.txt/x:f", "a reward takes the form MODULE:FUNCTION or FILE.py:FUNCTION"),
+        ("json:", "a reward takes the form MODULE:FUNCTION or FILE.py:FUNCTION"),
     ],
 )
 def test_a_module_that_is_not_there(capsys: pytest.CaptureFixture[str], entry: str, words: str) -> None:

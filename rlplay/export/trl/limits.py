@@ -20,6 +20,8 @@ def unsupported_task(scenario: Scenario) -> str | None:
     """Why TRL's trainers cannot run a scenario with any settings; None if they can."""
     if scenario.world is not None:
         return "world: the environment replies in the middle of an answer, which TRL does not support"
+    if scenario.environment:
+        return f"environment={scenario.environment}: it replies in the middle of an answer, which TRL does not support"
     if scenario.task and load_task(scenario.task).environment is not None:
         return f"task={scenario.task}: its environment replies in the middle of an answer, which TRL does not support"
     return None

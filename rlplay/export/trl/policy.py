@@ -22,7 +22,7 @@ def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
 def _sampling(s: Settings) -> Iterator[Field]:
     yield from config_lines({"num_generations": s.num_generations, "max_completion_length": s.max_completion_length,
                       "temperature": s.temperature})  # fmt: skip
-    yield from config_lines({"top_k": 0, "top_p": 1.0})
+    yield from config_lines({"top_k": s.top_k, "top_p": s.top_p})
     step = s.num_prompts * s.num_generations // s.num_minibatches
     yield f"per_device_train_batch_size={step},  # completions of an optimizer step"
     yield f"steps_per_generation={s.num_minibatches},  # minibatches of {s.num_prompts} prompts' completions"

@@ -119,7 +119,9 @@ def _length(stage: PlayedStage, place: str) -> Iterator[Field]:
 
 def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
     yield from config_lines({"gradient_accumulation_steps": 1, "learning_rate": settings.learning_rate,
-                      "lr_scheduler_type": "constant", "max_grad_norm": settings.max_grad_norm})  # fmt: skip
+                      "lr_scheduler_type": settings.lr_scheduler_type, "warmup_steps": settings.warmup_steps or None,
+                      "weight_decay": settings.weight_decay or None,
+                      "max_grad_norm": settings.max_grad_norm})  # fmt: skip
     yield from config_lines({"bf16": False, "gradient_checkpointing": False})
     if facts.on_cpu:
         yield "use_cpu=True,  # as in the run"

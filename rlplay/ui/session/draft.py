@@ -146,7 +146,8 @@ class Draft:
             (name in kl and s.kl_placement == "none", "kl_placement=none leaves the KL out"),
             (trpo and name in ("beta", "kl_ctrl", "max_grad_norm"), "only max_kl limits surrogate=trpo"),
             (trpo and name == "kl_estimator", "max_kl limits the exact KL"),
-            (trpo and name == "learning_rate" and s.baseline != "value", "surrogate=trpo takes no Adam step"),
+            (name == "warmup_steps" and s.lr_scheduler_type == "constant", "lr_scheduler_type=constant has none"),
+            (trpo and name in _OF_ADAM and s.baseline != "value", "surrogate=trpo takes no Adam step"),
             (whole, "returns=broadcast does not discount"),
         )
         return next((text for idle, text in reasons if idle), "")
@@ -170,6 +171,9 @@ class Draft:
         moved = min(max(moved, low), high)
         return round(moved) if isinstance(value, int) else moved
 
+
+_OF_ADAM = ("learning_rate", "lr_scheduler_type", "warmup_steps", "weight_decay")
+"""What only steps of the optimizer read."""
 
 _OF_VALUES = ("reward_weights", "reward_stream", "overlong_buffer", "gamma", "learning_rate", "loss_type")
 """What Q-learning and SARSA read besides the settings of sampling."""

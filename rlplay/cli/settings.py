@@ -1,0 +1,71 @@
+"""The command that lists the settings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from rlplay.cli.table import table
+from rlplay.cli.types import SETTING
+
+
+@click.command(epilog="Example: rlplay settings beta")
+@click.argument("name", type=SETTING, required=False)
+def settings(name: str | None) -> None:
+    """List every setting, or explain one.
+
+    The list has each setting's default, its meaning and what it takes. --set NAME=VALUE changes one, and so
+    does the knobs panel (k) while a run is under way.
+    """
+    from rlplay.trace.text import visible_lines
+
+    for line in _all() if name is None else _one(name):
+        click.echo(visible_lines(line))
+
+
+def _all() -> Iterator[str]:
+    from rlplay.algorithms.knobs import KNOBS
+    from rlplay.algorithms.settings import takes
+
+    listed = sorted(KNOBS.values(), key=lambda knob: _GROUPS.index(knob.group))
+    rows = [("NAME", "DEFAULT", "MEANING", "TAKES")]
+    rows += [(knob.name, _default(knob.name), knob.meaning, takes(knob.name)) for knob in listed]
+    first, *lines = table(rows)
+    yield first
+    group = ""
+    for knob, line in zip(listed, lines, strict=True):
+        if knob.group != group:
+            group = knob.group
+            yield f"\n{group}"
+        yield line
+    yield "\nOne in detail: rlplay settings NAME      Change it: --set NAME=VALUE"
+
+
+_GROUPS = ("algorithm", "sampling", "credit", "objective", "update", "preferences")
+"""The groups in the order in which an update reads them."""
+
+
+def _one(name: str) -> Iterator[str]:
+    from rlplay.algorithms.knobs import KNOBS
+    from rlplay.algorithms.settings import takes
+
+    knob = KNOBS[name]
+    yield f"{knob.title}   {name}, group {knob.group}"
+    yield f"  Takes    {takes(name)}"
+    yield f"  Default  {_default(name)}"
+    yield from _wrapped("Meaning", knob.meaning)
+    yield from _wrapped("Effect", knob.effect)
+    if knob.needs is not None:
+        other, values = knob.needs
+        yield from _wrapped("Needs", f"{other}={' or '.join(values)}; otherwise it has no effect")
+
+
+def _wrapped(title: str, text: str) -> Iterator[str]:
+    yield click.wrap_text(text, 110, f"  {title:<9}", " " * 11)
+
+
+def _default(name: str) -> str:
+    from rlplay.algorithms.settings import Settings, shown
+
+    return shown(getattr(Settings(), name))
