@@ -56,10 +56,16 @@ class Learner:
         return await self._wait(self._done(step), patience)
 
     async def solves(self, claims: Sequence[Expect], patience: float | None) -> bool:
-        """Wait until every claim holds and the engine rests; False as above."""
-        return await self._wait(
-            lambda: self._resting and all(self._screen.check(claim).passed for claim in claims), patience
-        )
+        """Wait until every claim holds and the engine rests; False as above.
+
+        Claims that hold from the beginning solve nothing: the learner must have moved the engine or changed a setting.
+        """
+        begun = self._state
+
+        def solved() -> bool:
+            return self._resting and self._state != begun and all(self._screen.check(each).passed for each in claims)
+
+        return await self._wait(solved, patience)
 
     async def _wait(self, test: Callable[[], bool], patience: float | None) -> bool:
         self._performed.clear()
@@ -78,6 +84,10 @@ class Learner:
     @property
     def _resting(self) -> bool:
         return self._status is not None and not self._status.running and not self._status.waits
+
+    @property
+    def _state(self) -> tuple[tuple[int, str], dict[str, Any]]:
+        return self._place, {} if self._status is None else self._status.settings
 
     @property
     def _place(self) -> tuple[int, str]:
