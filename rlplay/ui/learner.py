@@ -58,13 +58,17 @@ class Learner:
     async def solves(self, claims: Sequence[Expect], patience: float | None) -> bool:
         """Wait until every claim holds and the engine rests; False as above.
 
-        Claims that hold from the beginning solve nothing: the learner must have moved the engine or changed a setting.
+        Claims that hold from the beginning solve nothing: they must have failed in between.
         """
-        begun = self._state
+        failed = False
 
         def solved() -> bool:
-            return self._resting and self._state != begun and all(self._screen.check(each).passed for each in claims)
+            nonlocal failed
+            holds = all(self._screen.check(each).passed for each in claims)
+            failed = failed or not holds
+            return failed and holds and self._resting
 
+        solved()  # as it is at the beginning
         return await self._wait(solved, patience)
 
     async def _wait(self, test: Callable[[], bool], patience: float | None) -> bool:
@@ -84,10 +88,6 @@ class Learner:
     @property
     def _resting(self) -> bool:
         return self._status is not None and not self._status.running and not self._status.waits
-
-    @property
-    def _state(self) -> tuple[tuple[int, str], dict[str, Any]]:
-        return self._place, {} if self._status is None else self._status.settings
 
     @property
     def _place(self) -> tuple[int, str]:

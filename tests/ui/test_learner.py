@@ -104,14 +104,15 @@ async def test_an_exercise_is_solved_when_its_claims_hold():
 
 
 async def test_claims_that_hold_from_the_beginning_do_not_solve_an_exercise():
-    player, stage = playing([EXERCISE, {"say": "Next."}])
-    stage.check = lambda claim: Outcome(claim.text, True, 1.0, "")
+    player, stage = playing([{"run": 6}, EXERCISE, {"say": "Next."}])
+    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 6, 1.0, "")
     task = await settled(player)
-    stage.tell()
-    for _ in range(3):
-        await settled(player)
-    assert not task.done(), "the learner has done nothing yet"
-    stage.tell(update=1)
+    for changes in ({"settings": {"beta": 0.5}}, {"update": 0}):
+        stage.tell(**changes)
+        for _ in range(3):
+            await settled(player)
+        assert not task.done(), "they held before the learner did anything"
+    stage.tell(update=6)
     await task
     assert stage.captions[-1][:2] == ("✓ Solved.", [True])
 
