@@ -223,3 +223,24 @@ async def test_folded_lines_fit_their_panel(size):
         for row in range(app.tokens.count()):
             segments = list(app.tokens.line(row))
             assert sum(segment.cell_length for segment in segments) <= width
+
+
+async def test_answers_that_are_clipped_differently_are_apart():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        sampled, scored = repeated_update()
+        _, _, credited, step, _ = synthetic_update(1, prompts=1, generations=8, steps=1)
+        count = len(sampled.token_ids)
+        clips = np.zeros(count, dtype=np.int8)
+        clips[sampled.offsets[4]] = 1
+        whole = {name: np.zeros(count, dtype=np.float32) for name in ("logprobs", "importance_ratio", "dloss_dlogp")}
+        nothing = dict.fromkeys(("dkl_dlogp", "weights", "left_out", "kl"))
+        step = msgspec.structs.replace(step, rows=np.arange(8, dtype=np.int32), clip_state=clips, **whole, **nothing)
+        credited = msgspec.structs.replace(
+            credited, advantages=np.zeros(count, dtype=np.float32), token_rewards=None, returns=None, baseline=None,
+            ref_logprobs=None, ref_top_logprobs=None,
+        )  # fmt: skip
+        source.records([sampled, scored, credited, step])
+        await settled(pilot)
+        assert app.tokens._order == [0, 1, 2, 4, 5]
+        assert app.folding.copies == {1: 4}

@@ -9,6 +9,7 @@ import numpy as np
 
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import NEWLINE, visible
+from rlplay.trace.turns import are_conversations, turns
 from rlplay.ui.format.text import token_text
 from rlplay.ui.layout.wrap import Cell, wrap
 
@@ -89,6 +90,10 @@ class Layout:
         self._first: dict[int, int] = {}
         self._wrapped: dict[int, tuple[bytes, bytes, str, list[list[Cell]]]] = {}
         self._wrapped_for = (0, False)
+        self._sampled: Sampled | None = None
+        self._folds = Folds()
+        self._talks = False  # whether turns are set apart
+        self._heads: dict[int, dict[int, str]] = {}  # by completion and token
 
     def clear(self) -> None:
         """Remove all lines."""
@@ -111,7 +116,8 @@ class Layout:
         """
         if (width, signs) != self._wrapped_for:
             self._wrapped, self._wrapped_for = {}, (width, signs)
-        folds, long = folds or Folds(), are_long(sampled)
+        long = are_long(sampled)
+        self._sampled, self._folds, self._talks, self._heads = sampled, folds or Folds(), are_conversations(sampled), {}
         groups, lengths = sampled.group.tolist(), np.diff(sampled.offsets).tolist()
         rows: list[Row] = []
         self._first = {}
@@ -123,11 +129,11 @@ class Layout:
                 group = groups[completion]
                 rows += [Row(group, -1, cells) for cells in self._heading(sampled, group, 1 if long else _PROMPT_LINES)]
             self._first[completion] = len(rows)
-            head, length = folds.head(completion), lengths[completion]
-            if long and length and completion not in folds.unfolded:
-                rows += self._folded(sampled, clips, group, completion, length, folds)
+            length = lengths[completion]
+            if long and length and completion not in self._folds.unfolded:
+                rows += self._folded(clips, group, completion, length)
                 continue
-            for cells in self._wrap(sampled, clips, completion, head, length) or [[]]:
+            for cells in self._wrap(clips, completion, length) or [[]]:
                 rows.append(Row(group, completion, cells))
                 if signs:
                     rows.append(Row(group, completion, cells, values=True))
@@ -144,16 +150,14 @@ class Layout:
         last = wrap(words, width - len(MORE), [False] * len(words))[most - 1]
         return [*lines[: most - 1], [*last, Cell(last[-1].token, MORE, len(MORE))]]
 
-    def _folded(
-        self, sampled: Sampled, clips: Array | None, group: int, completion: int, length: int, folds: Folds
-    ) -> list[Row]:  # fmt: skip
+    def _folded(self, clips: Array | None, group: int, completion: int, length: int) -> list[Row]:
         """The one line of a folded answer of `length` tokens, with its numbers below it."""
 
         def find() -> list[Cell]:
-            token, known = min(folds.seen(completion), length - 1), _AT_FIRST
+            token, known = min(self._folds.seen(completion), length - 1), _AT_FIRST
             while True:
                 known = min(max(known, token + _AT_FIRST), length)
-                lines = self._wrap(sampled, clips, completion, folds.head(completion), known, len(MORE))
+                lines = self._wrap(clips, completion, known, len(MORE))
                 at = next(n for n, line in enumerate(lines) if line[-1].token >= token)
                 if at + 1 < len(lines) or known == length:  # the last line may still grow
                     return lines[at]
@@ -163,18 +167,18 @@ class Layout:
         signs = self._wrapped_for[1]
         return [row, Row(group, completion, [], values=True, find=lambda: row.cells)] if signs else [row]
 
-    def _wrap(
-        self, sampled: Sampled, clips: Array | None, completion: int, head: str, count: int, spare: int = 0
-    ) -> list[list[Cell]]:
-        """The lines of the first `count` tokens of a completion, with `head` before them and `spare` cells free."""
+    def _wrap(self, clips: Array | None, completion: int, count: int, spare: int = 0) -> list[list[Cell]]:
+        """The lines of the first `count` tokens of a completion, with `spare` cells free at the end."""
         width, signs = self._wrapped_for
+        sampled, heads = self._sampled, self.heads(completion)
+        assert sampled is not None
         start = int(sampled.offsets[completion])
         ids = sampled.token_ids[start : start + count].tobytes()
         marks = bytes(count) if clips is None else clips[start : start + count].astype(np.int8).tobytes()
-        form, (its_ids, its_marks, its_form, start_lines) = f"{spare} {head}", self._wrapped.get(completion, _UNKNOWN)
+        form, (its_ids, its_marks, its_form, known) = f"{spare} {heads}", self._wrapped.get(completion, _UNKNOWN)
         reaches = len(its_ids) == len(ids) or (spare and len(its_ids) > len(ids))
         if form == its_form and reaches and its_ids.startswith(ids) and its_marks.startswith(marks):
-            return start_lines
+            return known
         grown = form == its_form and ids.startswith(its_ids) and marks.startswith(its_marks)
         texts, breaks = [], []
         for token in range(start, start + count):
@@ -185,11 +189,25 @@ class Layout:
             if mark is not None:
                 text = mark + text.removeprefix(" ").removeprefix("·")
             texts.append(text.ljust(VALUE_WIDTH) + " " if signs else text)
-        if head and texts:
-            texts[0] = head + texts[0]
-        lines = wrap(texts, width - GUTTER - spare, breaks, start_lines if grown else None)
+        for token, words in heads.items():
+            if token < count:
+                texts[token] = words + texts[token]
+                breaks[max(token - 1, 0)] |= token > 0
+        lines = wrap(texts, width - GUTTER - spare, breaks, known if grown else None)
         self._wrapped[completion] = (ids, marks, form, lines)
         return lines
+
+    def heads(self, completion: int) -> dict[int, str]:
+        """The words before tokens that are not part of them: how many copies, and who speaks."""
+        if completion not in self._heads:
+            assert self._sampled is not None
+            said = turns(self._sampled, completion) if self._talks else []
+            wide = max((len(turn.role) for turn in said), default=0) + 2
+            heads = {turn.start: f"{turn.role}: ".ljust(wide) for turn in said if len(said) > 1}
+            if copies := self._folds.head(completion):
+                heads[0] = copies + heads.get(0, "")
+            self._heads[completion] = heads
+        return self._heads[completion]
 
     def turn(self, completion: int) -> range:
         """Let a folded completion show its token again, after that has changed; returns its lines."""

@@ -7,6 +7,7 @@ import numpy as np
 from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.update import Update
 from rlplay.ui.layout.token_layout import are_long
+from rlplay.ui.session.facts import facts_of
 
 
 class Folding:
@@ -22,7 +23,8 @@ class Folding:
     def fold(self, update: Update | None, listed: list[int], kind: Kind) -> list[int]:
         """The answers `listed` of `update` without those that equal an earlier one, in the same order.
 
-        Equal are answers to one prompt, token for token, that earned the same; before there are rewards, none.
+        Equal are answers to one prompt, token for token, that earned the same and are clipped at the same tokens;
+        before there are rewards, none.
         """
         if update is not None and update.number != self._number:
             self.unfolded, self._number = set(), update.number
@@ -31,10 +33,13 @@ class Folding:
             return listed
         sampled, rewards = update.sampled, np.nan_to_num(update.scored.rewards, nan=np.inf)
         groups, offsets = sampled.group.tolist(), sampled.offsets.tolist()
-        firsts: dict[tuple[int, bytes, float], int] = {}
+        clips = facts_of(update).lens("clip_state")  # differs between minibatches
+        firsts: dict[tuple[object, ...], int] = {}
         for row in listed:
-            ids = sampled.token_ids[offsets[row] : offsets[row + 1]].tobytes()
-            self._first[row] = firsts.setdefault((groups[row], ids, float(rewards[row])), row)
+            own = slice(offsets[row], offsets[row + 1])
+            clipped = b"" if clips is None else clips[own].tobytes()
+            form = groups[row], sampled.token_ids[own].tobytes(), float(rewards[row]), clipped
+            self._first[row] = firsts.setdefault(form, row)
         kept = [row for row in listed if self._first[row] == row or self._first[row] in self.unfolded]
         for row in listed:
             first = self._first[row]

@@ -54,9 +54,10 @@ Q-learning and SARSA have a **TD error** in place of the advantage.
 Next to each prompt are the group's mean reward and standard deviation. `= answer 1` marks an answer with the same text
 as answer 1 to the same prompt. **all equal** marks a group in which every advantage is 0: its rewards teach nothing.
 With a group baseline this happens if all answers of the group earned the same reward; other baselines can learn from
-such a group. `×8` marks a line for 8 answers with the same text and reward; `enter` lists them one by one. `o` sorts
-the answers by a number or a column of the dataset, and the prompts by their first answer; the frame says by what: ↓ the
-largest first, ↑ the smallest.
+such a group. `×8` marks a line for 8 answers with the same text, reward and clipping; `enter` lists them one by one.
+
+`o` sorts the answers by a number or a column of the dataset, and the prompts by their first answer. The frame says by
+what: ↓ the largest first, ↑ the smallest.
 
 Algorithms that compare or imitate answers use no rewards. Each answer then has a **label** (chosen, rejected, left out
 or imitated) and the **pull** of the loss on it, mean over its tokens. While a reward model is trained, the model's

@@ -52,9 +52,9 @@ tokens on the lower side are struck through. `m` shows every number. With `NO_CO
 ▲ and ▼ are clipped tokens: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or an
 entropy bonus in the loss still acts on them.
 
-`×8` begins a line that stands for 8 answers with the same text and the same reward; its colours are those of the first.
-A mark after the end of an answer says that an answer above it has the same text. If answers are long, each takes one
-line, which shows the part around the cursor; ` …` says that there is more. `enter` unfolds the selected answer.
+`×8` begins a line for 8 answers with the same text, reward and clipping; its colours are those of the first. A mark
+after an answer says that one above it has the same text. Each long answer takes one line, which shows the part around
+the cursor; ` …` says that there is more. `enter` unfolds the answer. In a conversation, each turn says who wrote it.
 
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
 """
@@ -275,14 +275,16 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         yield Segment(" " if begins or not shown.folded or shown.values else MORE.strip(), self.palette.muted)
         assert self._sampled is not None
         start = int(self._sampled.offsets[shown.completion])
-        shades = self._levels(start, shown.cells)
+        shades, heads = self._levels(start, shown.cells), self._layout.heads(shown.completion)
         for cell, level in zip(shown.cells, shades, strict=True):
             if shown.values:
                 yield self._number(start + cell.token, cell, level)
             else:
-                head = "" if cell.token else self._folds.head(shown.completion)
+                head = heads.get(cell.token, "")
                 if head and cell.text.startswith(head):
-                    yield Segment(head, self.palette.accent)
+                    copies = self._folds.head(shown.completion) if not cell.token else ""
+                    yield Segment(copies, self.palette.accent)
+                    yield Segment(head.removeprefix(copies), self.palette.muted)
                 text = cell.text.removeprefix(head)
                 yield from self._token(start + cell.token, text, here and self.cursor[1] == cell.token, level)
         if not shown.cells and not shown.values:
