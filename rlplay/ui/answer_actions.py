@@ -11,25 +11,20 @@ from rlplay.ui.playground import Playground
 
 
 async def sort(app: Playground, argument: Any) -> None:
-    """Sort by the column that the argument names, or ask which one."""
-    if argument is not None:
-        _sort_by(app, Sort.of(str(argument)))
-        return
-    from rlplay.ui.screens.sort import SortScreen
-
-    app.push_screen(
-        SortScreen(sortable(app.session.shown), app.sort),
-        lambda chosen: None if chosen is None else _sort_by(app, chosen),
-    )
-
-
-def _sort_by(app: Playground, sort: Sort) -> None:
+    """Sort by the column that the argument names, and go to the first answer; or ask which column."""
     names = sortable(app.session.shown)
-    if sort.name and sort.name not in names:
-        app.notify(f"There is no column {sort.name!r}; known: {', '.join(map(visible, names))}.", markup=False)
+    if argument is None:
+        from rlplay.ui.screens.sort import SortScreen
+
+        app.push_screen(SortScreen(names, app.sort))
         return
-    app.sort = sort
+    chosen = Sort.of(str(argument))
+    if chosen.name and chosen.name not in names:
+        app.notify(f"There is no column {chosen.name!r}; known: {', '.join(map(visible, names))}.", markup=False)
+        return
+    app.sort = chosen
     app.session.changed.add("update")
+    app.call_after_refresh(app.rollouts.action_jump, 0)
 
 
 async def unfold(app: Playground, _argument: Any) -> None:
@@ -40,6 +35,7 @@ async def unfold(app: Playground, _argument: Any) -> None:
         return
     app.folding.toggle(answer)
     app.session.changed.add("update")
+    app.call_after_refresh(app.tokens.reveal_cursor)
 
 
 async def find(app: Playground, argument: Any) -> None:

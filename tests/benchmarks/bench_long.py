@@ -39,7 +39,8 @@ CHANGES = {
     "\x1b[6~": r"token [\d,]+ of",
     "x": r"[Ll]argest|[Ss]mallest|answer \d+ of|clipped|All ",
     "c": r"colour: [\w ,'+]+",
-    "o": r"by (?:reward|advantage|length)|reward · advantage",
+    "o\r": r"by [\w ]+ [↓↑]|reward · advantage",
+    "\r": r"▎",
     "[": r"update 1",
     "]": r"update 2",
 }
@@ -111,16 +112,21 @@ def _logprobs(rng: np.random.Generator, count: int) -> Array:
     return -rng.exponential(0.5, count).astype(np.float32)
 
 
-def opened(run: Path, env: dict[str, str]) -> tuple[float, Terminal]:
-    """Seconds until the newest update is on the screen, and the program that shows it."""
+def opened(run: Path, env: dict[str, str]) -> tuple[float, float, Terminal]:
+    """Seconds until the newest update is on the screen, those that the program computed, and the program."""
     terminal = Terminal(rlplay("replay", str(run)), env=env)
     terminal.wait_for(r"token 1 of", timeout=120)
-    return time.monotonic() - terminal.started, terminal
+    return time.monotonic() - terminal.started, cpu_seconds(terminal), terminal
+
+
+def cpu_seconds(terminal: Terminal) -> float:
+    """The processor time of the program so far: beside other programs it says more than the clock."""
+    fields = Path(f"/proc/{terminal.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def key_seconds(terminal: Terminal, key: str, pattern: str) -> float:
     """From a key's writing until what it changes has been read."""
-    terminal.settle(0.15)
     received, began = b"", time.perf_counter()
     terminal.press(key)
     while not re.search(pattern, _ESCAPES.sub("", received.decode(errors="replace"))):
@@ -137,25 +143,32 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=1500)
     parser.add_argument("--candidates", type=int, default=0)
     parser.add_argument("--keys", type=int, default=20, help="times each key is pressed")
+    parser.add_argument("--opens", type=int, default=5, help="times the run is opened")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         env = {"RLPLAY_HOME": home, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{home}/bytecode"}
         run = write_run(Path(home) / "long.rlplay", asked.answers, asked.length, asked.candidates)
         print(f"{asked.answers} answers × {asked.length} tokens, {os.path.getsize(run) / 2e6:.1f} MB an update")
         opens = []
-        for _ in range(6):
-            seconds, terminal = opened(run, env)
-            opens.append(seconds)
+        for _ in range(asked.opens + 1):  # the first one writes bytecode
+            seconds, computed, terminal = opened(run, env)
+            opens.append((seconds, computed))
             terminal.close()
-        report("open", statistics.median(opens[1:]), OPEN)
-        _, terminal = opened(run, env)
+        report("open, median", statistics.median(seconds for seconds, _ in opens[1:]), OPEN)
+        report("open, processor time, median", statistics.median(computed for _, computed in opens[1:]), OPEN)
+        *_, terminal = opened(run, env)
         times: dict[str, list[float]] = {key: [] for key in CHANGES}
+        computed: dict[str, list[float]] = {key: [] for key in CHANGES}
         for _ in range(asked.keys):
             for key, pattern in CHANGES.items():
+                before = cpu_seconds(terminal)
                 times[key].append(key_seconds(terminal, key, pattern))
+                terminal.settle(0.15)
+                computed[key].append(cpu_seconds(terminal) - before)
         terminal.close()
         for key, taken in times.items():
             report(f"key {key!r}, 95th percentile", percentile(taken), KEY)
+            report(f"key {key!r}, processor time in all, median", statistics.median(computed[key]), KEY)
         report("all keys, median", statistics.median(itertools.chain(*times.values())), KEY)
         report("all keys, 95th percentile", percentile(itertools.chain(*times.values())), KEY)
 

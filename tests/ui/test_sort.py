@@ -80,6 +80,7 @@ async def test_the_key_asks_by_what_and_the_frame_says_it():
         assert app.sort == Sort("reward")
         assert "by reward ↓" in app.rollouts.border_subtitle
         assert app.tokens._order == app.rollouts._order
+        assert app.tokens.cursor == (app.tokens._order[0], 0), "the best answer"
         await pilot.press("o")
         assert isinstance(app.screen, SortScreen)
         assert app.screen.query_one(OptionList).highlighted == 2, "the one after the present one"
@@ -101,7 +102,6 @@ async def test_pointing_and_finding_keep_to_the_order():
         await settled(pilot)
         await app.perform("sort", "-length")
         await settled(pilot)
-        app.point(app.tokens._order[0], 0)
         app.rollouts.focus()
         await pilot.press("down")
         assert app.tokens.cursor[0] == app.rollouts._order[1]

@@ -14,11 +14,12 @@ from textual.widgets.option_list import Option
 
 from rlplay.trace.text import visible
 from rlplay.ui.layout.answer_order import ARROWS, AS_SAMPLED, Sort
+from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.narrator import keyed
 
 
-class SortScreen(ModalScreen[Sort | None]):
-    """Its result is the order, or None if the user cancels. Choosing the present column again turns its order round."""
+class SortScreen(ModalScreen[None]):
+    """Performs the verb. Choosing the present column again turns its order round."""
 
     DEFAULT_CSS = """
     SortScreen { align: left middle; background: transparent; }
@@ -56,4 +57,5 @@ class SortScreen(ModalScreen[Sort | None]):
     def _chosen(self, event: OptionList.OptionSelected) -> None:
         name = self._names[event.option_index]
         again = bool(name) and name == self._sort.name
-        self.dismiss(Sort(name, not self._sort.falling if again else True))
+        self.dismiss()
+        self.post_message(Perform("sort", f"{'-' * (again and self._sort.falling)}{name or AS_SAMPLED}"))

@@ -124,10 +124,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
                 if self._clips is not None and flipped is not None:
                     self._clips = np.where(flipped, FLIPPED, self._clips)
             completion, token = self.cursor
-            if completion >= len(sampled.group):
-                self.cursor = (0, 0)
-            else:
-                self.cursor = (completion, min(token, max(self._length(completion) - 1, 0)))
+            known = completion < len(sampled.group)
+            self.cursor = (completion, min(token, max(self._length(completion) - 1, 0))) if known else (0, 0)
         if unchanged:
             self._layout.turn_all()  # something else may have been found
             self.rebuild()
@@ -150,9 +148,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         token = max(min(token, self._length(completion) - 1), 0)
         before, self.cursor = self.cursor, (completion, token)
         self.redraw(*self._layout.turn(before[0]), *self._layout.turn(completion))
-        self._reveal_cursor()
+        self.reveal_cursor()
 
-    def _reveal_cursor(self) -> None:
+    def reveal_cursor(self) -> None:
+        """Scroll to the token under the cursor."""
         row, _ = self._layout.place(*self.cursor)
         self.reveal(self._layout.heading(row), row + int(self._signs))
 
@@ -228,7 +227,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
     def on_resize(self) -> None:
         """Wrap the lines to the new width; the cursor stays visible."""
         self._lay_out()
-        self._reveal_cursor()
+        self.reveal_cursor()
         self.post_message(Reflowed())
 
     @property
