@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rlplay import hub
+from rlplay.algorithms.settings import Settings
 from rlplay.paths import POCKET_PATH
 from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example, Message
@@ -38,6 +39,8 @@ class LanguageModel:
     end_ids: frozenset[int]
     passes: Kind = "shared"
     cached: bool = True
+    rows_at_once: int = 0
+    """Completions that one pass takes; 0: as many as it may have logits."""
     agreed: int = 0
     """Positions, prompt included, up to which sampling and scoring were seen to agree."""
     remarks: list[str] = field(default_factory=list)
@@ -54,6 +57,10 @@ class LanguageModel:
                 input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.device), output_hidden_states=True
             )
         return int(out.hidden_states[-1].shape[-1])
+
+    def run_as(self, settings: Settings) -> None:
+        """Let passes be as the settings say; an update begins with it."""
+        self.rows_at_once = settings.per_device_train_batch_size
 
     @property
     def vocabulary(self) -> int:

@@ -32,6 +32,13 @@ _CHUNKS = 3
 _WORTH_CHUNKING = 16
 
 
+def rows_at_once(lm: LanguageModel, width: int, copies: int = 1) -> int:
+    """How many completions, `width` tokens wide, one pass takes: as the settings say, or fewer if `copies` of their
+    logits would be too many."""
+    fitting = max(1, LOGITS_AT_ONCE // (copies * width * lm.vocabulary))
+    return min(fitting, lm.rows_at_once or fitting)
+
+
 @dataclass
 class Chunk:
     """Some completions of a pass: `rows` int64 [R], `logits` [R, l, V] before each token, `hidden` [R, l, H]."""
@@ -69,7 +76,7 @@ def forward(
     The chunks cover all completions once, in no particular order, each as wide as its own longest completion. A shared
     pass has several from `worth_chunking` completions on.
     """
-    fitting = max(1, LOGITS_AT_ONCE // (int(tokens.lengths.max()) * lm.vocabulary))
+    fitting = rows_at_once(lm, int(tokens.lengths.max()))
     if lm.passes == "shared":
         yield from _shared(model, tokens, hidden, fitting, worth_chunking)
         return
@@ -172,13 +179,13 @@ def backpropagated(
 ) -> tuple[Tensor, Tensor, Found]:
     """Fill the gradients of a loss of some completions; returns their outputs, its derivative by them, what it found.
 
-    `outputs` [R, L] is a pass over the completions it is given, `size` the logits of one of them; `derivative` gives
-    the loss's by the outputs of all of them.
+    `outputs` [R, L] is a pass over the completions it is given, at most `size` of them at once; `derivative` gives the
+    loss's by the outputs of all of them.
 
     Where one graph would be too large, `outputs` is computed again piece by piece, now that the derivative is known;
     the loss itself is never cut up.
     """
-    pieces = torch.split(rows, max(1, LOGITS_AT_ONCE // size))
+    pieces = torch.split(rows, size)
     with torch.set_grad_enabled(len(pieces) == 1):
         whole = torch.cat([outputs(piece) for piece in pieces])
     gradient, found = derivative(whole.detach().clone().requires_grad_())

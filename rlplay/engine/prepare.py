@@ -47,6 +47,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking the model's numbers", 0.8)
     settle(lm)
+    lm.run_as(settings)
     for stage in stages:
         check_world(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
