@@ -22,6 +22,7 @@ from rlplay.algorithms.own import allow_running
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.engine.evaluate import Evaluating
+from rlplay.engine.fit import check_settings
 from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.own_functions import allow_functions
@@ -35,7 +36,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
-from rlplay.engine.value_learning import check_world, explore
+from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
@@ -151,7 +152,7 @@ class Driver:
         if "reward_weights" in changes:
             check_reward_weights(wanted.reward_weights, rewards)
         check_sources(self._state.task, wanted, rewards)
-        check_world(wanted, self._state.lm, self._state.plain_world)
+        check_settings(wanted, self._state.lm, self._state.plain_world)
         allow_functions(wanted)
         for name, value in steps:
             after = apply(before, name, value)

@@ -41,6 +41,10 @@ class LanguageModel:
     cached: bool = True
     rows_at_once: int = 0
     """Completions that one pass takes; 0: as many as it may have logits."""
+    cacheless: Kind | None = None
+    """Which kind of pass, without a shared cache, may run its layers again; None if none gives the right gradient."""
+    checkpointing: bool = False
+    """Whether a pass that is differentiated keeps the layers' inputs alone."""
     agreed: int = 0
     """Positions, prompt included, up to which sampling and scoring were seen to agree."""
     remarks: list[str] = field(default_factory=list)
@@ -61,6 +65,7 @@ class LanguageModel:
     def run_as(self, settings: Settings) -> None:
         """Let passes be as the settings say; an update begins with it."""
         self.rows_at_once = settings.per_device_train_batch_size
+        self.checkpointing = settings.gradient_checkpointing
 
     @property
     def vocabulary(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 
@@ -77,14 +79,18 @@ def forward(
     pass has several from `worth_chunking` completions on.
     """
     fitting = rows_at_once(lm, int(tokens.lengths.max()))
-    if lm.passes == "shared":
+    again = lm.checkpointing and torch.is_grad_enabled()
+    passes = lm.cacheless if again and lm.cacheless else lm.passes
+    if passes == "shared":
         yield from _shared(model, tokens, hidden, fitting, worth_chunking)
         return
     lengths = tokens.prompts.mask.sum(-1)[tokens.group]
-    kinds = lengths if lm.passes == "by_length" else torch.zeros_like(lengths)
+    kinds = lengths if passes == "by_length" else torch.zeros_like(lengths)
     for kind in torch.unique(kinds):
         for rows in torch.split((kinds == kind).nonzero().squeeze(-1), fitting):
-            yield _plain(model, tokens, rows, int(lengths[rows].max()), hidden)
+            with checkpointed(model) if again else nullcontext():
+                chunk = _plain(model, tokens, rows, int(lengths[rows].max()), hidden)
+            yield chunk
 
 
 def _shared(model: Any, tokens: Tokens, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:

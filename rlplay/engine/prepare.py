@@ -11,12 +11,11 @@ import msgspec
 import torch
 
 from rlplay.engine.agreement import settle
-from rlplay.engine.fit import check_fit
+from rlplay.engine.fit import check_fit, check_settings
 from rlplay.engine.model import choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
-from rlplay.engine.value_learning import check_world
 from rlplay.engine.world_policy import world_policy
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
@@ -49,7 +48,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     settle(lm)
     lm.run_as(settings)
     for stage in stages:
-        check_world(stage.settings, lm, world)
+        check_settings(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
     state.world = state.plain_world = world
     state.stages = stages
