@@ -16,6 +16,7 @@ from rlplay.engine.model import choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
+from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
@@ -40,7 +41,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     if (world := world_of(scenario)) is not None:
         lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
     else:
-        lm = load_model(scenario.model, device, lambda what: progress(what, 0.5))
+        lm = load_model(scenario.model, device, lambda what: progress(what, 0.5), Weights.of(scenario))
     lm.chat_template_kwargs = scenario.chat_template_kwargs
     progress("checking that model and prompts fit", 0.7)
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
@@ -74,7 +75,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         model=scenario.model,
         parameters=sum(p.numel() for p in lm.policy.parameters()),
         device=str(device),
-        dtype="float32",
+        dtype=scenario.dtype,
         threads=threads,
         versions={
             "rlplay": __version__,
