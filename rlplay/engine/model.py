@@ -157,24 +157,29 @@ def set_threads(threads: int | None) -> int:
 
 
 def load_model(
-    name: str, device: torch.device, progress: Callable[[str], object] = str, weights: Weights = _PLAIN
-) -> LanguageModel:
+    name: str, device: torch.device, progress: Callable[[str], object] = str, weights: Weights = _PLAIN,
+    first: Callable[[Any], object] = id,
+) -> LanguageModel:  # fmt: skip
     """The bundled model for "pocket", else any causal language model that transformers can load, or adapters of one.
 
-    `progress`, `weights` and errors are as in `load_pretrained`.
+    `progress`, `weights`, `first` and errors are as in `load_pretrained`.
     """
-    return wrap(*load_pretrained(name, progress, weights), device)
+    return wrap(*load_pretrained(name, progress, weights, first), device)
 
 
-def load_pretrained(name: str, progress: Callable[[str], object] = str, weights: Weights = _PLAIN) -> tuple[Any, Any]:
+def load_pretrained(
+    name: str, progress: Callable[[str], object] = str, weights: Weights = _PLAIN,
+    first: Callable[[Any], object] = id,
+) -> tuple[Any, Any]:  # fmt: skip
     """The model and the tokenizer that `name` stands for, on the CPU, with the adapters that `weights` ask for.
 
-    `progress` is called with a description of each step. Raises ValueError, one line, if there is no such model or it
+    `progress` is called with a description of each step, `first` with the configuration before weights are read.
+    Raises ValueError, one line, if there is no such model or it
     is not a causal language model.
     """
     from huggingface_hub import try_to_load_from_cache
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # the terminal belongs to the screen
@@ -182,7 +187,7 @@ def load_pretrained(name: str, progress: Callable[[str], object] = str, weights:
     if looks_like_folder(name) and not Path(path).is_dir():
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
     if (Path(path) / ADAPTER_CONFIG).is_file():
-        policy, tokenizer = load_pretrained(base_of(Path(path)), progress, replace(weights, use_peft=False))
+        policy, tokenizer = load_pretrained(base_of(Path(path)), progress, replace(weights, use_peft=False), first)
         return with_saved_adapters(policy, Path(path)), tokenizer
     if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
         raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
@@ -198,6 +203,7 @@ def load_pretrained(name: str, progress: Callable[[str], object] = str, weights:
         only_kept = bool(problem)
         given: dict[str, Any] = {"local_files_only": only_kept, "trust_remote_code": False}  # left out, it would ask
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", **given)
+        first(AutoConfig.from_pretrained(path, **given))
         policy = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, weights.dtype), **given)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__

@@ -92,11 +92,11 @@ def _settled_once(
     fitting = _fitting()
 
     def load(
-        name: str, device: torch.device, progress: Callable[[str], object] = str, weights: Weights = PLAIN
+        name: str, device: torch.device, progress: Callable[[str], object], weights: Weights, first: Any
     ) -> LanguageModel:
         micro = Path(name).parent == tmp_path_factory.getbasetemp() and device.type == "cpu"
         if not micro or replace(weights, seed=0) != PLAIN:
-            return load_model(name, device, progress, weights)
+            return load_model(name, device, progress, weights, first)
         lm = settled(name)
         policy, reference = copy.deepcopy(lm.policy), copy.deepcopy(lm.reference)
         tokenizer = copy.copy(lm.tokenizer)
