@@ -126,6 +126,10 @@ class Playground(GatedApp):
         """Play the lesson up to its next text; if it waits for labels, ask for them."""
         raise NotImplementedError
 
+    async def restart_lesson(self) -> None:
+        """Begin the lesson again, with its answers forgotten."""
+        raise NotImplementedError
+
     def share(self) -> tuple[str, str]:
         """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
         raise NotImplementedError

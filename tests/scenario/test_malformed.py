@@ -36,7 +36,7 @@ CASES = [
     (HEAD + "dataset: none.csv\n", 3, "dataset none.csv: no such file"),
     (BASE + "dataset_config: main\n", 4, "belong to a Hugging Face dataset; this scenario has none"),
     (BASE + "reward: score.py:f\n", 4, "reward takes a list of texts; got 'score.py:f'"),
-    (BASE + "reward: [score.py]\n", 4, "a reward takes the form FILE.py:FUNCTION"),
+    (BASE + "reward: [score.py]\n", 4, "a reward takes the form MODULE:FUNCTION or FILE.py:FUNCTION"),
     (BASE + "reward: [score.py:f]\n", 4, "reward score.py:f: there is no file score.py"),
     (BASE + "prompts: What is 2+2?\n", 4, "prompts takes a list of texts"),
     (BASE + "prompts: []\n", 4, "prompts takes a list of texts; got []"),
