@@ -50,12 +50,15 @@ def _numbers(values: Sequence[Any]) -> Array | None:
 
 def advantages(update: Update) -> Array | None:
     """The mean advantage of each completion's sampled tokens, float64 [N]; None before credit."""
-    if update.credited is None or update.sampled is None:
+    sampled, credited, held = update.sampled, update.credited, update.mean_advantages
+    if credited is None or sampled is None:
         return None
-    kept = update.sampled.mask == 1
-    sums = per_answer(update.sampled, np.where(kept, update.credited.advantages, 0.0))
-    sizes = per_answer(update.sampled, kept)
-    return np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)
+    if held is None or held[0] is not sampled or held[1] is not credited:
+        kept = sampled.mask == 1
+        sums, sizes = per_answer(sampled, np.where(kept, credited.advantages, 0.0)), per_answer(sampled, kept)
+        held = sampled, credited, np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)
+        update.mean_advantages = held
+    return held[2]
 
 
 def per_answer(sampled: Sampled, flat: Array) -> Array:

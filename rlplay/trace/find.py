@@ -174,15 +174,18 @@ def _find_text(text: str, sampled: Sampled) -> Found:
     pattern = re.compile(re.escape(text), re.IGNORECASE)
     in_prompt = np.array([pattern.search(prompt) is not None for prompt in sampled.prompts], dtype=bool)
     answers = in_prompt[sampled.group]
-    tokens, stops = (np.zeros(len(sampled.texts), dtype=bool) for _ in range(2))
+    ends = np.cumsum(np.fromiter(map(len, sampled.texts), dtype=np.int64, count=len(sampled.texts)))
+    hits: list[tuple[int, int]] = []  # the first and the last character of each, counted over all answers
     for completion, (start, end) in enumerate(zip(sampled.offsets[:-1], sampled.offsets[1:], strict=True)):
-        pieces = sampled.texts[start:end]
-        ends = np.cumsum([len(piece) for piece in pieces])
-        for hit in pattern.finditer("".join(pieces)):
-            ends_at = np.searchsorted(ends, (hit.start(), hit.end() - 1), side="right")
-            first, last = (int(start + token) for token in ends_at)
-            tokens[first : last + 1] = stops[first] = answers[completion] = True
-    return Found(answers, tokens, stops)
+        before = int(ends[start - 1]) if start else 0
+        found = list(pattern.finditer("".join(sampled.texts[start:end])))
+        hits += [(before + hit.start(), before + hit.end() - 1) for hit in found]
+        answers[completion] |= bool(found)
+    first, last = np.searchsorted(ends, np.array(hits, dtype=np.int64).reshape(-1, 2), side="right").T
+    stops = np.zeros(len(ends), dtype=bool)
+    stops[first] = True
+    opened = np.bincount(first, minlength=len(ends) + 1) - np.bincount(last + 1, minlength=len(ends) + 1)
+    return Found(answers, np.cumsum(opened)[: len(ends)] > 0, stops)
 
 
 def _number(value: Any) -> float:

@@ -36,6 +36,8 @@ class Update:
         self.searched: list[Searched] = []
         self.steps: list[Stepped] = []
         self.finished: Finished | None = None
+        self.mean_advantages: tuple[Sampled, Credited, Array] | None = None
+        """The last result of `answers.advantages`, with the records that it is of."""
 
     def add(self, record: AnyRecord) -> None:
         """Take a record of this update; records of other kinds are ignored."""

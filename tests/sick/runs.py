@@ -24,6 +24,8 @@ REWARDS = Path(__file__).with_name("rewards.py")
 
 SICK_UPDATES, HEALTHY_UPDATES = 10, 30
 """Updates by which the cause should be named, and updates without an alarm."""
+SOON = 5
+"""Updates of a run whose cause shows at once: the rest of them would only take time."""
 
 SMALL: dict[str, Any] = {
     "algorithm": "grpo", "num_prompts": 8, "num_generations": 6, "max_completion_length": 24, "learning_rate": 4e-4,
@@ -55,6 +57,7 @@ def play(sample: Sample, folder: Path, seed: int) -> Path:
     driver = Driver(Job(_scenario(sample, folder, seed), str(run), device="cpu", threads=1), lambda _record: None)
     driver.load(lambda _what, _fraction: None)
     with ExitStack() as broken:
+        broken.enter_context(mock.patch.object(driver, "_keep"))  # nobody goes back in these runs
         if sample.patch is not None:
             broken.enter_context(sample.patch())
         driver.advance("update", sample.updates, lambda: False)
@@ -137,26 +140,27 @@ class _Rounded:
 
 
 SICK = (
-    Sample("learning rate too large", "step too large", settings={"learning_rate": 1e-2}),
+    Sample("learning rate too large", "step too large", settings={"learning_rate": 1e-2}, updates=SOON),
     Sample("learning rate too small", "step too small", settings={"learning_rate": 1e-7}),
-    Sample("too many steps on a batch", "step too large", settings={"num_iterations": 16, "learning_rate": 1e-3}),
-    Sample("vowels with large steps", "step too large", ("vowels",), settings={"learning_rate": 2e-3},
+    Sample("too many steps on a batch", "step too large", settings={"num_iterations": 16, "learning_rate": 1e-3},
+           updates=SOON),
+    Sample("vowels with large steps", "step too large", ("vowels",), settings={"learning_rate": 3e-3},
            task="questions"),
     Sample("reward counts characters", "length", ("length",)),
-    Sample("reward pays for brevity", "length", ("shortness",), task="questions"),
-    Sample("end token never occurs", "no end", model=_another_end),
-    Sample("template of another model", "template", model=_chatml),
-    Sample("template without a turn", "template", model=_no_turn),
-    Sample("text compared with numbers", "same reward", ("as_text",)),
-    Sample("reward too easy", "same reward", ("numbers",)),
-    Sample("reward upside down", "inverted", ("inverted",)),
+    Sample("reward pays for brevity", "length", ("shortness",), task="questions", updates=SOON),
+    Sample("end token never occurs", "no end", model=_another_end, updates=SOON),
+    Sample("template of another model", "template", model=_chatml, updates=SOON),
+    Sample("template without a turn", "template", model=_no_turn, updates=SOON),
+    Sample("text compared with numbers", "same reward", ("as_text",), updates=SOON),
+    Sample("reward too easy", "same reward", ("numbers",), updates=SOON),
+    Sample("reward upside down", "inverted", ("inverted",), updates=SOON),
     Sample("answers cut", "truncated", (), task="word_problems",
-           settings={"max_completion_length": 14, "reward_weights": {"steps": 1}}),
+           settings={"max_completion_length": 14, "reward_weights": {"steps": 1}}, updates=SOON),
     Sample("memorised prompts", "memorised", prompts=4, eval_every=2),
     Sample("flattery", "gamed", (), task="questions",
            settings={"reward_weights": {"praise": 1, "helpful": 0}, "learning_rate": 6e-4}),
-    Sample("rounded sampler", "mismatch", patch=_noisy_sampler),
-    Sample("too hot", "temperature", settings={"temperature": 3.0}),
+    Sample("rounded sampler", "mismatch", patch=_noisy_sampler, updates=SOON),
+    Sample("too hot", "temperature", settings={"temperature": 3.0}, updates=SOON),
     Sample("critic that learns nothing", "critic", settings={"algorithm": "ppo", "vf_coef": 0.0}),
     Sample("entropy penalised", "entropy", ("noise",), settings={"entropy_coef": -1.0, "scale_rewards": "none"}),
 )  # fmt: skip
@@ -166,7 +170,7 @@ HEALTHY = tuple(
         name,
         reward=() if task == "questions" else ("right",),
         updates=HEALTHY_UPDATES,
-        settings=settings,
+        settings=settings if scenario else {"num_prompts": 6} | settings,
         scenario=scenario,
         task=task,
         eval_every=5,
@@ -175,7 +179,12 @@ HEALTHY = tuple(
         ("sums by GRPO", "arithmetic", "", {}),
         ("sums by RLOO", "arithmetic", "", {"algorithm": "rloo"}),
         ("helpful answers by GRPO", "questions", "", {"reward_weights": {"helpful": 1}}),
-        ("word problems by Dr. GRPO", "word_problems", "", {"algorithm": "dr-grpo", "max_completion_length": 32}),
+        (
+            "word problems by Dr. GRPO",
+            "word_problems",
+            "",
+            {"algorithm": "dr-grpo", "max_completion_length": 32, "num_prompts": 8},
+        ),
         ("grid world by PPO", "", "grid", {}),
         ("DPO", "", "dpo", {}),
     )
