@@ -21,6 +21,7 @@ from rlplay.trace.records import Changed, Evaluated, Finished, Notice, Rewound, 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
+from rlplay.ui.session.digesting import Digesting
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.words.narration import Place
 from rlplay.ui.words.setting_changes import reverting_changes
@@ -101,6 +102,7 @@ class Session:
         self.failed: Failed | None = None
         self.history = History()
         self.health = Health(self.history)
+        self.digesting = Digesting(lambda: self.changed.add("status"))
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
         self.new_changes: list[Changed] = []  # changed settings that the screen has not reported yet
@@ -323,7 +325,7 @@ class Session:
                 self._updates.popitem(last=False)
         update.add(record)
         if isinstance(record, Finished):
-            self.health.add(update)
+            self.digesting.take(self.health, update)
         if isinstance(record, Sampled):
             self._newest, self.undone, self.reset = update, 0, []
         if update is self.shown:
