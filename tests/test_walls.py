@@ -106,7 +106,7 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
     assert foreign == names
 
 
-_OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard", "pandas")
+_OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard", "pandas", "peft")
 _PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}
 
 

@@ -66,6 +66,9 @@ KNOBS: dict[str, Knob] = {
              "More groups teach something, at the cost of more sampling (DAPO)."),
         Knob("candidates", "Top-k recorded", "sampling", "Likeliest tokens recorded at each position.",
              "Limits what you can inspect; does not change training.", 1, 4096, 1),
+        Knob("observe", "Passes to look at", "sampling", "Whether passes are made whose numbers are only looked at.",
+             "light: the policy does not read its answers again after the update, nor does the reference unless the "
+             "training needs it. What only they give, such as kl and kl_old, is then absent; training is the same."),
         Knob("reward_weights", "Reward weights", "credit", "Weight of each reward function in the sum.",
              "Only rewards with a weight count; one of weight 0 is computed and tracked as a gold score. Empty: every "
              "reward has the weight 1. Pairs without a gold score are labelled by the sum."),

@@ -31,6 +31,7 @@ Placement = Literal["none", "loss", "reward", "constraint"]
 Anchor = Literal["ref", "old"]
 Controller = Literal["fixed", "ziegler", "ppo"]
 Labeller = Literal["gold", "user"]
+Observing = Literal["full", "light"]
 
 CHOICES: dict[str, Mapping[str, Choice]] = {
     "returns": RETURNS,
@@ -61,6 +62,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exploration_rate: float = 0.1
     dynamic_sampling: bool = False
     candidates: int = 10
+    observe: Observing = "full"
     reward_weights: dict[str, float] = {}
     squares: dict[str, float | str] = {}
     reward_stream: Stream = "outcome"
@@ -130,6 +132,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def steps(self) -> int:
         """Optimizer steps of an update."""
         return self.num_iterations * self.num_minibatches
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether a policy gradient's reward or loss may read the reference's log-probabilities."""
+        return (self.beta > 0 and self.kl_placement in ("loss", "reward")) or names_file("surrogate", self.surrogate)
 
     @property
     def rewarded(self) -> bool:

@@ -24,12 +24,14 @@ from rlplay.trace.records import Array, Credited
 def credit(batch: Batch, state: State) -> Credited:
     """Give every token its advantage, `batch.advantages` [N, L]; also the reference's view of the same tokens."""
     lm, settings = state.lm, state.settings
-    batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
+    ref_top = None
+    if settings.observe == "full" or settings.reads_reference:
+        batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
     _keep_exact(batch, state)
     given = assigned(batch, settings, state.kl_coef)
     batch.returns, batch.advantages = given.returns, given.advantages
-    return credited(batch, given, batch.flat(ref_top))
+    return credited(batch, given, None if ref_top is None else batch.flat(ref_top))
 
 
 def credited(batch: Batch, given: Assigned, ref_top: Array | None = None) -> Credited:
@@ -166,7 +168,7 @@ def _normalized_parts(batch: Batch) -> Tensor:
 def _keep_exact(batch: Batch, state: State) -> None:
     """Keep the KL over the whole vocabulary, and the distributions it is taken to where the loss needs them."""
     settings, lm = state.settings, state.lm
-    if settings.kl_estimator != "full":
+    if settings.kl_estimator != "full" or batch.ref_logprobs is None:
         return
     old = distributions(lm, lm.policy, batch.tokens(), batch.temperature)
     reference = distributions(lm, lm.reference, batch.tokens(), batch.temperature)

@@ -18,7 +18,8 @@ from rlplay.engine.tensors import Tensors
 
 @dataclass
 class Inputs:
-    """Inputs of the loss for R completions: the first four [R, L], the others None unless the settings need them.
+    """Inputs of the loss for R completions: the first four [R, L]; `ref_logprobs` and those after `advantages` are
+    None unless the settings need them.
 
     Only `logprobs`, `distribution` and `entropy` carry gradients: log-probability of each token, whole next-token
     distribution [R, L, V] and its entropy under the policy that is trained. `anchor` [R, L, V] belongs to the exact KL.
@@ -26,7 +27,7 @@ class Inputs:
 
     logprobs: Tensor
     old_logprobs: Tensor
-    ref_logprobs: Tensor
+    ref_logprobs: Tensor | None
     advantages: Tensor
     distribution: Tensor | None = None
     anchor: Tensor | None = None
@@ -140,7 +141,9 @@ def _divergence(inputs: Inputs, ratio: Tensor, inside: Tensor, settings: Setting
         pair = (inputs.anchor, inputs.distribution) if to_old else (inputs.distribution, inputs.anchor)
         exact: Tensor = divergences.full(Tensors, *pair)
         return exact
-    anchor = torch.where(inside, inputs.old_logprobs if to_old else inputs.ref_logprobs, inputs.logprobs.detach())
+    other = inputs.old_logprobs if to_old else inputs.ref_logprobs
+    assert other is not None
+    anchor = torch.where(inside, other, inputs.logprobs.detach())
     log_ratio = inputs.logprobs - anchor if to_old else anchor - inputs.logprobs
     estimated: Tensor = call_choice(
         row(settings, "kl_estimator").compute, Tensors(ratio), {"log_ratio": log_ratio}, settings

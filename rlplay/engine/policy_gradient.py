@@ -121,7 +121,6 @@ def _left_out(terms: Terms, share: Share) -> Tensor:
 def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
     """A pass of the policy over the completions: what the loss reads of it, and the value head's predictions."""
     assert batch.advantages is not None
-    assert batch.ref_logprobs is not None
     settings, width, ids = state.settings, batch.ids.shape[1], batch.ids[rows]
     logprobs, values, distributions, entropies = [], [], [], []
     for chunk in forward(state.lm, state.lm.policy, batch.tokens(rows), batch.values is not None):
@@ -138,8 +137,9 @@ def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | 
             distributions.append((chunk.rows, whole))
         if settings.entropy_coef:
             entropies.append((chunk.rows, -(whole.exp() * whole).sum(-1)))
+    ref_logprobs = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
     inputs = Inputs(
-        laid_out(logprobs, width), batch.old_logprobs[rows], batch.ref_logprobs[rows], batch.advantages[rows],
+        laid_out(logprobs, width), batch.old_logprobs[rows], ref_logprobs, batch.advantages[rows],
         laid_out(distributions, width) if distributions else None,
         None if batch.anchor is None else batch.anchor[rows],
         laid_out(entropies, width) if entropies else None,

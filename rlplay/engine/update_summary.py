@@ -23,12 +23,20 @@ def after(batch: Batch, scored: Scored, state: State) -> Finished:
 
 
 def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
-    """Re-evaluate every completion under the new policy; counts the update as finished. The driver adds the timings."""
-    lm = state.lm
-    logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
-    if state.settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
-        metrics["kl_old"] = divergences.k3(Tensors, (logprobs - batch.old_logprobs)[batch.mask]).mean().item()
-        _adapt(batch, metrics["kl_old"], state)
+    """Re-evaluate completions under the new policy; counts the update as finished. The driver adds the timings.
+
+    All of them or, where nobody looks and no controller needs it, none.
+    """
+    settings, old = state.settings, batch.old_logprobs
+    rows, logprobs, top_logprobs = 0, old[:0], batch.top_logprobs[:0]
+    if settings.observe == "full" or settings.kl_ctrl == "ppo":
+        rows, lm = len(batch.group), state.lm
+        logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
+    if settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
+        if rows:
+            metrics["kl_old"] = divergences.k3(Tensors, (logprobs - old)[batch.mask]).mean().item()
+        _adapt(batch, metrics.get("kl_old", 0.0), state)
+    seen_rows = torch.arange(rows, device=old.device)
     state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
     if state.settings.dynamic_sampling:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
@@ -39,9 +47,9 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
         metrics |= figures(state.world, seen, state.settings.loss_type, state.settings.gamma)
     return Finished(
         update=batch.update,
-        rows=np.arange(len(batch.group), dtype=np.int32),
-        logprobs=batch.flat(logprobs),
-        top_logprobs=batch.flat(top_logprobs),
+        rows=np.arange(rows, dtype=np.int32),
+        logprobs=batch.flat(logprobs, seen_rows),
+        top_logprobs=batch.flat(top_logprobs, seen_rows),
         metrics=metrics,
         timings={},
         seconds=0.0,
@@ -107,7 +115,7 @@ def _policy_metrics(batch: Batch, state: State) -> dict[str, float]:
     metrics["ratio_max"] = max(step["ratio_max"] for step in batch.step_metrics)
     metrics["completions/distinct"] = _distinct(batch)
     metrics["entropy"] = batch.entropy[mask].mean().item()
-    if "kl" not in metrics:
+    if "kl" not in metrics and batch.ref_logprobs is not None:
         metrics["kl"] = reference_kl(batch, state.settings)[mask].mean().item()
     if batch.vine_tokens:
         metrics["vine_tokens"] = float(batch.vine_tokens)

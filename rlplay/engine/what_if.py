@@ -79,6 +79,8 @@ def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
         yield "baseline=greedy needs the likeliest answer to each prompt, which the next update samples"
     if new.returns == "vine" and (batch.vine_values is None or new.vine_samples != old.vine_samples):
         yield "returns=vine needs answers continued from each reasoning step, which the next update samples"
+    if batch.ref_logprobs is None and new.reads_reference:
+        yield "a KL to the reference needs its pass, which observe=light leaves out; the next update makes it"
     if "full" in {s.kl_estimator for s in (old, new) if s.kl_placement == "loss" and s.beta}:
         yield "kl_estimator=full needs a forward pass for whole distributions, which the next update makes"
     if new.kl_estimator == "full" and new.kl_placement == "reward" and batch.exact_kl is None:
@@ -115,14 +117,12 @@ def _loss(steps: list[Stepped]) -> float:
 
 def _step(batch: Batch, number: int, rows: Tensor, passes: Passes, settings: Settings, beta: float) -> Stepped:
     assert batch.advantages is not None
-    assert batch.ref_logprobs is not None
     share = share_of(batch, rows, settings)
     entropy = None if passes.entropy is None else passes.entropy[rows]
+    ref_logprobs = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
     with torch.enable_grad():
         own = passes.logprobs[rows].detach().requires_grad_()
-        inputs = Inputs(
-            own, batch.old_logprobs[rows], batch.ref_logprobs[rows], batch.advantages[rows], entropy=entropy
-        )
+        inputs = Inputs(own, batch.old_logprobs[rows], ref_logprobs, batch.advantages[rows], entropy=entropy)
         terms = objective(inputs, share.weights, settings, beta, share.keep, share.bonus)
         dkl_dlogp = kl_gradient(terms, own)
         (gradient,) = torch.autograd.grad(terms.loss, own)

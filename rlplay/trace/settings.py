@@ -26,7 +26,7 @@ _READ_LAST: dict[str, Phase] = {
         ),
         "credit",
     ),
-    **dict.fromkeys(("kl_ctrl", "target_kl", "kl_horizon"), "after"),
+    **dict.fromkeys(("kl_ctrl", "target_kl", "kl_horizon", "observe"), "after"),
 }  # fmt: skip
 """The last phase of an update that reads a setting; for all others that is "update"."""
 
