@@ -134,8 +134,8 @@ async def test_map_and_token_panel_show_q(run: Run) -> None:
         assert sampled.survey.action_values is not None
         token = all_text(app.inspector)
         for worth in sampled.survey.action_values[sampled.survey.states.index("a1")].tolist():
-            assert f"{signed(worth).strip():>6}   " in token
-        assert "    Q   old   new" in token
+            assert f" {signed(worth).strip():>5} " in token
+        assert "   Q  old  new" in token
         assert "value of this move" in token
         assert "ref" not in token.split("value of this move")[0]
         assert "TD error" in text_of(app.rollouts) or "TD error" in str(app.rollouts.border_subtitle)

@@ -190,7 +190,7 @@ async def test_what_was_rewound_away_stays_in_sight():
         await pilot.pause()
         content = app.panels[0].render()
         axis = content.plain.split("\n")[-1]
-        assert axis.split() == ["1", "↶", "8"], "not the mark of a change"
+        assert axis.split() == ["1", "↶", "5", "8"], "not the mark of a change"
         grey = "".join(content.plain[span.start : span.end] for span in content.spans if span.style == GHOST)
         assert any("\u2801" <= character <= "\u28ff" for character in grey)
         assert title(app.panels[0]).startswith(f"Reward ━ {history.series('reward')[1][2]:.3g} ·")
@@ -204,7 +204,7 @@ async def test_what_was_done_stays_in_sight_at_the_start_too():
         await pilot.pause()
         content = app.panels[0].render()
         assert GHOST in {str(span.style) for span in content.spans if span.end < content.plain.index("\n")}
-        assert content.plain.split("\n")[-1].split() == ["↶", "8"], "where it went back to stands at the beginning"
+        assert content.plain.split("\n")[-1].split() == ["↶", "5", "8"], "where it went back to stands at the beginning"
 
 
 async def test_a_run_with_nan_is_still_drawn():

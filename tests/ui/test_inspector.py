@@ -81,10 +81,11 @@ async def test_a_candidate_that_was_not_asked_again_has_a_dot_and_keeps_its_bar(
         await settled(pilot)
         app.point(0, 1)
         lines = [app.inspector.line(row) for row in range(app.inspector.count())]
-        *_, new, bar = next(line for line in lines if line and line[0].text == "▸ ")
-        assert new.text == "     ·"
+        *_, new, bar, gained, lost = next(line for line in lines if line and line[0].text == "▸ ")
+        assert new.text == "    ·"
         assert new.style == app.inspector.palette.strong, "no movement is known"
-        assert bar.text == " ▇", "as likely as when sampled"
+        assert bar.text.startswith(" █████"), "as likely as when sampled"
+        assert not gained.text + lost.text.strip()
 
 
 async def test_weights_of_rewards_are_shown_in_full():
@@ -100,9 +101,9 @@ async def test_weights_of_rewards_are_shown_in_full():
 def candidates(app):
     """The names of the candidates under the cursor, and what their lines say."""
     lines = [line.strip("▸ ") for line in all_text(app.inspector).split("\n")]
-    start = next(at for at, line in enumerate(lines) if line.endswith("ref   old   new"))
+    start = next(at for at, line in enumerate(lines) if line.endswith("ref  old  new"))
     rows = lines[start + 1 : lines.index("", start)]
-    parted = (row.rstrip(" ▁▂▃▄▅▆▇█").rsplit(maxsplit=3) for row in rows)
+    parted = (row.rstrip(" ▏▎▍▌▋▊▉█░").rsplit(maxsplit=3) for row in rows)
     return {name: numbers for name, *numbers in parted}
 
 
@@ -138,7 +139,7 @@ async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was(
         token = int(sampled.offsets[0]) + 1
         last = quoted(sampled.pieces[int(sampled.top_ids[token][-1])])
         assert candidates(app)[last][-1] == ".90"
-        assert "by old or new" in all_text(app.inspector)
+        assert "old or new" in all_text(app.inspector)
 
 
 async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmlessly():

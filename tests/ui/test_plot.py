@@ -1,10 +1,12 @@
 """The plot adapter: what is drawn where, what happens to numbers that are none, and how long it takes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rlplay.trace.numbers import number
-from rlplay.ui.plot.curves import BAND, Curve, curves
+from rlplay.ui.plot.curves import BAND, Curve, _dashes, curves
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Frame, Size
 
@@ -24,17 +26,60 @@ def test_every_line_is_as_wide_as_asked():
 
 def test_a_rising_curve_ends_in_the_upper_right_corner_and_the_axis_names_its_ends():
     rows = lines(curves([Curve(range(1, 41), np.linspace(0, 1, 40), "$primary")], [], SIZE))
-    assert rows[0].startswith("1 ")
+    assert rows[0].split()[0] == "1"
     assert rows[0].rstrip()[-1] != "1", "dots, not only the label"
-    assert rows[-2].startswith("0 ")
-    assert rows[-1].split() == ["1", "40"]
-    assert rows[0][2:20].strip() == ""
+    assert rows[-2].split()[0] == "0"
+    assert rows[-1].split() == ["1", "20", "40"]
+    assert rows[0][4:20].strip() == ""
 
 
-def test_where_curves_meet_the_line_wins():
-    line, dotted = Curve([1, 9], [1, 1], "$primary"), Curve([1, 9], [1, 1], "$secondary", "dotted")
-    alone, both = (lines(curves(series, [], SIZE)) for series in ([line], [line, dotted]))
+@pytest.mark.parametrize(
+    ("values", "height", "ticks"),
+    [
+        ([0, 1.2], 9, ["1.2", "0.5", "0"]),
+        ([-1, 3], 9, ["3", "2", "0", "-1"]),
+        ([-0.3, 0.9], 12, ["0.9", "0.5", "0", "-0.3"]),
+        ([0, 31], 12, ["35", "20", "10", "0"]),
+        ([0, 1], 4, ["1", "0"]),
+    ],
+)
+def test_labels_between_the_ends_are_round_and_in_their_rows(values, height, ticks):
+    rows = lines(curves([Curve([1, 2], values, "$primary")], [], Size(40, height)))[:-1]
+    found = {row.split()[0].replace("−", "-"): at for at, row in enumerate(rows) if row[0:4].strip()}
+    assert list(found) == ticks
+    low, high = float(ticks[-1]), float(ticks[0])
+    for label, at in found.items():
+        assert at == pytest.approx((high - float(label)) / (high - low) * (height - 2), abs=0.5)
+
+
+def test_empty_cells_beside_a_label_are_lined():
+    rows = lines(curves([Curve([1, 9], [0, 1], "$primary")], [], Size(40, 10)))
+    assert ["┈" in row for row in rows] == [bool(at and row.split()[0] == "0.5") for at, row in enumerate(rows)]
+
+
+def test_few_points_are_marked_and_many_are_not():
+    for count, marked in ((4, True), (30, False)):
+        rows = lines(curves([Curve(range(count), np.linspace(0, 1, count), "$primary")], [], SIZE))
+        assert ("".join(rows).count("◦") == count) == marked
+
+
+def test_where_curves_meet_both_show_and_grey_gives_way():
+    line, dashed = Curve([1, 9], [1, 1], "$primary"), Curve([1, 9], [1, 1], "$secondary", "dotted")
+    picture = curves([line, dashed], [], SIZE).content
+    drawn = {str(span.style) for span in picture.spans if span.end <= picture.plain.index("\n")}
+    assert {"$primary", "$secondary"} <= drawn, "the line shows between the dashes"
+    alone, both = (lines(curves(series, [], SIZE)) for series in ([line], [line, replace(dashed, style="$text-muted")]))
     assert alone == both
+
+
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_dashes_are_as_long_on_a_steep_part(end):
+    x, y = _dashes(np.array([0.0, 1.0]), np.array([0.0, end]), Frame(20, 0, 19, 0, 1), 10)
+    way = np.hypot(np.array(x) * 40, np.array(y) * 40)  # in dots: two to a cell across, four down
+    gaps = np.diff(way)
+    assert gaps[gaps < 1] == pytest.approx(0.5)
+    assert gaps[gaps >= 1] == pytest.approx(3.5)
+    assert np.diff(np.flatnonzero(gaps >= 1)).tolist() == [12] * (sum(gaps >= 1) - 1), "dashes of six dots"
 
 
 def test_colours_are_names_of_the_theme_so_that_a_theme_change_needs_no_drawing():
@@ -48,7 +93,7 @@ def test_colours_are_names_of_the_theme_so_that_a_theme_change_needs_no_drawing(
 def test_a_value_that_is_no_number_leaves_a_gap_and_a_mark(bad):
     rows = lines(curves([Curve([1, 2, 3, 4, 5], [0.5, 0.5, bad, 0.5, 0.5], "$primary")], [], Size(22, 6)))
     middle = rows[-1].index("×")
-    assert all(row[middle] in " ⠀" for row in rows[:-1])
+    assert all(row[middle] in " ⠀┈" for row in rows[:-1])
     assert rows[-1].split() == ["1", "×", "5"]
 
 

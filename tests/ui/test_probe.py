@@ -7,7 +7,7 @@ from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe, Failed
 from rlplay.trace.questions import Continue, Continued, Estimate, Estimated, Peek, Peeked, Prefix
-from rlplay.ui.plot.bars import horizontal
+from rlplay.ui.plot.bars import horizontal, moved
 from rlplay.ui.screens.probe import ENDED, REPLAYED, ProbeScreen, read_columns
 from rlplay.ui.session.probing import SAMPLES, TAILS
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
@@ -33,6 +33,21 @@ def test_columns_that_cannot_be_read_say_how(text: str) -> None:
 )
 def test_bars_are_as_long_as_the_probability(value: float, bar: str) -> None:
     assert horizontal(value, 4) == bar
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        (0.5, 0.5, ("████", "", "    ")),
+        (0.25, 0.75, ("██", "████", "  ")),
+        (0.75, 0.25, ("██", "", "░░░░  ")),
+        (0.5, 0.45, ("███▋", "", "    ")),
+        (0.0, 1.0, ("", "████████", "")),
+        (1.0, 0.0, ("", "", "░░░░░░░░")),
+    ],
+)
+def test_one_bar_shows_what_an_update_added_and_took(old: float, new: float, parts: tuple[str, str, str]) -> None:
+    assert moved(old, new, 8) == parts
 
 
 @pytest.mark.parametrize(

@@ -19,3 +19,15 @@ def horizontal(value: float, cells: int) -> str:
     eighths = max(round(max(0.0, min(value, 1.0)) * cells * 8), 1 if value >= 0.005 else 0)
     full, part = divmod(eighths, 8)
     return ("█" * full + (_EIGHTHS[part] if part else "")).ljust(cells)
+
+
+def moved(old: float, new: float, cells: int) -> tuple[str, str, str]:
+    """One horizontal bar for a share before and after: what stayed, what was gained, and what was lost; padded.
+
+    Gains and losses are whole cells, so that a small change does not look like a large one; the end of the share
+    afterwards is exact to an eighth of a cell.
+    """
+    bar = horizontal(new, cells).rstrip()
+    stayed = min(len(bar), max(round(old * cells), 0)) if new > old else len(bar)
+    lost = "░" * max(round(old * cells) - len(bar), 0) if new < old else ""
+    return bar[:stayed], bar[stayed:], lost.ljust(cells - len(bar))

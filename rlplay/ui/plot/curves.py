@@ -6,24 +6,25 @@ plots nothing and the import takes a tenth of the start-up time.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from textual.content import Content, Span
 
-from rlplay.trace.numbers import NOISE, number
+from rlplay.trace.numbers import NOISE
 from rlplay.trace.records import Array
 from rlplay.ui.plot.picture import AXIS, NOTE, Frame, Picture, Size
+from rlplay.ui.plot.scale import Scale, scale_of
 
 MISSING, BAND, RULE = "$error", "on $primary 10%", "$border"
 _PIECE = re.compile(r"(?:\x1b\[(?:38;5;)?(\d+)m)*([^\x1b]+)")
-_SLIVER = 0.01
-"""A side of an axis below this share of the other side is smaller than a dot."""
-_NICE = np.array([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10])
+_DASH, _SPACE = 6, 3
+"""The lengths of a dash and of the space after it, in dots of a braille cell."""
+_FEW = 6
+"""With at least so many cells from one point to the next, each point is marked."""
 
 
 Margins = tuple[int, int]
@@ -49,15 +50,6 @@ class Curve:
     noise: float = NOISE
 
 
-class _Axis(NamedTuple):
-    """The ends of a scale and their labels; both ends are 0 if all values are 0."""
-
-    low: float
-    high: float
-    bottom: str
-    top: str
-
-
 def curves(
     series: Sequence[Curve], marks: Iterable[tuple[int, str]], size: Size, log: bool = False, words: str = "",
     span: tuple[int, int] | None = None, room: Margins = (0, 0),
@@ -72,28 +64,28 @@ def curves(
     import plotext
 
     scales = _scales(series, log)
-    labels = [[scale.top, scale.bottom] for scale in scales]
-    gutters = [max(each) for each in zip(margins(series, log), room, strict=True)]
-    width, height = max(size.width - sum(gutters), 2), max(size.height - 1, 2)
+    height = max(size.height - 1, 2)
+    labels = [scale.labels(height, log) for scale in scales]
+    gutters = [max(each) for each in zip(margins(series, log, size.height), room, strict=True)]
+    width = max(size.width - sum(gutters), 2)
     first, last = span or (min(min(c.updates) for c in series), max(max(c.updates) for c in series))
     frame = Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
     notes = [(frame.column(update), sign, NOTE) for update, sign in marks if first <= update <= last]
     bands: list[Span] = []
     _clear(frame, height)
-    # A cell shows one curve only: lines win over dots, points over both.
-    for index, curve in sorted(enumerate(series), key=lambda item: ("dotted", "line", "points").index(item[1].kind)):
+    for index, curve in sorted(enumerate(series), key=lambda item: _layer(item[1])):
         scale = scales[curve.side == "right"]
         x, y = np.asarray(curve.updates, dtype=float), np.asarray(curve.values, dtype=float)
-        unit = _unit(y, scale, log)
+        unit = scale.unit(y, log)
         good = np.isfinite(unit)
         notes += [(frame.column(gap), "×", MISSING) for gap in x[~good]]
         edges = None
         if curve.band is not None:
-            edges = [np.clip(_unit(y + sign * np.asarray(curve.band), scale, log), 0, 1) for sign in (1, -1)]
+            edges = [np.clip(scale.unit(y + sign * np.asarray(curve.band), log), 0, 1) for sign in (1, -1)]
         for stretch in np.split(np.arange(len(x)), _breaks(x, good, curve.cuts)):
             run = stretch[good[stretch]]
             if len(run):
-                _draw(x[run], unit[run], curve.kind, index + 1, width)
+                _draw(x[run], unit[run], curve.kind, index + 1, frame, height)
             if edges is not None and len(run):
                 wide = run[np.isfinite([edge[run] for edge in edges]).all(axis=0)]
                 bands += _band(frame, x[wide], [edge[wide] for edge in edges], height) if len(wide) else []
@@ -101,23 +93,32 @@ def curves(
     rows = _rows(plotext.build(), [curve.style for curve in series])
     for cut in sorted({cut for curve in series for cut in curve.cuts if first < cut <= last}):
         rows = [_ruled(row, frame.column(cut - 0.5) - frame.left) for row in rows]
-    left, right = ([top, *[""] * (height - 2), bottom] for top, bottom in labels)
+    inner = range(1, height - 1)
+    lined = {at for at in inner if labels[not any(labels[0])][at]}
+    rows = [_gridded(row) if at in lined else row for at, row in enumerate(rows)]
     # Labels of two scales take the colours of their curves; those of a single scale stay muted.
     inks = {c.side: c.style for c in reversed(series)} if all(map(any, labels)) else {"left": AXIS, "right": AXIS}
     lines = [
         Content.assemble(
             (f"{a:>{gutters[0] - 1}} " if gutters[0] else "", inks["left"]), row, (b.rjust(gutters[1]), inks["right"])
         )
-        for a, row, b in zip(left, rows, right, strict=True)
+        for a, row, b in zip(labels[0], rows, labels[1], strict=True)
     ]
     ends = str(first), str(last) if last > first else ""
-    axis = frame.axis(*ends, [(_room(frame, ends, notes, len(words)), words, AXIS), *notes])
+    below = [(_room(frame, ends, notes, len(words)), words, AXIS)] if words else _ticks(frame, ends)
+    axis = frame.axis(*ends, [*below, *notes])
     return Picture(Content("\n").join([*lines, axis]).add_spans(bands), frame)
 
 
-def margins(series: Sequence[Curve], log: bool = False) -> Margins:
-    """Cells that the labels take on the left and on the right."""
-    left, right = (max(len(scale.top), len(scale.bottom)) + 1 if scale.bottom else 0 for scale in _scales(series, log))
+def _layer(curve: Curve) -> tuple[bool, bool, bool]:
+    """What is drawn later wins the cell: grey lies under all, and a solid line shows between the dashes over it."""
+    return curve.kind == "points", curve.style != AXIS, curve.kind == "dotted"
+
+
+def margins(series: Sequence[Curve], log: bool, lines: int) -> Margins:
+    """Cells that the labels take on the left and on the right of a plot of so many lines."""
+    labels = (scale.labels(max(lines - 1, 2), log) if scale.bottom else [] for scale in _scales(series, log))
+    left, right = (max((len(label) + 1 for label in each), default=0) for each in labels)
     return left, right
 
 
@@ -148,24 +149,49 @@ def _clear(frame: Frame, height: int) -> None:
     plotext.ylim(0, 1)
 
 
-def _draw(x: Array, y: Array, kind: str, colour: int, width: int) -> None:
+def _draw(x: Array, y: Array, kind: str, colour: int, frame: Frame, height: int) -> None:
     import plotext
 
+    width = frame.right - frame.left + 1
     if kind == "points" or len(x) == 1:
         plotext.scatter(x.tolist(), y.tolist(), marker="•", color=colour)
-    elif kind == "dotted":
-        grid = np.arange(x[0], x[-1], max((x[-1] - x[0]) / width, 1e-9))
-        plotext.scatter(grid.tolist(), np.interp(grid, x, y).tolist(), marker="braille", color=colour)
-    else:
-        if len(x) > 8 * width:
-            # The lowest and the highest point of each dot column look the same and cost a fraction of the time.
-            parts = np.array_split(np.arange(len(x)), 2 * width)
-            keep = np.unique([i for part in parts for i in (part[y[part].argmin()], part[y[part].argmax()])])
-            x, y = x[keep], y[keep]
-        plotext.plot(x.tolist(), y.tolist(), marker="braille", color=colour)
+        return
+    if len(x) > 8 * width:
+        # The lowest and the highest point of each dot column look the same and cost a fraction of the time.
+        parts = np.array_split(np.arange(len(x)), 2 * width)
+        keep = np.unique([i for part in parts for i in (part[y[part].argmin()], part[y[part].argmax()])])
+        x, y = x[keep], y[keep]
+    if kind == "dotted":
+        plotext.scatter(*_dashes(x, y, frame, height), marker="braille", color=colour)
+        return
+    plotext.plot(x.tolist(), y.tolist(), marker="braille", color=colour)
+    if (len(x) - 1) * _FEW <= frame.column(x[-1]) - frame.column(x[0]):
+        plotext.scatter(x.tolist(), y.tolist(), marker="◦", color=colour)
 
 
-def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[_Axis], log: bool) -> None:
+def _dashes(x: Array, y: Array, frame: Frame, height: int) -> tuple[list[float], list[float]]:
+    """Points along the dashes of a line, half a dot apart, so that steep parts are dashed like flat ones."""
+    dots = 2 * (frame.right - frame.left + 1) / (frame.last - frame.first)
+    way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x) * dots, np.diff(y) * 4 * height))])
+    at = np.arange(0.0, way[-1], 0.5)
+    at = at[at % (_DASH + _SPACE) < _DASH]
+    return np.interp(at, way, x).tolist(), np.interp(at, way, y).tolist()
+
+
+def _ticks(frame: Frame, ends: tuple[str, str]) -> list[tuple[int, str, str]]:
+    """Labels of round updates between the two ends, for the axis."""
+    width = frame.right - frame.left + 1
+    least = (frame.last - frame.first) * 12 / width
+    step = next(nice * power for power in (10**n for n in range(20)) for nice in (1, 2, 5) if nice * power >= least)
+    found = []
+    for update in range(int(frame.first // step + 1) * step, int(frame.last), step):
+        start = frame.column(update) - len(str(update)) // 2
+        if frame.left + len(ends[0]) + 1 < start < frame.right - len(ends[1]) - len(str(update)) - 1:
+            found.append((start, str(update), AXIS))
+    return found
+
+
+def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[Scale], log: bool) -> None:
     """Draw the letter of each curve, in a separate column as long as columns are free."""
     import plotext
 
@@ -173,7 +199,7 @@ def _letters(frame: Frame, series: Sequence[Curve], scales: Sequence[_Axis], log
     taken: set[int] = set()
     for place, index in enumerate(lettered):
         curve = series[index]
-        y = _unit(np.asarray(curve.values, dtype=float), scales[index], log)
+        y = scales[index].unit(np.asarray(curve.values, dtype=float), log)
         good = np.isfinite(y)
         if good.any():
             x = np.asarray(curve.updates, dtype=float)[good]
@@ -211,48 +237,19 @@ def _rows(ansi: str, styles: Sequence[str]) -> list[Content]:
     ]
 
 
+def _gridded(row: Content) -> Content:
+    """The row with a faint horizontal line in its empty cells."""
+    plain = row.plain.replace(" ", "┈")
+    spans = [Span(at, at + 1, RULE) for at, cell in enumerate(row.plain) if cell == " "]
+    return Content(plain, [*row.spans, *spans])
+
+
 def _ruled(row: Content, column: int) -> Content:
     """The row with a piece of a vertical line in this column, if the cell is empty."""
     return Content.assemble(row[:column], ("┊", RULE), row[column + 1 :]) if row.plain[column] == " " else row
 
 
-def _scales(series: Sequence[Curve], log: bool) -> list[_Axis]:
-    """The scales on the left and on the right."""
-    return [_scale([c for c in series if c.side == side], log) for side in ("left", "right")]
-
-
-def _scale(series: Sequence[Curve], log: bool) -> _Axis:
-    """The ends of the axis: zero and a round number, or powers of ten. The axis cuts off a band.
-
-    Rounding noise around 0 gets no scale, and neither does a side too small to see: the label is ≈0.
-    """
-    every = [(np.asarray(c.values, dtype=float), c.noise) for c in series]
-    values = np.concatenate([np.where(np.abs(y) < noise, 0.0, y) for y, noise in every] or [np.zeros(0)])
-    values = values[np.isfinite(values) & ((values >= NOISE) | (not log))]
-    if not len(values):
-        return _Axis(0.0, 0.0, "", "")
-    low, high = float(values.min()), float(values.max())
-    if log:
-        low, high = 10.0 ** math.floor(math.log10(low)), 10.0 ** (math.floor(math.log10(high)) + 1)
-        return _Axis(low, high, number(low), number(high))
-    if low == high == 0:
-        return _Axis(0.0, 0.0, "≈0" if any(np.any(y) for y, _ in every) else "0", "")
-    ends = -_nice(-low) if -low > _SLIVER * high else 0.0, _nice(high) if high > -_SLIVER * low else 0.0
-    bottom, top = (
-        number(end) if end or not value else "≈0" for end, value in zip(ends, (min(low, 0), max(high, 0)), strict=True)
-    )
-    return _Axis(*ends, bottom, top)
-
-
-def _nice(value: float) -> float:
-    power = 10.0 ** math.floor(math.log10(value))
-    return float(min(nice for nice in _NICE if nice * power >= value * (1 - 1e-9)) * power)
-
-
-def _unit(values: Array, scale: _Axis, log: bool) -> Array:
-    low, high = scale.low, scale.high
-    with np.errstate(invalid="ignore", divide="ignore"):
-        if log and low:  # values that are not positive, and rounding noise, are at minus infinity
-            return np.asarray(np.log(np.where(values < NOISE, 0.0, values) / low) / np.log(high / low))
-        unit = np.asarray((values - low) / (high - low or 1.0))
-        return np.where(np.isfinite(unit), np.clip(unit, 0, 1), unit)
+def _scales(series: Sequence[Curve], log: bool) -> list[Scale]:
+    """The scales on the left and on the right. The axis cuts off a band."""
+    sides = ([c for c in series if c.side == side] for side in ("left", "right"))
+    return [scale_of([(np.asarray(c.values, dtype=float), c.noise) for c in side], log) for side in sides]

@@ -105,7 +105,11 @@ class Overlay:
             Content.assemble((f"{style.mark} ", style.ink), (_value(run.series(name), cursor), "bold $foreground"))
             for style, run in self.runs()
         ]
-        return Content.assemble(visible(heading(name)), when), Content(" · ").join(below)
+        every = [run.series(name) for _, run in self.runs()]
+        same = ["equal at every update"] * (
+            len(every) > 1 and bool(every[0][0]) and every.count(every[0]) == len(every)
+        )
+        return Content.assemble(visible(heading(name)), when), Content(" · ").join([*below, *map(Content, same)])
 
     def _span(self) -> tuple[int, int]:
         """The first and the last update of any run, so that stacked plots share their columns."""

@@ -130,9 +130,10 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
     @property
     def margins(self) -> Margins:
         """Cells that the labels at both sides take."""
-        what = self.view, self._shown, self.log_scale
+        lines = self.content_size.height
+        what = self.view, self._shown, self.log_scale, lines
         if self._measured[0] != what and self.source is not None:
-            self._measured = what, margins(self.view.series(self.source), self.log_scale)
+            self._measured = what, margins(self.view.series(self.source), self.log_scale, lines)
         return self._measured[1]
 
     def make_room(self, room: Margins) -> None:

@@ -26,7 +26,7 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Line, Numbers, small_signed
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
-from rlplay.ui.plot.bars import bar
+from rlplay.ui.plot.bars import moved
 from rlplay.ui.session.facts import Facts, Steps, facts_of, value_at
 from rlplay.ui.session.what_if import WhatIfResult
 from rlplay.ui.widgets.lines import Lines
@@ -35,8 +35,8 @@ from rlplay.ui.widgets.rollouts import label
 
 SHOWN, FEW, ROOMY = 8, 5, 24
 """Candidates in a panel of `ROOMY` lines or more (`SHOWN`), and in a lower one (`FEW`)."""
-WIDEST = 24
-"""Cells for a candidate's text at most, to keep the numbers near it."""
+WIDEST, BAR = 24, 16
+"""Cells for a candidate's text and for its bar at most, to keep the numbers near both."""
 SLIGHT = 0.005
 """Probabilities below this are written as <.01, and smaller changes are not coloured."""
 
@@ -49,7 +49,8 @@ class Inspector(Lines):
 # Token
 
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
-update (old) and the policy after it (new); the token in the answer is marked. The candidates are recorded before the
+update (old) and the policy after it (new); the token in the answer is marked. The bar is the newest probability: in
+another colour what the update added to it, shaded what the update took. The candidates are recorded before the
 update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `o`
 there shows the candidates' probabilities over the whole run.
 
@@ -209,13 +210,13 @@ chat template.
             for table, logprobs in alone:
                 if logprobs is not None:
                     table[chosen] = float(np.exp(logprobs[token]))
-        width = min(max(self.scrollable_content_region.width - 24, 7), WIDEST)
+        width, _ = self._columns()
         by = "by old or new" if grown else "by old"
-        heads = (f"likeliest {by}", f"top {by}", by, "") if ids else ("",)
+        heads = (f"likeliest {by}", f"top {by}", by, by[3:]) if ids else ("",)
         head = next(words for words in heads if len(words) <= width)
         q = facts.action_values(token)
-        first = "    Q" if q else "  ref"
-        lines = [[Segment(f"  {head:<{width}} {first}   old   new", self.palette.muted)]]
+        first = "   Q" if q else " ref"
+        lines = [[Segment(f"  {head:<{width}} {first}  old  new", self.palette.muted)]]
         for i in listed:
             style = self.palette.strong if i == chosen else self.palette.text
             name = set_cell_size(quoted(sampled.pieces.get(i, "")), width)
@@ -229,19 +230,28 @@ chat template.
             lines.append(self._candidate(f"{name:<{width}}", first, others[1:], self.palette.muted, False))
         return lines
 
+    def _columns(self) -> tuple[int, int]:
+        """The cells of a candidate's text and of its bar."""
+        room = self.scrollable_content_region.width - 18
+        cells = min(max(2 * room // 5, 4), BAR)
+        return min(max(room - cells, 7), WIDEST), cells
+
     def _candidate(
         self, name: str, first: str, probabilities: Sequence[float | None], style: Style, here: bool
     ) -> list[Segment]:  # fmt: skip
         """One line: a candidate, its number in the first column, its probability under old and new policy, a bar."""
         old, new = probabilities
         latest = new if new is not None and np.isfinite(new) else old or 0.0
+        stayed, gained, lost = moved(old or 0.0, latest, self._columns()[1])
         return [
             Segment("▸ " if here else "  ", self.palette.key),
             Segment(name, style),
             Segment(first, self.palette.muted),
             Segment(_probability(old), style),
             Segment(_probability(new), self._moved(old or 0.0, new, style)),
-            Segment(f" {bar(latest)}", self.palette.accent),
+            Segment(f" {stayed}", self.palette.accent),
+            Segment(gained, self.palette.up_text),
+            Segment(lost, self.palette.down_text),
         ]
 
     def _moved(self, old: float, new: float | None, otherwise: Style) -> Style:
@@ -348,15 +358,15 @@ def _rest(table: Mapping[int, float], listed: Sequence[int]) -> float | None:
 
 def _worth(value: float | None) -> str:
     """A value Q(s, a) in the width of a probability."""
-    return "     ·" if value is None else f"{signed(value).strip():>6}"
+    return "    ·" if value is None else f"{signed(value).strip():>5}"
 
 
 def _probability(value: float | None) -> str:
     if value is None or not np.isfinite(value):
-        return "     ·"
+        return "    ·"
     if value >= 0.995:
-        return "  1.00"
-    return "   <.01"[-6:] if 0 < value < 0.005 else f"   {value:.2f}".replace("0.", " .", 1)[-6:]
+        return " 1.00"
+    return " <.01" if 0 < value < 0.005 else f"  {value:.2f}".replace("0.", " .", 1)[-5:]
 
 
 def _folded(parts: list[tuple[str, Style]], width: int) -> list[list[Segment]]:

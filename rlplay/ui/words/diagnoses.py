@@ -10,7 +10,10 @@ from rlplay.ui.format.text import literal
 
 def warning(finding: Finding | None) -> str:
     """A finding in a few sentences; empty for none."""
-    return "" if finding is None else literal(f"{finding.title}. {finding.evidence} {finding.change}")
+    if finding is None:
+        return ""
+    title = "" if finding.evidence.startswith(finding.title) else f"{finding.title}. "
+    return literal(f"{title}{finding.evidence} {finding.change}")
 
 
 def progress(history: History) -> str:
