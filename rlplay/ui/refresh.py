@@ -105,7 +105,9 @@ class Refresher:
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
             self._unshown |= changes & {"update", "history"}
-        elif changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
+        elif changes & {"update", "history"} and (
+            _curves_are_due(session, changes) or app.curves.shows_answers or not app.curves.fit(settings)
+        ):
             app.curves.prepare(session.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"

@@ -73,6 +73,13 @@ with the same tokens, and the title gives their number; other prompts then move 
 among the recorded candidates of a prompt counts as 0 there. An update in which no answer came by this place leaves a
 gap. In a world, the place is the square.
 
+**Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
+agree. A bar is as long as the share of answers that begin this way. Beside it are their number and their mean reward,
+a Monte-Carlo estimate of the value of this beginning. Green is above the mean reward of all answers to the prompt, red
+below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answers. `▸` marks a branch that has no room to
+open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go through the
+updates.
+
 {explained("KL divergence", "KL to reference", "KL to old policy", "KL estimators")}
 """
     DEFAULT_CSS = """

@@ -16,6 +16,7 @@ from rlplay.trace.history import History
 from rlplay.trace.update import Update
 from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview
+from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.views import Lines as Curves
 from rlplay.ui.plot.views import Source, View, single
 from rlplay.ui.plot.world_map import WorldMap
@@ -63,7 +64,7 @@ class CurvePanels(Widget):
         """Show the path of the answer under the cursor on the maps."""
         self._cursor = cursor
         for panel in self.panels:
-            if isinstance(panel.view, WorldMap | River) and panel.source is not None:
+            if isinstance(panel.view, WorldMap | River | AnswerTree) and panel.source is not None:
                 panel.show(replace(panel.source, cursor=cursor))
 
     def fit(self, settings: dict[str, Any]) -> bool:
@@ -93,6 +94,11 @@ class CurvePanels(Widget):
                 painted = None if self.world is None else self.world.repainted(squares)
             self._paint = self.world, dict(squares), painted
         return self._paint[2]
+
+    @property
+    def shows_answers(self) -> bool:
+        """Whether a panel draws the answers themselves, so that it changes with every token of them."""
+        return any(isinstance(panel.view, River | AnswerTree) for panel in self.panels)
 
     def draw_all(self) -> None:
         """Draw all panels with news."""
