@@ -156,6 +156,10 @@ def _rules(s: Settings) -> Iterator[tuple[bool, str]]:
         "surrogate=trpo needs num_iterations=1 and num_minibatches=1: an update is one step on the whole batch",
     )
     yield (
+        not trpo or not s.gradient_checkpointing,
+        "surrogate=trpo needs gradient_checkpointing=off: it differentiates its pass twice",
+    )
+    yield (
         not trpo or (s.importance_sampling_level == "token" and not s.entropy_coef),
         "surrogate=trpo needs importance_sampling_level=token and entropy_coef=0: its line search measures Σ w·A alone",
     )

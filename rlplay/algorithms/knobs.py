@@ -172,6 +172,13 @@ KNOBS: dict[str, Knob] = {
              "More: more learning per sample, but ratios move away from 1 and clipping begins to matter.", 1, 64, 1),
         Knob("num_minibatches", "Minibatches", "update", "Parts of each pass, one optimizer step each.",
              "More: more steps, each noisier.", 1, 64, 1),
+        Knob("per_device_train_batch_size", "Answers at once", "update",
+             "Answers that one pass takes; 0: as many as its logits allow.",
+             "Smaller: less memory, more time; the gradients of the parts add up to that of the minibatch. A change "
+             "waits for the next update.", 0, 65536, 1),
+        Knob("gradient_checkpointing", "Checkpointing", "update", "Runs each layer again to get its gradient.",
+             "On: an optimizer step keeps less in memory and takes longer; its gradients are the same. A change waits "
+             "for the next update."),
         Knob("learning_rate", "Learning rate", "update", "Adam's step size; α of Q-learning and SARSA.",
              "Too high: the policy breaks. Too low: nothing happens.", 0.0, 1.0, 1.5, True),
         Knob("lr_scheduler_type", "Schedule", "update", "How the learning rate changes over a stage or the run.",

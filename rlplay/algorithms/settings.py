@@ -102,6 +102,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entropy_coef: float = 0.0
     num_iterations: int = 1
     num_minibatches: int = 1
+    per_device_train_batch_size: int = 0
+    gradient_checkpointing: bool = False
     learning_rate: float = 4e-4
     lr_scheduler_type: Schedule = "constant"
     warmup_steps: int = 0

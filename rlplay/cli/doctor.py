@@ -22,6 +22,7 @@ _OPTIONAL = {
     "pyarrow": "for Parquet datasets and exports",
     "datasets": "for datasets on Hugging Face",
     "tensorboardX": "for exports to TensorBoard",
+    "peft": "for LoRA (use_peft)",
     "trl": "for exported TRL scripts (trl==1.16.0)",
     "textual-serve": "for rlplay serve",
     "pillow": "for views saved as PNG (w)",

@@ -34,6 +34,16 @@ _CHANGES = (
         help="Another model: a Hugging Face name or a local folder. Starts with learning_rate 1e-6, "
         "max_completion_length 256, num_prompts 4, num_generations 8; --set changes them.",
     ),
+    click.option("--dtype", metavar="NAME", help="Of the model's weights: float32 or bfloat16."),
+    click.option("--use_peft", is_flag=True, default=None, help="Train LoRA adapters; the model's weights stay."),
+    click.option("--lora_r", type=WholeNumber(1), metavar="N", help="Rank of the adapters.  [default: 16]"),
+    click.option("--lora_alpha", type=WholeNumber(1), metavar="N", help="They count alpha / r times.  [default: 32]"),
+    click.option(
+        "--lora_target_modules",
+        metavar="NAME",
+        multiple=True,
+        help="A layer that gets adapters, as in q_proj, or all-linear; repeatable.",
+    ),
     click.option(
         "--dataset",
         type=PATH,
@@ -182,7 +192,7 @@ def _option_words(changes: dict[str, Any]) -> list[str]:
     for name, value in changes.items():
         for each in value if isinstance(value, tuple) else (value,):
             if each is not None:
-                words += ["--set" if name == "sets" else f"--{name}", str(each)]
+                words += ["--set" if name == "sets" else f"--{name}", *([] if each is True else [str(each)])]
     return words
 
 

@@ -7,6 +7,7 @@ file before anybody is told of it, and takes a snapshot after every update.
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
@@ -21,11 +22,15 @@ from rlplay.algorithms.apply import apply, apply_all, in_order
 from rlplay.algorithms.own import allow_running
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.engine.changes import changed
 from rlplay.engine.evaluate import Evaluating
+from rlplay.engine.fit import check_settings
 from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
+from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, smaller_parts
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.pairs import Unlabelled
+from rlplay.engine.phases import beyond, ends_phase
 from rlplay.engine.prepare import Progress, prepare
 from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
@@ -35,7 +40,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
-from rlplay.engine.value_learning import check_world, explore
+from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
 from rlplay.scenario.schema import Job
@@ -47,7 +52,6 @@ from rlplay.trace.records import (
     AnyRecord,
     Changed,
     Choice,
-    Credited,
     Evaluated,
     Finished,
     Labelled,
@@ -55,7 +59,6 @@ from rlplay.trace.records import (
     Notice,
     Rewound,
     Sampled,
-    Scored,
     Staged,
     Stepped,
 )
@@ -118,13 +121,16 @@ class Driver:
 
         Returns how many of them are left where pairs wait for the user's labels (`asks`), else 0.
 
-        `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error,
-        out of memory), the state goes back to the end of the last update and the exception goes on to the caller.
+        `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error), the
+        state goes back to the end of the last update and the exception goes on to the caller. Where memory is short and
+        smaller parts may fit, the update begins again with those.
         """
         while count > 0:
             try:
                 moment = self._next()
             except BaseException as error:
+                if self._tries_smaller_parts(error):
+                    continue
                 self._go_to(self._done)
                 if isinstance(error, OwnError):
                     raise Halt(f"{error}; mend it, then go on") from error
@@ -151,7 +157,7 @@ class Driver:
         if "reward_weights" in changes:
             check_reward_weights(wanted.reward_weights, rewards)
         check_sources(self._state.task, wanted, rewards)
-        check_world(wanted, self._state.lm, self._state.plain_world)
+        check_settings(wanted, self._state.lm, self._state.plain_world)
         allow_functions(wanted)
         for name, value in steps:
             after = apply(before, name, value)
@@ -159,7 +165,7 @@ class Driver:
             waits = after.loss_type != before.loss_type or (after.loss_type in VALUE_LOSSES and point[1] == "update")
             if waits and point[1] != "sample":
                 point = (point[0] + 1, "sample")
-            change = _changed(before, after, name, point)
+            change = changed(before, after, name, point)
             self._timeline.changes.append(change)
             self._emit(change)
             before = after
@@ -277,6 +283,19 @@ class Driver:
         self._timings[phase] = self._timings.get(phase, 0.0) + time.perf_counter() - began
         return moment
 
+    def _tries_smaller_parts(self, error: BaseException) -> bool:
+        """If memory was short, begin the update again with half of `per_device_train_batch_size`; False if it was not,
+        or if that cannot help."""
+        update, phase = self._point
+        parts = smaller_parts(self._latest, phase) if is_out_of_memory(error) else None
+        if parts is None:
+            return False
+        release(error)
+        self._go_to(self._done)
+        self.set({"per_device_train_batch_size": parts})
+        self.note("warning", begins_again(update, phase, parts), "".join(traceback.format_exception_only(error)))
+        return True
+
     def _tell(self, moment: Moment, closely: bool) -> None:
         """Keep count of the phases, and let the run file and the sink know what happened."""
         self._remark()
@@ -300,8 +319,8 @@ class Driver:
         if isinstance(moment, Sampled):
             compared = len(moment.group) > len(moment.prompts)
             self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []
-        if _ends_phase(moment):
-            self._enter(_beyond(self._point, moment))
+        if ends_phase(moment):
+            self._enter(beyond(self._point, moment))
         self._emit(moment)
         if isinstance(moment, Finished):
             self._cross()
@@ -353,7 +372,7 @@ class Driver:
             case "token":
                 return not isinstance(moment, (Evaluating, Evaluated, Vining))
             case "phase":
-                return _ends_phase(moment)
+                return ends_phase(moment)
             case "step":
                 return isinstance(moment, Stepped)
             case "update":
@@ -373,27 +392,8 @@ class Driver:
             moment = next(self._moments)
             if isinstance(moment, Unlabelled):
                 raise ValueError(f"update {self._point[0]} cannot be repeated: its labels were not recorded")
-            if _ends_phase(moment):
-                self._enter(_beyond(self._point, moment))
+            if ends_phase(moment):
+                self._enter(beyond(self._point, moment))
             if isinstance(moment, Finished):
                 self._cross()
         self._timings = {}
-
-
-def _changed(before: Settings, after: Settings, name: str, point: Point) -> Changed:
-    """The record of a change that holds from `point` on, with what else the setting `name` brought along."""
-    old, new = msgspec.structs.asdict(before), msgspec.structs.asdict(after)
-    also = {key: value for key, value in new.items() if value != old[key] and key != name}
-    update, phase = point
-    return Changed(update=update, phase=phase, name=name, value=new[name], previous=old[name], also=also)
-
-
-def _beyond(point: Point, moment: Moment) -> Point:
-    """What follows the phase that `moment` ends; an update without an optimizer step ends in phase "update"."""
-    return (moment.update + 1, "sample") if isinstance(moment, Finished) else next_point(point)
-
-
-def _ends_phase(moment: Moment) -> bool:
-    if isinstance(moment, Stepped):
-        return moment.epoch + 1 == moment.epochs and moment.minibatch + 1 == moment.minibatches
-    return isinstance(moment, (Scored, Credited, Finished)) or (isinstance(moment, Sampled) and moment.done)

@@ -9,8 +9,10 @@ from typing import Any
 import torch
 
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.engine.lora import saving_options
 from rlplay.engine.model import load_pretrained
 from rlplay.engine.snapshots import policy_weights
+from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.export.atomic_output import ExportError, atomic_output
 from rlplay.scenario.reproduction import scenario_of
@@ -22,7 +24,8 @@ from rlplay.trace.runfile import RunReader, Snapshot
 def export_model(run: Path, out: Path, update: int | None = None, progress: Callable[[str], object] = str) -> int:
     """Write the policy after `update`, by default the newest that is kept, to the new folder `out`; returns its update.
 
-    The folder is what `save_pretrained` writes: config, float32 weights, generation config, tokenizer, chat template.
+    The folder is what `save_pretrained` writes: config, weights, generation config, tokenizer, chat template; of LoRA
+    the adapters alone, with the name of their base.
     `progress` is called with a description of each step.
 
     Raises ExportError, one line, if the run keeps no such state or another trainer made it, or `out` cannot be
@@ -38,7 +41,7 @@ def export_model(run: Path, out: Path, update: int | None = None, progress: Call
         action_values = settings["loss_type"] in VALUE_LOSSES
         policy.config.exploration_rate = settings["exploration_rate"] if action_values else None
     with atomic_output(out) as partial:
-        policy.save_pretrained(partial)
+        policy.save_pretrained(partial, **saving_options(policy))
         tokenizer.save_pretrained(partial)
     return snapshot.update
 
@@ -62,7 +65,7 @@ def _untrained(scenario: Scenario, progress: Callable[[str], object]) -> tuple[A
     """The policy that the scenario begins with, and its tokenizer."""
     if (world := world_of(scenario)) is not None:
         return world_policy(world, scenario.model, scenario.seed)
-    return load_pretrained(scenario.model, progress)
+    return load_pretrained(scenario.model, progress, Weights.of(scenario))
 
 
 @torch.no_grad()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
+from rlplay.algorithms.settings import Settings
+from rlplay.engine.lora import FrozenAdapters
 from rlplay.engine.model import LanguageModel
+from rlplay.engine.value_learning import check_world
 from rlplay.tasks.task import Example, Task
+from rlplay.worlds.world import World
 
 _LOOKED_AT = 2000
 """Prompts that are tokenized for the check; more would keep the user waiting."""
@@ -23,6 +27,16 @@ def check_fit(lm: LanguageModel, task: Task, max_completion_length: int) -> None
         f"the longest prompt has {longest} tokens, which with max_completion_length={max_completion_length} is more "
         f"than the {context} that the model can read; {remedy}"
     )
+
+
+def check_settings(settings: Settings, lm: LanguageModel, world: World | None) -> None:
+    """Raises ValueError, one line, if the settings ask of the model or the world what they do not have."""
+    check_world(settings, lm, world)
+    if settings.loss_type == "reward" and isinstance(lm.reference, FrozenAdapters):
+        raise ValueError("loss_type=reward trains a whole copy of the model, so it takes no LoRA; leave use_peft out")
+    if settings.gradient_checkpointing and lm.cacheless is None:
+        name = type(lm.policy).__name__
+        raise ValueError(f"gradient_checkpointing needs layers that can be run again; {name} has none, so leave it off")
 
 
 def _examples(task: Task) -> list[Example]:

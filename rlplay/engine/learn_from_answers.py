@@ -17,7 +17,7 @@ from rlplay.engine.batch import Batch, Tokens
 from rlplay.engine.optimize import Seen
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
 from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
-from rlplay.engine.passes import backpropagated, score_tokens, token_logprobs
+from rlplay.engine.passes import backpropagated, rows_at_once, score_tokens, token_logprobs
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
 from rlplay.engine.tensors import group_statistics
@@ -71,7 +71,7 @@ def _gradients(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Seen:
     mask = batch.mask[rows]
     logprobs, gradient, compared = backpropagated(
         rows,
-        lm.vocabulary * batch.ids.shape[1],
+        rows_at_once(lm, batch.ids.shape[1]),
         lambda piece: token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature),
         lambda now: _derivative(batch, pairs, part, now, state),
     )

@@ -11,7 +11,7 @@ from rlplay.algorithms.pair_losses import bradley_terry
 from rlplay.engine.batch import Batch
 from rlplay.engine.optimize import Seen
 from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
-from rlplay.engine.passes import backpropagated
+from rlplay.engine.passes import backpropagated, rows_at_once
 from rlplay.engine.reward_model import RewardModel, prefix_scores, reward_model_of
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
@@ -65,7 +65,7 @@ def _gradients(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, sta
         loss = bradley_terry(Tensors, chosen - rejected, margins, chosen, rejected, center).mean()
         return torch.autograd.grad(loss, scores)[0], loss.detach()
 
-    lm, size = state.lm, state.lm.vocabulary * batch.ids.shape[1]
+    lm, size = state.lm, rows_at_once(state.lm, batch.ids.shape[1])
     scores, _, loss = backpropagated(
         rows, size, lambda piece: prefix_scores(lm, model, batch.tokens(piece)), derivative
     )

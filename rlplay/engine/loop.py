@@ -40,6 +40,7 @@ def train(state: State, plan: Plan) -> Iterator[Moment]:
         state.batch = None
         state.repaint()
         explore(state)
+        state.lm.run_as(state.settings)
         match state.settings.loss_type:
             case "policy_gradient":
                 finished = yield from learn_from_rewards(state, plan)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from rlplay.engine.out_of_memory import is_out_of_memory, release
 from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import (
     Advance,
@@ -111,10 +112,7 @@ class Session:
         except Exception as error:
             self._steps.clear()
             self._notice("error", _explain(error, self._driver.status()), traceback.format_exc())
-        # The exception kept the failed pass's tensors alive until here.
-        gc.collect()
-        if (torch := sys.modules.get("torch")) is not None:
-            torch.cuda.empty_cache()
+            release(error)
 
     def _go_on(self) -> None:
         """Do what is left of an `Advance` that was cut short, once no pair waits for a label any more."""
@@ -191,10 +189,11 @@ class Session:
 def _explain(error: Exception, run: RunStatus) -> str:
     """One line: what went wrong, where, and what to do."""
     what, update, phase = _first_line(error), run.update, run.phase
-    if isinstance(error, MemoryError) or "out of memory" in str(error).lower() or "can't allocate" in str(error):
+    if is_out_of_memory(error):
         return (
             f"Out of memory in update {update + 1} ({phase}); the run is back at the end of update {update}. "
-            "Lower num_prompts, num_generations or max_completion_length, or raise num_minibatches, then continue."
+            "Lower num_prompts, num_generations or max_completion_length, or set gradient_checkpointing=on, "
+            "then continue."
         )
     if isinstance(error, (ValueError, RuntimeError)):
         return f"{what} (update {update + 1}, {phase})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -14,12 +14,18 @@ import torch
 from torch import Tensor, nn
 
 from rlplay import hub
+from rlplay.algorithms.settings import Settings
+from rlplay.engine.lora import ADAPTER_CONFIG, FrozenAdapters, base_of, has_adapters, with_adapters, with_saved_adapters
+from rlplay.engine.weights import Weights
 from rlplay.paths import POCKET_PATH
 from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example, Message
 
 Kind = Literal["shared", "padded", "by_length"]
 """How a forward pass lays prompts and completions out, see `passes.py`."""
+
+
+_PLAIN = Weights()
 
 
 @dataclass
@@ -38,6 +44,12 @@ class LanguageModel:
     end_ids: frozenset[int]
     passes: Kind = "shared"
     cached: bool = True
+    rows_at_once: int = 0
+    """Completions that one pass takes; 0: as many as it may have logits."""
+    cacheless: Kind | None = None
+    """Which kind of pass, without a shared cache, may run its layers again; None if none gives the right gradient."""
+    checkpointing: bool = False
+    """Whether a pass that is differentiated keeps the layers' inputs alone."""
     agreed: int = 0
     """Positions, prompt included, up to which sampling and scoring were seen to agree."""
     remarks: list[str] = field(default_factory=list)
@@ -54,6 +66,11 @@ class LanguageModel:
                 input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.device), output_hidden_states=True
             )
         return int(out.hidden_states[-1].shape[-1])
+
+    def run_as(self, settings: Settings) -> None:
+        """Let passes be as the settings say; an update begins with it."""
+        self.rows_at_once = settings.per_device_train_batch_size
+        self.checkpointing = settings.gradient_checkpointing
 
     @property
     def vocabulary(self) -> int:
@@ -139,29 +156,39 @@ def set_threads(threads: int | None) -> int:
     return chosen
 
 
-def load_model(name: str, device: torch.device, progress: Callable[[str], object] = str) -> LanguageModel:
-    """The bundled model for "pocket", else any causal language model that transformers can load, in float32.
+def load_model(
+    name: str, device: torch.device, progress: Callable[[str], object] = str, weights: Weights = _PLAIN,
+    first: Callable[[Any], object] = id,
+) -> LanguageModel:  # fmt: skip
+    """The bundled model for "pocket", else any causal language model that transformers can load, or adapters of one.
 
-    `progress` and errors are as in `load_pretrained`.
+    `progress`, `weights`, `first` and errors are as in `load_pretrained`.
     """
-    return wrap(*load_pretrained(name, progress), device)
+    return wrap(*load_pretrained(name, progress, weights, first), device)
 
 
-def load_pretrained(name: str, progress: Callable[[str], object] = str) -> tuple[Any, Any]:
-    """The model and the tokenizer that `name` stands for, on the CPU.
+def load_pretrained(
+    name: str, progress: Callable[[str], object] = str, weights: Weights = _PLAIN,
+    first: Callable[[Any], object] = id,
+) -> tuple[Any, Any]:  # fmt: skip
+    """The model and the tokenizer that `name` stands for, on the CPU, with the adapters that `weights` ask for.
 
-    `progress` is called with a description of each step. Raises ValueError, one line, if there is no such model or it
+    `progress` is called with a description of each step, `first` with the configuration before weights are read.
+    Raises ValueError, one line, if there is no such model or it
     is not a causal language model.
     """
     from huggingface_hub import try_to_load_from_cache
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()  # the terminal belongs to the screen
     path = str(POCKET_PATH) if name == "pocket" else str(Path(name).expanduser()) if looks_like_folder(name) else name
     if looks_like_folder(name) and not Path(path).is_dir():
         raise ValueError(f"model {name!r}: no such folder; give a folder with config.json, or a Hugging Face name")
+    if (Path(path) / ADAPTER_CONFIG).is_file():
+        policy, tokenizer = load_pretrained(base_of(Path(path)), progress, replace(weights, use_peft=False), first)
+        return with_saved_adapters(policy, Path(path)), tokenizer
     if Path(path).is_dir() and not (Path(path) / "config.json").is_file():
         raise ValueError(f"model {name!r}: this folder holds no model, as it has no config.json; give one that does")
     here, problem = Path(path).is_dir(), ""
@@ -176,7 +203,8 @@ def load_pretrained(name: str, progress: Callable[[str], object] = str) -> tuple
         only_kept = bool(problem)
         given: dict[str, Any] = {"local_files_only": only_kept, "trust_remote_code": False}  # left out, it would ask
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", **given)
-        policy = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, **given)
+        first(AutoConfig.from_pretrained(path, **given))
+        policy = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, weights.dtype), **given)
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
         if "trust_remote_code" in str(error):
@@ -185,13 +213,16 @@ def load_pretrained(name: str, progress: Callable[[str], object] = str) -> tuple
         raise ValueError(
             f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"
         ) from error
-    return policy, tokenizer
+    return with_adapters(policy, weights) if weights.use_peft else policy, tokenizer
 
 
 def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:
-    """A loaded model and its tokenizer as a LanguageModel; the reference is a frozen copy of the policy as it is."""
+    """A loaded model and its tokenizer as a LanguageModel; the reference is the policy as it is, frozen.
+
+    It is a copy, but of adapters alone where only they are trained.
+    """
     policy = policy.to(device).eval()
-    reference = copy.deepcopy(policy).requires_grad_(False)
+    reference = FrozenAdapters(policy) if has_adapters(policy) else copy.deepcopy(policy).requires_grad_(False)
     ends = policy.generation_config.eos_token_id if policy.generation_config is not None else None
     ends = ends if ends is not None else tokenizer.eos_token_id
     end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])

@@ -16,12 +16,11 @@ from torch import Tensor
 
 from rlplay.algorithms.own import is_own, place
 from rlplay.algorithms.settings import Settings
+from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.state import Halt, State
 from rlplay.engine.trpo import search
 from rlplay.trace.records import Notice, Searched, Stepped
-
-_RATIO_TOLERANCE = 1e-4
 
 
 @dataclass
@@ -69,7 +68,7 @@ def optimize(
             # The trust region bounds TRPO's step; a shortened gradient would shrink the predicted gain.
             grad_norm = checked_norm(batch.update, state, seen, 0.0 if trpo else settings.max_grad_norm)
             if step == 0:
-                yield from ratio_guard(batch.update, seen.ratio)
+                yield from ratio_guard(batch.update, seen.ratio, precision(state.lm).ratio)
             found = (yield from search(batch, state, _kept(seen))) if trpo else {}
             rate = state.learning_rate(step)
             for group in state.optimizer.param_groups:
@@ -119,10 +118,11 @@ def own_at_fault(seen: Seen, settings: Settings) -> bool:
     return np.isfinite(seen.metrics["loss"]) and all(bool(x.isfinite().all()) for x in others)
 
 
-def ratio_guard(update: int, ratio: Tensor) -> Iterator[Notice]:
-    """Before any step the policy is the one that sampled: a ratio off 1 is a bug or a mismatch, and is shown."""
+def ratio_guard(update: int, ratio: Tensor, tolerance: float) -> Iterator[Notice]:
+    """Before any step the policy is the one that sampled: a ratio further off 1 than by rounding is a bug or a
+    mismatch, and is shown."""
     off = float((ratio - 1).abs().max())
-    if off > _RATIO_TOLERANCE:
+    if off > tolerance:
         yield Notice(
             update=update,
             level="warning",

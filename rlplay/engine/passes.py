@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts, Tokens
+from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
 
@@ -30,6 +32,13 @@ Found = TypeVar("Found")
 
 _CHUNKS = 3
 _WORTH_CHUNKING = 16
+
+
+def rows_at_once(lm: LanguageModel, width: int, copies: int = 1) -> int:
+    """How many completions, `width` tokens wide, one pass takes: as the settings say, or fewer if `copies` of their
+    logits would be too many."""
+    fitting = max(1, LOGITS_AT_ONCE // (copies * width * lm.vocabulary))
+    return min(fitting, lm.rows_at_once or fitting)
 
 
 @dataclass
@@ -69,15 +78,19 @@ def forward(
     The chunks cover all completions once, in no particular order, each as wide as its own longest completion. A shared
     pass has several from `worth_chunking` completions on.
     """
-    fitting = max(1, LOGITS_AT_ONCE // (int(tokens.lengths.max()) * lm.vocabulary))
-    if lm.passes == "shared":
+    fitting = rows_at_once(lm, int(tokens.lengths.max()))
+    again = lm.checkpointing and torch.is_grad_enabled()
+    passes = lm.cacheless if again and lm.cacheless else lm.passes
+    if passes == "shared":
         yield from _shared(model, tokens, hidden, fitting, worth_chunking)
         return
     lengths = tokens.prompts.mask.sum(-1)[tokens.group]
-    kinds = lengths if lm.passes == "by_length" else torch.zeros_like(lengths)
+    kinds = lengths if passes == "by_length" else torch.zeros_like(lengths)
     for kind in torch.unique(kinds):
         for rows in torch.split((kinds == kind).nonzero().squeeze(-1), fitting):
-            yield _plain(model, tokens, rows, int(lengths[rows].max()), hidden)
+            with checkpointed(model) if again else nullcontext():
+                chunk = _plain(model, tokens, rows, int(lengths[rows].max()), hidden)
+            yield chunk
 
 
 def _shared(model: Any, tokens: Tokens, hidden: bool, fitting: int, worth_chunking: int) -> Iterator[Chunk]:
@@ -172,13 +185,13 @@ def backpropagated(
 ) -> tuple[Tensor, Tensor, Found]:
     """Fill the gradients of a loss of some completions; returns their outputs, its derivative by them, what it found.
 
-    `outputs` [R, L] is a pass over the completions it is given, `size` the logits of one of them; `derivative` gives
-    the loss's by the outputs of all of them.
+    `outputs` [R, L] is a pass over the completions it is given, at most `size` of them at once; `derivative` gives the
+    loss's by the outputs of all of them.
 
     Where one graph would be too large, `outputs` is computed again piece by piece, now that the derivative is known;
     the loss itself is never cut up.
     """
-    pieces = torch.split(rows, max(1, LOGITS_AT_ONCE // size))
+    pieces = torch.split(rows, size)
     with torch.set_grad_enabled(len(pieces) == 1):
         whole = torch.cat([outputs(piece) for piece in pieces])
     gradient, found = derivative(whole.detach().clone().requires_grad_())

@@ -17,14 +17,14 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.optimize import Seen
-from rlplay.engine.passes import LOGITS_AT_ONCE, forward, laid_out, logprobs_of
+from rlplay.engine.passes import forward, laid_out, logprobs_of, rows_at_once
 from rlplay.engine.state import State
 from rlplay.engine.tensors import Tensors
 
 
 def gradients(batch: Batch, rows: Tensor, state: State) -> Seen:
     """Fill the parameters' gradients with those of the loss of the completions `rows`."""
-    size = max(1, LOGITS_AT_ONCE // (state.lm.vocabulary * batch.ids.shape[1]))
+    size = rows_at_once(state.lm, batch.ids.shape[1])
     shares = share_of(batch, rows, state.settings).split(size)
     parts = [_backward(batch, part, share, state) for part, share in zip(torch.split(rows, size), shares, strict=True)]
     seen = parts[0] if len(parts) == 1 else _joined(parts)

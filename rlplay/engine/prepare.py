@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import uuid
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 import msgspec
 import torch
 
 from rlplay.engine.agreement import settle
-from rlplay.engine.fit import check_fit
+from rlplay.engine.estimate import warns
+from rlplay.engine.fit import check_fit, check_settings
 from rlplay.engine.model import choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
-from rlplay.engine.value_learning import check_world
+from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
@@ -30,6 +33,8 @@ Progress = Callable[[str, float], None]
 
 def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     """Load what the job names. Raises ValueError, one line, if it is not there or does not fit together."""
+    if (processes := os.environ.get("WORLD_SIZE", "1")) != "1":
+        raise ValueError(f"WORLD_SIZE is {processes}, and rlplay trains in one process; start it without a launcher")
     scenario = job.scenario
     stages = stages_of(scenario)
     settings = stages[0].settings
@@ -41,14 +46,23 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     if (world := world_of(scenario)) is not None:
         lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
     else:
-        lm = load_model(scenario.model, device, lambda what: progress(what, 0.5))
+        weights, short = Weights.of(scenario), list[str]()
+
+        def say(what: str) -> None:
+            short.append(what)
+            progress(what, 0.5)
+
+        first = warns(weights, settings, device, Path(job.run), say)
+        lm = load_model(scenario.model, device, lambda what: progress(what, 0.5), weights, first)
+        lm.remarks += short
     lm.chat_template_kwargs = scenario.chat_template_kwargs
     progress("checking that model and prompts fit", 0.7)
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking the model's numbers", 0.8)
     settle(lm)
+    lm.run_as(settings)
     for stage in stages:
-        check_world(stage.settings, lm, world)
+        check_settings(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
     state.world = state.plain_world = world
     state.stages = stages
@@ -74,7 +88,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         model=scenario.model,
         parameters=sum(p.numel() for p in lm.policy.parameters()),
         device=str(device),
-        dtype="float32",
+        dtype=scenario.dtype,
         threads=threads,
         versions={
             "rlplay": __version__,

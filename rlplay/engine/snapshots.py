@@ -25,7 +25,7 @@ KEPT_AT_CLOSE = 200_000_000
 _RARELY = 10
 """Updates between snapshots of a model so large that four of them exceed the budget."""
 
-_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+_MOMENTS = ("exp_avg", "exp_avg_sq", "step", "master")
 
 
 class SnapshotStore:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from rlplay.algorithms.schedules import share
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.batch import Batch
+from rlplay.engine.lora import FrozenAdapters
+from rlplay.engine.master_weights import MasterAdamW
 from rlplay.engine.model import LanguageModel, trainable
 from rlplay.engine.stages import Stage
 from rlplay.tasks.task import Example, Task
@@ -99,6 +101,8 @@ class State:
         pairs are sampled from. A reward model goes on as it is.
         """
         copy_weights(self.lm.policy, self.lm.reference)
+        if isinstance(self.lm.reference, FrozenAdapters):
+            self.lm.reference.off = False
         with torch.no_grad():
             for parameter in self.value_head.parameters():
                 parameter.zero_()
@@ -141,6 +145,8 @@ class State:
 
 def new_optimizer(parameters: dict[str, Tensor], settings: Settings) -> torch.optim.Optimizer:
     """AdamW (Loshchilov and Hutter 2017, arXiv:1711.05101); without weight decay it is Adam (arXiv:1412.6980)."""
+    if any(p.dtype == torch.bfloat16 for p in parameters.values()):
+        return MasterAdamW(_groups(parameters), settings.learning_rate)
     fused = all(p.device.type in ("cpu", "cuda", "mps") for p in parameters.values())
     return torch.optim.AdamW(_groups(parameters), lr=settings.learning_rate, weight_decay=0.0, fused=fused)
 
@@ -154,7 +160,8 @@ def _groups(parameters: Mapping[str, Tensor]) -> list[dict[str, Any]]:
 
 
 @torch.no_grad()
-def copy_weights(source: nn.Module, target: nn.Module) -> None:
-    """Give a model of the same kind the weights of another."""
-    for old, new in zip(target.parameters(), source.parameters(), strict=True):
-        old.copy_(new)
+def copy_weights(source: Any, target: Any) -> None:
+    """Give a model of the same kind the weights of another, but for those that both share."""
+    for (_, old), (_, new) in zip(target.named_parameters(), source.named_parameters(), strict=True):
+        if old is not new:
+            old.copy_(new)

@@ -21,13 +21,13 @@ from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.natural_gradient import Trial, conjugate_gradient, length_to, line_search
-from rlplay.engine.passes import LOGITS_AT_ONCE, forward
+from rlplay.engine.passes import forward, rows_at_once
 from rlplay.engine.state import Halt, State
 from rlplay.engine.tensors import Tensors
 from rlplay.trace.records import Notice, Searched
 
-_GRAPH_LOGITS = LOGITS_AT_ONCE // 8
-"""Largest number of logits of a pass that is differentiated twice: its graph holds several copies of them."""
+_GRAPH_COPIES = 8
+"""Copies of its logits that the graph of a pass holds which is differentiated twice."""
 
 
 _NOT_TWICE = ("not implemented", "double backward", "differentiate twice", "not have been used in the graph")
@@ -103,7 +103,7 @@ class Fisher:
 
     def __init__(self, lm: LanguageModel, parameters: list[Tensor], batch: Batch) -> None:
         self._lm, self._parameters, self._batch = lm, parameters, batch
-        self._parts = _parts(batch, lm, _GRAPH_LOGITS)
+        self._parts = _parts(batch, lm, _GRAPH_COPIES)
         self._kept = _Pass(lm, parameters, batch, self._parts[0]) if len(self._parts) == 1 else None
 
     def product(self, vector: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ def compared(batch: Batch, lm: LanguageModel, old: Any, weights: Tensor) -> tupl
     """The policy against `old`: exact KL(old ‖ new), mean over sampled tokens in nats, and the surrogate's gain."""
     assert batch.advantages is not None
     divergence = gain = 0.0
-    for rows in _parts(batch, lm, LOGITS_AT_ONCE):
+    for rows in _parts(batch, lm):
         tokens = batch.tokens(rows)
         for before, now in zip(forward(lm, old, tokens), forward(lm, lm.policy, tokens), strict=True):
             mine, width = rows[before.rows], before.logits.shape[1]
@@ -175,10 +175,10 @@ def compared(batch: Batch, lm: LanguageModel, old: Any, weights: Tensor) -> tupl
     return divergence / int(batch.mask.sum()), gain
 
 
-def _parts(batch: Batch, lm: LanguageModel, logits: int) -> tuple[Tensor, ...]:
-    """All completions, int64, cut into parts of at most so many logits."""
+def _parts(batch: Batch, lm: LanguageModel, copies: int = 1) -> tuple[Tensor, ...]:
+    """All completions, int64, cut into parts of which a pass takes so many `copies` of the logits."""
     rows = torch.arange(len(batch.group), device=batch.ids.device)
-    return torch.split(rows, max(1, logits // (lm.vocabulary * batch.ids.shape[1])))
+    return torch.split(rows, rows_at_once(lm, batch.ids.shape[1], copies))
 
 
 def _split(vector: Tensor, parameters: list[Tensor]) -> list[Tensor]:

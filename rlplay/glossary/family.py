@@ -61,7 +61,7 @@ FAMILY = (
     Term("Tool use",
          "The model writes a call, for example to a calculator; a program runs it, and the model reads the result and "
          "continues. The result is not trained on, because the model did not write it. Common confusion: the model "
-         "does not run anything. It writes text that a program recognises as a call. rlplay has no tools yet; in its "
-         "task guess an environment replies in the same way.",
+         "does not run anything. It writes text that a program recognises as a call. In rlplay's "
+         "task calculator the tool is a calculator.",
          aliases=("tools", "function calling"), see=("panel", "tokens")),
 )  # fmt: skip

@@ -53,9 +53,12 @@ def repetition(sampled: Sampled) -> Array:
     """
     shares = []
     for row in list(rows(sampled))[:_MOST]:
-        ids = sampled.token_ids[row][sampled.mask[row] == 1].tolist()
-        grams = list(zip(*(ids[at:] for at in range(_GRAM)), strict=False))
-        shares.append(1 - len(set(grams)) / len(grams) if grams else 0.0)
+        known, ids = np.unique(sampled.token_ids[row][sampled.mask[row] == 1], return_inverse=True)
+        count = max(len(ids) - _GRAM + 1, 0)
+        grams = np.zeros(count, dtype=np.int64)  # each as one number: 4-grams of 55,000 different tokens fit
+        for at in range(_GRAM):
+            grams = grams * len(known) + ids[at : at + count]
+        shares.append(1 - len(np.unique(grams)) / count if count else 0.0)
     return np.array(shares)
 
 
@@ -91,34 +94,34 @@ def containing(sampled: Sampled, answers: list[str]) -> dict[str, Array]:
     """
     wanted = [values(columns) for columns in sampled.columns]
     names = {name for each in wanted for name in each}
-    found = {}
+    lowered, found = [text.lower() for text in answers], {}
     for name in sorted(names):
         if len({each.get(name) for each in wanted}) < 2:
             continue
-        patterns = [_whole(each[name]) if name in each else None for each in wanted]
-        asked = [patterns[g] for g in sampled.group]
-        found[name] = np.array([p is not None and p.search(text) is not None
-                                for p, text in zip(asked, answers, strict=True)])  # fmt: skip
+        said = [each[name].strip().lower() if name in each else "" for each in wanted]
+        patterns = [_whole(value) for value in said]
+        found[name] = np.array([
+            said[g] != "" and said[g] in text and patterns[g].search(text) is not None
+            for g, text in zip(sampled.group.tolist(), lowered, strict=True)
+        ])  # fmt: skip
     return found
 
 
 def _whole(value: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w.-]){re.escape(value.strip())}(?!\w|\.\d)", re.IGNORECASE)
+    return re.compile(rf"(?<![\w.-]){re.escape(value)}(?!\w|\.\d)")
 
 
-def marks_within(sampled: Sampled) -> Counter[str]:
-    """In how many answers each mark of a template stands before the last token."""
-    found: Counter[str] = Counter()
-    for row in rows(sampled):
-        found.update({text for text in sampled.texts[row][:-1] if _MARK.fullmatch(text)})
-    return found
+def marked(sampled: Sampled) -> Array:
+    """The tokens that are a mark of a template, except the last one of each answer: int64 indices, ascending."""
+    marks = {text for text in set(sampled.texts) if _MARK.fullmatch(text)}
+    found = np.array([at for at, text in enumerate(sampled.texts) if text in marks] if marks else [], dtype=np.int64)
+    return found[~np.isin(found, sampled.offsets[1:] - 1)]
 
 
-def first_mark(sampled: Sampled) -> int | None:
-    """The first mark of a template, before the end of an answer, as an index of the flat arrays; None without one."""
-    lasts = {row.stop - 1 for row in rows(sampled)}
-    marked = (at for at, text in enumerate(sampled.texts) if at not in lasts and _MARK.fullmatch(text))
-    return next(marked, None)
+def marks_within(sampled: Sampled, marked: Array) -> Counter[str]:
+    """In how many answers each mark of a template stands before the last token; `marked` is from the function above."""
+    owners = np.searchsorted(sampled.offsets, marked, side="right").tolist()
+    return Counter(text for _, text in {(owner, sampled.texts[at]) for owner, at in zip(owners, marked, strict=True)})
 
 
 def openings(sampled: Sampled) -> Counter[str]:

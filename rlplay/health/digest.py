@@ -13,7 +13,7 @@ from rlplay.health.answers import (
     broken_marks,
     compared,
     containing,
-    first_mark,
+    marked,
     marks_within,
     openings,
     repetition,
@@ -95,8 +95,8 @@ def digest(update: Update) -> Digest | None:
         places["cut"] = _last_token(update.number, sampled, int(cut.argmax()))
     if repeats.any():
         places["repeated"] = _last_token(update.number, sampled, int(repeats.argmax()))
-    if (mark := first_mark(sampled)) is not None:
-        places["mark"] = _place(update, mark)
+    if len(marks := marked(sampled)):
+        places["mark"] = _place(update, int(marks[0]))
     for name, found in (("mismatch", mismatch), ("moved", _moved(update))):
         if found is not None:
             places[name] = found[1]
@@ -122,7 +122,7 @@ def digest(update: Update) -> Digest | None:
         mismatch=None if mismatch is None else mismatch[0],
         broken_marks=broken_marks(sampled),
         openings=openings(sampled),
-        marks_within=marks_within(sampled),
+        marks_within=marks_within(sampled, marks),
         tails=tails(sampled),
         examples=_examples(update, answers, rewards, held),
         places=places,

@@ -28,9 +28,13 @@ class Health:
 
     def add(self, update: Update) -> None:
         """Take an update as far as it has come; the same state again costs nothing."""
-        state = update.phase, len(update.steps)
+        state = _state(update)
         if self._states.get(update.number) != state and (found := digest(update)) is not None:
             self._digests[update.number], self._states[update.number] = found, state
+
+    def holds(self, update: Update) -> bool:
+        """Whether an update has been taken in its present state."""
+        return self._states.get(update.number) == _state(update)
 
     def knows(self, number: int) -> bool:
         """Whether an update has been taken to its end."""
@@ -51,6 +55,10 @@ class Health:
         """The problems up to update `last`, the gravest first."""
         run = self.evidence(last, settings)
         return [] if run is None else findings(run)
+
+
+def _state(update: Update) -> tuple[str, int]:
+    return update.phase, len(update.steps)
 
 
 def wanted(detailed: list[int], last: int) -> list[int]:

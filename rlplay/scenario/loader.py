@@ -34,8 +34,9 @@ _TEXTS = (
     "environment",
 )  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
-_LISTS = ("reward", "prompts")
-_LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1}
+_LISTS = ("reward", "prompts", "lora_target_modules")
+_LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1, "lora_r": 1,
+          "lora_alpha": 1}  # fmt: skip
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
 """For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
@@ -108,6 +109,11 @@ def with_changes(
     seed: int | None = None,
     updates: int | None = None,
     model: str | None = None,
+    dtype: str | None = None,
+    use_peft: bool | None = None,
+    lora_r: int | None = None,
+    lora_alpha: int | None = None,
+    lora_target_modules: Sequence[str] = (),
     dataset: str | None = None,
     dataset_config: str | None = None,
     dataset_train_split: str | None = None,
@@ -142,7 +148,8 @@ def with_changes(
         msgspec.structs.replace(stage, settings=_changed(stage.settings, None, other, own, given_sets))
         for stage in scenario.stages
     ]
-    plain = {"seed": seed, "max_updates": updates, "model": model}
+    plain = {"seed": seed, "max_updates": updates, "model": model, "dtype": dtype, "use_peft": use_peft}
+    plain |= {"lora_r": lora_r, "lora_alpha": lora_alpha}
     changes |= {name: value for name, value in plain.items() if value is not None}
     if dataset is not None:
         words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
@@ -158,7 +165,7 @@ def with_changes(
     changes |= {name: value for name, value in parts.items() if value is not None}
     if strange := [name for name in knobs if name not in KNOBS]:
         raise ScenarioError(f"--knobs: {unknown(strange[0])}")
-    lists = {"reward": list(reward), "knobs": list(knobs)}
+    lists = {"reward": list(reward), "knobs": list(knobs), "lora_target_modules": list(lora_target_modules)}
     changes |= {name: names for name, names in lists.items() if names}
     changed: Scenario = msgspec.structs.replace(scenario, **changes)
     try:

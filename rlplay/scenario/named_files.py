@@ -16,6 +16,8 @@ from rlplay.scenario.world import POLICIES, model_problem
 from rlplay.tasks.hub_dataset import looks_like_dataset
 from rlplay.user_code import is_module
 
+DTYPES = "float32", "bfloat16"
+"""Of a model's weights; the default first."""
 _OWN_KWARGS = ("conversation", "tokenize", "add_generation_prompt", "continue_final_message", "return_tensors",
                "return_dict", "return_assistant_tokens_mask", "padding", "truncation", "max_length")  # fmt: skip
 """Arguments of the method that applies a chat template, whose values decide what it returns."""
@@ -46,6 +48,17 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
     if scenario.dataset is not None:
         changes["dataset"] = beside(scenario.dataset)
     return _present(msgspec.structs.replace(scenario, **changes))
+
+
+def weights_problem(scenario: Scenario) -> str | None:
+    """Why the model's weights cannot be as the scenario asks."""
+    if scenario.dtype not in DTYPES:
+        return f"dtype is one of {', '.join(DTYPES)}; got {scenario.dtype!r}"
+    if scenario.world is not None and (scenario.use_peft or scenario.dtype != DTYPES[0]):
+        return f"{scenario.name} is about a world: its policy takes no dtype and no use_peft"
+    if scenario.lora_target_modules and not scenario.use_peft:
+        return "lora_target_modules needs use_peft"
+    return None
 
 
 def typed_mapping(name: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -81,7 +94,7 @@ def _present(scenario: Scenario) -> Scenario:
     for name in ("system_prompt", "chat_template_kwargs"):
         if getattr(scenario, name) and scenario.world is not None:
             raise ScenarioError(f"a world has no chat messages: it takes no {name}")
-    if problem := model_problem(scenario):
+    if problem := model_problem(scenario) or weights_problem(scenario):
         raise ScenarioError(problem)
     if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
         raise ScenarioError(f"model {scenario.model}: no such folder")

@@ -24,7 +24,8 @@ from rlplay.trace.records import Started
 
 _DATA = ("dataset_config", "dataset_train_split", "columns", "reward")
 """What a dataset on the command line replaces."""
-_OWN = ("model", "dataset", *_DATA, "system_prompt", "chat_template_kwargs", "environment")
+_LORA = ("lora_r", "lora_alpha", "lora_target_modules")
+_OWN = ("model", "dtype", "use_peft", *_LORA, "dataset", *_DATA, "system_prompt", "chat_template_kwargs", "environment")
 """What a share code does not carry."""
 _NO_CODE = "No share code: the scenario is a file of your own; pass that file on with the command."
 _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates", "knobs": "knobs"}
@@ -68,7 +69,7 @@ class Reproduction:
         words = ["rlplay", self._name]
         for option, value in (options | algorithm).items():
             for each in value if isinstance(value, list) else [value]:
-                words += [f"--{option}", _word(option, each)]
+                words += [f"--{option}", *([] if each is True else [_word(option, each)])]
         for name, value in differing.items():
             words += ["--set", f"{name}={written(value)}"]
         return shlex.join(words)
@@ -120,6 +121,8 @@ class Reproduction:
             found = {option: value for option, value in found.items() if value != getattr(self._file, _OPTIONS[option])}
         if found.get("dataset"):
             found |= {option: getattr(self._scenario, option) for option in _DATA}
+        if not self._scenario.use_peft:
+            found = {option: value for option, value in found.items() if option not in ("use_peft", *_LORA)}
         return {option: value for option, value in found.items() if value not in (None, {})}
 
     def _differing(self, wanted: Settings, options: dict[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:

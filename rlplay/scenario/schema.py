@@ -29,6 +29,11 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     question: str
     summary: str = ""
     model: str = "pocket"  # of a world: "table" or "mlp"
+    dtype: str = "float32"  # of the model's weights, or bfloat16
+    use_peft: bool = False  # LoRA: adapters are trained beside frozen weights; the other names are TRL's, too
+    lora_r: int = 16
+    lora_alpha: int = 32
+    lora_target_modules: list[str] = []  # names of layers, or all-linear; empty: peft's choice for the model
     task: str | None = None
     world: dict[str, Any] | None = None  # as `worlds/world.py` reads it
     dataset: str | None = None  # a file, a folder, or a name on Hugging Face; the latter two take

@@ -250,7 +250,7 @@ def _prefer(verb: str, argument: Any) -> Prefer:
 
 
 def _look(verb: str, argument: Any) -> ScreenVerb:
-    if argument is None and verb not in ("curve", "focus"):
+    if argument is None and verb not in ("curve", "focus", "sort"):
         return ScreenVerb(verb, None)
     match verb:
         case "lens":
@@ -262,6 +262,8 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
         case "curve":
             if describe(_text(verb, argument)) is None:
                 _known("metric", argument, list(METRICS))
+        case "sort":  # columns differ between datasets: only the screen knows them
+            _text(verb, argument)
         case "find":
             parse_find(str(argument))
         case "glossary":

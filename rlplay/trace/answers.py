@@ -52,12 +52,16 @@ def advantages(update: Update) -> Array | None:
     """The mean advantage of each completion's sampled tokens, float64 [N]; None before credit."""
     if update.credited is None or update.sampled is None:
         return None
-    sampled = update.sampled
-    kept = sampled.mask == 1
-    bounds = np.concatenate([[0], np.cumsum(np.where(kept, update.credited.advantages, 0.0))])
-    counts = np.concatenate([[0], np.cumsum(kept)])
-    sums, sizes = (x[sampled.offsets[1:]] - x[sampled.offsets[:-1]] for x in (bounds, counts))
+    kept = update.sampled.mask == 1
+    sums = per_answer(update.sampled, np.where(kept, update.credited.advantages, 0.0))
+    sizes = per_answer(update.sampled, kept)
     return np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)
+
+
+def per_answer(sampled: Sampled, flat: Array) -> Array:
+    """The sum of a flat array [T] over the tokens of each answer, float64 or int64 [N]."""
+    bounds = np.concatenate([[0], np.cumsum(flat)])
+    return np.asarray(bounds[sampled.offsets[1:]] - bounds[sampled.offsets[:-1]])
 
 
 def repeated(sampled: Sampled, order: Sequence[int]) -> dict[int, int]:

@@ -15,7 +15,7 @@ _READ_LAST: dict[str, Phase] = {
     **dict.fromkeys(
         ("num_prompts", "num_generations", "max_completion_length", "temperature", "top_p", "top_k",
             "dynamic_sampling", "candidates",
-            "squares",),
+            "squares", "per_device_train_batch_size", "gradient_checkpointing",),
         "sample",
     ),
     **dict.fromkeys(("reward_weights", "labeller", "label_noise"), "score"),

@@ -92,6 +92,8 @@ class Update:
     def scatter(self, rows: Array, values: Array) -> Array:
         """Flat values over the completions `rows` laid out over all T tokens; NaN elsewhere. float32 [T, ...]."""
         assert self.sampled is not None
+        if len(rows) == self.completions and np.array_equal(rows, np.arange(len(rows))):
+            return np.array(values, dtype=np.float32)
         out = np.full((self.tokens, *values.shape[1:]), np.nan, dtype=np.float32)
         out[spans(self.sampled.offsets, rows)] = values
         return out

@@ -13,11 +13,12 @@ from rlplay.trace.records import Choice
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible, visible_lines
 from rlplay.ui import dialogues
+from rlplay.ui.answer_actions import find, match, sort, unfold
 from rlplay.ui.commands import send
 from rlplay.ui.format.legend import coming
-from rlplay.ui.layout.answer_order import SORTS
 from rlplay.ui.playground import Playground
 from rlplay.ui.plot.first_views import NAMED
+from rlplay.ui.session.facts import facts_of
 from rlplay.ui.words import clipping
 from rlplay.verbs import PANELS
 
@@ -120,7 +121,7 @@ def _lens_step(step: int) -> Action:
 def _next_lens(app: Playground, step: int) -> str | None:
     """The next statistic that has values; None (automatic) past either end, or if the current one has none."""
     shown, here = app.session.shown, app.lens.name
-    there = [name for name in CYCLE if shown is not None and LENSES[name].values(shown) is not None]
+    there = [name for name in CYCLE if shown is not None and facts_of(shown).lens(name) is not None]
     names = there if len(there) > 1 else list(CYCLE)
     if app.lens_choice is None:
         return [name for name in names if name != here][0 if step > 0 else -1]
@@ -216,31 +217,6 @@ def _named_view(name: str) -> Action:
 async def _signs(app: Playground, _argument: Any) -> None:
     app.signs = not app.signs
     app.session.changed.add("update")  # lines move, also in the list of answers
-
-
-async def _sort(app: Playground, _argument: Any) -> None:
-    app.sort = SORTS[(SORTS.index(app.sort) + 1) % len(SORTS)]
-    app.session.changed.add("update")
-
-
-async def _find(app: Playground, argument: Any) -> None:
-    if argument is None:
-        from rlplay.ui.screens.find import FindScreen
-
-        app.push_screen(FindScreen(app.seek, app.finder, app.session))
-    elif problem := app.seek(str(argument)):
-        app.notify(problem, severity="warning", markup=False)
-
-
-def _match(step: int) -> Action:
-    async def action(app: Playground, _argument: Any) -> None:
-        place = app.finder.next(app.tokens.cursor, step)
-        if place is not None:
-            app.point(*place)
-        else:
-            app.notify("No match here." if app.finder.query else "Press / and type what to find.")
-
-    return action
 
 
 async def _panel(app: Playground, argument: Any) -> None:
@@ -362,10 +338,11 @@ ACTIONS: dict[str, Action] = {
     "curve": _curve,
     **{name: _named_view(name) for name in NAMED},
     "signs": _signs,
-    "sort": _sort,
-    "find": _find,
-    "match": _match(1),
-    "match_back": _match(-1),
+    "sort": sort,
+    "unfold": unfold,
+    "find": find,
+    "match": match(1),
+    "match_back": match(-1),
     "panel": _panel,
     "knobs": _knobs,
     "paste": _paste,

@@ -41,7 +41,7 @@ from rlplay.ui.messages import (
     Reflowed,
     UpdatePicked,
 )
-from rlplay.ui.player import Player
+from rlplay.ui.player import BEGIN, Player
 from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
@@ -199,7 +199,7 @@ class RlplayApp(Playground):
         if first and (self.lesson.hands_free or self._moment.step):
             self.run_worker(self._begin(), group="lesson", exclusive=True)
         elif first and not (self.lesson.finished or self.lesson.begun):
-            self.narrator.say(self.session.source.question, hint="`t` plays the lesson · `space` runs freely")
+            self.narrator.say(self.session.source.question, hint=BEGIN)
 
     async def _begin(self) -> None:
         demo = self.lesson.hands_free
@@ -374,6 +374,13 @@ class RlplayApp(Playground):
             self.notify(_no_lesson(self.session), markup=False)
         else:
             self.run_worker(self._play(), group="lesson")
+
+    async def restart_lesson(self) -> None:
+        """Begin the lesson again, with its answers forgotten."""
+        under_way = self.workers.cancel_group(self, "lesson")
+        await asyncio.gather(*(worker.wait() for worker in under_way), return_exceptions=True)
+        self.lesson.start_over()
+        self.narrator.say(self.session.source.question, hint=BEGIN)
 
     async def _play(self) -> None:
         await self.lesson.play()

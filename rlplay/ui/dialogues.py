@@ -47,7 +47,8 @@ def lessons(app: Playground) -> None:
         else:
             _play(app, name)
 
-    app.push_screen(LessonsScreen(here, user_preferences.lessons(), _moves(app), app.share), chosen)
+    screen = LessonsScreen(here, user_preferences.lessons(), _moves(app), app.share, app.restart_lesson)
+    app.push_screen(screen, chosen)
 
 
 def glossary(app: Playground, term: str | None) -> None:

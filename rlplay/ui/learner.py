@@ -56,10 +56,20 @@ class Learner:
         return await self._wait(self._done(step), patience)
 
     async def solves(self, claims: Sequence[Expect], patience: float | None) -> bool:
-        """Wait until every claim holds and the engine rests; False as above."""
-        return await self._wait(
-            lambda: self._resting and all(self._screen.check(claim).passed for claim in claims), patience
-        )
+        """Wait until every claim holds and the engine rests; False as above.
+
+        Claims that hold from the beginning solve nothing: they must have failed in between.
+        """
+        failed = False
+
+        def solved() -> bool:
+            nonlocal failed
+            holds = all(self._screen.check(each).passed for each in claims)
+            failed = failed or not holds
+            return failed and holds and self._resting
+
+        solved()  # as it is at the beginning
+        return await self._wait(solved, patience)
 
     async def _wait(self, test: Callable[[], bool], patience: float | None) -> bool:
         self._performed.clear()

@@ -38,6 +38,7 @@ from rlplay.user_preferences import LessonProgress
 REFUSED_AFTER = 20.0
 """Seconds to wait for the engine to accept a setting."""
 
+BEGIN = "`t` plays the lesson · `space` runs freely"
 TAKE_OVER = "any key: take over"
 NEXT = "`t` next"
 LAST = "Lesson complete · `l` next lesson"
@@ -155,6 +156,13 @@ class Player:
             if not self._offered:
                 self._left, self._lowest = self._place, self._update
 
+    def start_over(self) -> None:
+        """Forget the answers; `play` then begins with the first step. No call of it may be under way."""
+        self._script, self._answers = Interpreter(self._script.steps), {}
+        self._left, self._way = (0, "sample"), []
+        self._target, self._offered = None, False
+        self._watched.clear()
+
     async def demo(self) -> None:
         """Play hands-free, with time to read, until the end or until the user takes over."""
         self.hands_free = True
@@ -206,8 +214,7 @@ class Player:
             return False
         self._offered = False
         if undone:
-            self._script, self._answers = Interpreter(self._script.steps), {}
-            self._left, self._way = (0, "sample"), []
+            self.start_over()
         await self._rewind(self._left[0])
         for step in self._way:
             await self._carry_out(step)

@@ -12,9 +12,11 @@ from textual.screen import Screen
 
 from rlplay.trace.lenses import LENSES, Lens, automatic
 from rlplay.trace.records import Choice
-from rlplay.ui.layout.answer_order import SORTS, Sort
+from rlplay.ui.layout.answer_order import Sort
 from rlplay.ui.other_runs import OtherRuns
+from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.finder import Finder
+from rlplay.ui.session.folding import Folding
 from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session, Source
 from rlplay.ui.terminal.gate import GatedApp
@@ -54,8 +56,9 @@ class Playground(GatedApp):
         self.labels: Labels | None = None
         self.lens_choice: str | None = None
         self.signs = False
-        self.sort: Sort = SORTS[0]
+        self.sort = Sort()
         self.finder = Finder()
+        self.folding = Folding()
         self.view = "answers"
         self.next_scenario: str | None = None  # the scenario to open after this one,
         self.next_step = 0  # and the step of its lesson to begin at
@@ -77,11 +80,13 @@ class Playground(GatedApp):
         chosen = self.lens_choice or automatic(phase, settings)
         # Another program's trainer does not look at the tokens again after its update.
         if self.lens_choice is None and phase == "after" and shown is not None:
-            chosen = next((name for name in (chosen, *_INSTEAD) if LENSES[name].values(shown) is not None), chosen)
+            facts = facts_of(shown)
+            chosen = next((name for name in (chosen, *_INSTEAD) if facts.lens(name) is not None), chosen)
         return LENSES[chosen].of(settings)
 
     def point(self, completion: int, token: int) -> None:
-        """Put the cursor on a token, in every panel."""
+        """Put the cursor on a token, in every panel; of an answer that is folded away, on the one shown for it."""
+        completion = self.folding.shown_for(completion)
         self.tokens.point(completion, token)
         self.rollouts.point(*self.tokens.cursor)
         self.narrator.forget()
@@ -119,6 +124,10 @@ class Playground(GatedApp):
 
     def tour(self) -> None:
         """Play the lesson up to its next text; if it waits for labels, ask for them."""
+        raise NotImplementedError
+
+    async def restart_lesson(self) -> None:
+        """Begin the lesson again, with its answers forgotten."""
         raise NotImplementedError
 
     def share(self) -> tuple[str, str]:

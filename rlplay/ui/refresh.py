@@ -14,8 +14,8 @@ from rlplay.ui.playground import Playground
 from rlplay.ui.session.belief import read_next
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Part, Session
-from rlplay.ui.widgets.tokens import VACANT
 from rlplay.ui.words import clipping
+from rlplay.ui.words.empty_map import VACANT
 from rlplay.ui.words.narration import (
     Narration,
     narrate,
@@ -65,19 +65,22 @@ class Refresher:
 
     def _list(self, changes: set[Part]) -> None:
         app, session, preview = self._app, self._app.session, self._app.preview
-        listed = app.finder.filter(session.shown, order(session.shown, app.sort))
+        kind = kind_of(session.settings_of(session.shown))
+        matching = app.finder.filter(session.shown, order(session.shown, app.sort))
+        listed = app.folding.fold(session.shown, matching, kind)
+        app.finder.keep(listed)
         app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
-            preview.flipped, preview.version, app.finder,
+            preview.flipped, preview.version, app.finder, app.folding.unfolded, app.folding.copies,
         )  # fmt: skip
-        if listed and app.tokens.cursor[0] not in listed:
-            app.tokens.point(listed[0], 0)
+        if listed and (answer := app.tokens.cursor[0]) not in listed:
+            shown_for = app.folding.shown_for(answer)
+            app.tokens.point(*((shown_for, app.tokens.cursor[1]) if shown_for in listed else (listed[0], 0)))
         if "update" in changes:
             token_rows = () if app.main.has_class("-narrow") else app.tokens.rows
             app.rollouts.words = "No answer matches." if app.finder.nothing else app.rollouts.EMPTY
-            kind = kind_of(session.settings_of(session.shown))
-            app.rollouts.show(session.shown, listed, app.sort, token_rows, app.finder.count, kind)
+            app.rollouts.show(session.shown, listed, app.sort, token_rows, app.finder.count, kind, app.folding.copies)
             app.rollouts.point(*app.tokens.cursor)
             if token_rows:  # its lines have changed, so it may have missed a scroll
                 app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)

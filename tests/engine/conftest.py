@@ -21,6 +21,7 @@ from rlplay.engine.agreement import settle
 from rlplay.engine.driver import Driver
 from rlplay.engine.fit import check_fit
 from rlplay.engine.model import LanguageModel, load_model
+from rlplay.engine.weights import Weights
 from rlplay.paths import POCKET_PATH
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.tasks.task import Task
@@ -35,6 +36,9 @@ FROM_ANSWERS = [name for name, preset in PRESETS.items()
 """The presets that learn from answers that are given or compared."""
 
 SMALL: dict[str, Any] = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-3}
+
+
+PLAIN = Weights()
 
 
 ARCHITECTURES = ("llama", "gpt2", "qwen2")
@@ -87,9 +91,12 @@ def _settled_once(
     copies: list[LanguageModel] = []
     fitting = _fitting()
 
-    def load(name: str, device: torch.device, progress: Callable[[str], object] = str) -> LanguageModel:
-        if Path(name).parent != tmp_path_factory.getbasetemp() or device.type != "cpu":
-            return load_model(name, device, progress)
+    def load(
+        name: str, device: torch.device, progress: Callable[[str], object], weights: Weights, first: Any
+    ) -> LanguageModel:
+        micro = Path(name).parent == tmp_path_factory.getbasetemp() and device.type == "cpu"
+        if not micro or replace(weights, seed=0) != PLAIN:
+            return load_model(name, device, progress, weights, first)
         lm = settled(name)
         policy, reference = copy.deepcopy(lm.policy), copy.deepcopy(lm.reference)
         tokenizer = copy.copy(lm.tokenizer)
@@ -159,7 +166,7 @@ def opinionated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def start(micro_models: Callable[[str], Path], tmp_path: Path) -> Callable[..., tuple[Driver, list[AnyRecord]]]:
-    """Makes a loaded driver of a small job and the list its records go to; keywords are settings."""
+    """Makes a loaded driver of a small job and the list its records go to; other keywords are settings."""
 
     def make(
         run: str = "run.rlplay",
@@ -167,16 +174,17 @@ def start(micro_models: Callable[[str], Path], tmp_path: Path) -> Callable[..., 
         eval_every: int = 0,
         reward: str = "uneven",
         architecture: str = "llama",
+        scenario: dict[str, Any] | None = None,
         **settings: Any,
     ) -> tuple[Driver, list[AnyRecord]]:
         (tmp_path / "uneven.py").write_text(REWARD)
-        scenario = Scenario(
-            name="micro", title="Micro", question="", model=str(micro_models(architecture)), task="arithmetic",
+        played = Scenario(
+            name="micro", title="Micro", question="", task="arithmetic", eval_every=eval_every, eval_prompts=4,
             reward=[f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], settings=SMALL | settings,
-            eval_every=eval_every, eval_prompts=4, max_updates=4,
+            **{"model": str(micro_models(architecture)), "max_updates": 4} | (scenario or {}),
         )  # fmt: skip
         records: list[AnyRecord] = []
-        driver = Driver(Job(scenario, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)
+        driver = Driver(Job(played, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)
         driver.load(lambda what, fraction: None)
         return driver, records
 

@@ -125,7 +125,7 @@ def test_a_model_that_is_not_the_runs_is_refused(start: Start, micro_models: Any
     finish(driver, 1)
     with pytest.MonkeyPatch.context() as patch:
         other = AutoModelForCausalLM.from_pretrained(micro_models("gpt2"))
-        patch.setattr("rlplay.engine.export_model.load_pretrained", lambda name, progress: (other, None))
+        patch.setattr("rlplay.engine.export_model.load_pretrained", lambda name, progress, weights: (other, None))
         with pytest.raises(ValueError, match="belongs to another model; restore the one the run began with"):
             export_model(tmp_path / "run.rlplay", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -82,7 +82,7 @@ def test_the_recorded_pull_on_the_tokens_is_the_whole_gradient(start: Start, alg
 def test_a_batch_in_parts_takes_the_same_steps(start: Start, algorithm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {}
     for at_once in (10**9, 1):
-        monkeypatch.setattr("rlplay.engine.policy_gradient.LOGITS_AT_ONCE", at_once)
+        monkeypatch.setattr("rlplay.engine.passes.LOGITS_AT_ONCE", at_once)
         driver, records = start(run=f"{at_once}.rlplay", algorithm=algorithm, top_entropy_quantile=0.5,
                                 entropy_coef=0.01, **MOVING | {"num_minibatches": 2})  # fmt: skip
         driver.advance("update", 1, lambda: False)

@@ -16,9 +16,7 @@ from rlplay.trace.metrics import METRICS
 from rlplay.verbs import VERBS
 
 NOT_SHOWN = {
-    "Aggregation", "Catastrophic forgetting", "Constitutional AI", "Curse of dimensionality", "Entropy collapse",
-    "Hierarchical reward", "KL estimators", "LLM judge", "Loss", "Minibatch", "Non-stationarity", "Pretraining",
-    "Process reward", "Safety constraint", "Self-supervised learning", "Tool use", "Truncation",
+    "Aggregation", "Constitutional AI", "Entropy collapse", "KL estimators", "LLM judge", "Truncation",
 }  # fmt: skip
 CONFUSED = {
     "Curse of dimensionality", "Environment specification", "Online and offline learning", "Tool use", "Proxy",

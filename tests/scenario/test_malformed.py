@@ -36,7 +36,7 @@ CASES = [
     (HEAD + "dataset: none.csv\n", 3, "dataset none.csv: no such file"),
     (BASE + "dataset_config: main\n", 4, "belong to a Hugging Face dataset; this scenario has none"),
     (BASE + "reward: score.py:f\n", 4, "reward takes a list of texts; got 'score.py:f'"),
-    (BASE + "reward: [score.py]\n", 4, "a reward takes the form FILE.py:FUNCTION"),
+    (BASE + "reward: [score.py]\n", 4, "a reward takes the form MODULE:FUNCTION or FILE.py:FUNCTION"),
     (BASE + "reward: [score.py:f]\n", 4, "reward score.py:f: there is no file score.py"),
     (BASE + "prompts: What is 2+2?\n", 4, "prompts takes a list of texts"),
     (BASE + "prompts: []\n", 4, "prompts takes a list of texts; got []"),
@@ -79,7 +79,8 @@ CASES = [
     (step("find: 'reward<'"), 6, "'reward<' is not a comparison"),
     (step("focus: {completion: -1}"), 6, "focus takes a mapping with completion and token, each a whole number from 0"),
     (step("probe: {prompt: x, then: guess}"), 6, "then of probe is one of samples, value, greedy, course; got 'guess'"),
-    (step("sort: length"), 6, "sort takes no argument; got 'length'"),
+    (step("signs: length"), 6, "signs takes no argument; got 'length'"),
+    (step("sort:"), 6, "sort takes text; got None"),
     # questions
     (ask("a"), 6, "ask takes 2 to 9 choices"),
     (ask("a, b, c, d, e, f, g, h, i, j"), 6, "ask takes 2 to 9 choices"),

@@ -99,7 +99,7 @@ def test_names_are_in_their_bands_and_values_below() -> None:
     assert '"3"' in text
     assert '"The"' in text
     above, below = River().titles(source, None, False)
-    assert above.plain == "Belief, token 1 · mean of 4 prompts"
+    assert above.plain == "Belief · mean of 4 prompts · token 1"
     assert below.plain == '■ "3" .20→.85 · ■ "The" .70→.10 · ■ all others .10→.05'
     above, below = River().titles(source, 2, False)
     assert above.plain.startswith("Belief at 2")

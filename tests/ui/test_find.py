@@ -19,7 +19,8 @@ def titles(app) -> list[str]:
 
 
 def listed(app) -> set[int]:
-    return {row.completion for row in app.tokens.rows if row.completion >= 0}
+    lines = {row.completion for row in app.tokens.rows if row.completion >= 0}
+    return {answer for answer in range(app.session.shown.completions) if app.folding.shown_for(answer) in lines}
 
 
 @SIZES
@@ -111,7 +112,7 @@ async def test_what_was_not_found_loses_its_colour():
         shades = levels(app.lens, app.lens.values(app.session.shown))
         found = app.finder.found.tokens
         strong = next(token for token in range(len(found)) if shades[token] > 0 and not found[token])
-        assert tokens._style(strong) == tokens.palette.muted
+        assert tokens._style(strong, int(shades[strong])) == tokens.palette.muted
 
 
 async def test_what_was_found_stands_out_without_colour(monkeypatch):
@@ -196,7 +197,9 @@ async def test_where_nothing_fits_the_panel_says_so_and_no_key_breaks():
         await settled(pilot)
         assert "No answer matches reward>100." in " ".join(text_of(app.tokens).replace("╱", " ").split())
         assert "No answer matches." in " ".join(text_of(app.rollouts).replace("╱", " ").split())
-        await pilot.press("right", "left", "up", "down", "home", "end", "pagedown", "f", "F", "x", "y", "o", "m", "c")
+        await pilot.press(
+            "right", "left", "up", "down", "home", "end", "pagedown", "f", "F", "x", "y", "o", "escape", "m", "c"
+        )
         app.rollouts.focus()
         await pilot.press("up", "down", "home", "end", "y")
         await pilot.resize_terminal(80, 24)

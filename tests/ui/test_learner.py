@@ -103,6 +103,20 @@ async def test_an_exercise_is_solved_when_its_claims_hold():
     assert not any(isinstance(command, Set) for command in stage.sent)
 
 
+async def test_claims_that_hold_from_the_beginning_do_not_solve_an_exercise():
+    player, stage = playing([{"run": 6}, EXERCISE, {"say": "Next."}])
+    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 6, 1.0, "")
+    task = await settled(player)
+    for changes in ({"settings": {"beta": 0.5}}, {"update": 0}):
+        stage.tell(**changes)
+        for _ in range(3):
+            await settled(player)
+        assert not task.done(), "they held before the learner did anything"
+    stage.tell(update=6)
+    await task
+    assert stage.captions[-1][:2] == ("✓ Solved.", [True])
+
+
 async def test_help_with_an_exercise_is_a_hint_and_then_the_solution():
     player, stage = playing([EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 2, 1.0, "")

@@ -290,6 +290,43 @@ async def test_a_reset_asks_first_and_takes_one_lesson_or_all(key):
     assert user_preferences.theme() == "rlplay-paper"
 
 
+@pytest.mark.parametrize("then", ["say", "ask", "you", "exercise"])
+async def test_a_reset_begins_the_lesson_on_the_screen_again_without_its_answers(then):
+    claims = [{"text": "High", "metric": "reward", "above": 99}]
+    waits = {
+        "say": {"say": "Two."},
+        "ask": {"ask": {"question": "Down?", "choices": ["yes", "no"], "answer": "yes", "because": "It is."}},
+        "you": {"you": {"say": "Two.", "update": 1}},
+        "exercise": {"exercise": {"say": "Two.", "expect": claims, "hint": "A.", "solution": [{"update": 1}]}},
+    }
+    app, source = playground([SCRIPT[0], {"say": "One."}, waits[then], {"say": "Three."}], **BUNDLED)
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        await until(pilot, lambda: app.narrator.asking)
+        await pilot.press("2")
+        await until(pilot, lambda: "learn-to-think" in user_preferences.lessons())
+        await pilot.press("t")
+        await until(pilot, lambda: "One." in str(app.narrator.render()))
+        await pilot.press("t")
+        await until(pilot, lambda: "Two." in str(app.narrator.render()) or app.narrator.asking)
+        screen = await opened(pilot, app)
+        lessons = screen.query_one("OptionList")
+        lessons.highlighted = lessons.get_option_index("learn-to-think")
+        await pilot.press("r", "y", "escape")
+        await until(pilot, lambda: not app.lesson.playing and not app.lesson.begun)
+        assert "plays the lesson" in str(app.narrator.render())
+        source.update(1)
+        await until(pilot, lambda: app.session.finished == 1)
+        await pilot.press("t")
+        await until(pilot, lambda: "The lesson begins at the start" in str(app.narrator.render()))
+        await pilot.press("t")
+        await until(pilot, lambda: Rewind(0) in source.commands)
+        source.status()
+        await until(pilot, lambda: app.narrator.asking)
+        assert user_preferences.lessons()["learn-to-think"] == LessonProgress(0, 4)
+
+
 async def test_there_is_nothing_to_reset_before_anything_was_played():
     app, _ = playground(SCRIPT, **BUNDLED)
     async with app.run_test(size=(80, 24)) as pilot:

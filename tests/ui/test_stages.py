@@ -22,6 +22,7 @@ from rlplay.ui.plot.views import (
     with_average,
 )
 from rlplay.ui.session.session import Moved
+from rlplay.ui.theme.colours import levels
 from rlplay.ui.words.narration import narrate_run
 from tests.recorded import synthetic_update
 from tests.ui.stage import all_text, playground, settled, shown
@@ -128,7 +129,9 @@ async def test_a_reward_models_scores_stand_beside_the_labels_on_a_scale_that_fi
         assert scale.startswith("−2 ")
         assert scale.endswith(" +2")
         assert "colour: score" in str(app.tokens.border_title)
-        assert len(set(app.tokens._levels.tolist())) > 5, "most of them would have one shade from 0 to 1"
+        assert len(set(levels(app.tokens._lens, app.tokens._values).tolist())) > 5, (
+            "most of them would have one shade from 0 to 1"
+        )
 
 
 async def test_the_same_answer_twice_is_named_as_such():

@@ -33,6 +33,7 @@ GIVEN = {
     "focus": {"completion": 1, "token": 2},
     "curve": "kl",
     "find": "reward<0.5",
+    "sort": "length",
     "panel": "token",
     "knobs": "beta",
     "probe": {"completion": 0, "token": 1},

@@ -122,7 +122,7 @@ def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
                       "lr_scheduler_type": settings.lr_scheduler_type, "warmup_steps": settings.warmup_steps or None,
                       "weight_decay": settings.weight_decay or None,
                       "max_grad_norm": settings.max_grad_norm})  # fmt: skip
-    yield from config_lines({"bf16": False, "gradient_checkpointing": False})
+    yield from config_lines({"bf16": False, "gradient_checkpointing": settings.gradient_checkpointing})
     if facts.on_cpu:
         yield "use_cpu=True,  # as in the run"
     yield from config_lines({"logging_steps": 1, "save_strategy": "no", "report_to": "none"})

@@ -83,9 +83,9 @@ class River:
         found = beliefs.at(place)
         where = f"square {place.state}" if place.state else _words(beliefs, place)
         when = "" if cursor is None else f" at {cursor}"
-        parts = [f"{self.title}{when}, {where}"]
-        if not place.state and found:
-            parts.append("this prompt" if place.prompt is not None else _averaged(found, cursor))
+        parts = [f"{self.title}{when}", where]
+        if not place.state and found:  # first, because the cursor shows the place where the border is short
+            parts.insert(1, "this prompt" if place.prompt is not None else _averaged(found, cursor))
         if beliefs.missing:
             parts.append(f"reading, {len(beliefs.missing)} to go")
         tokens = named(found)

@@ -84,7 +84,7 @@ class AnswerTree:
             return Content(self.title), Content("")
         sampled = source.shown.sampled
         different = sum(1 for node in _all(root) if not node.children)
-        parts = [f"{self.title} · {len(root.rows)} answers, {different} distinct"]
+        parts = [f"{self.title} · {different} distinct of {len(root.rows)}"]
         value = "" if root.reward is None else plain(root.reward)
         mean = Content.assemble(" · mean reward ", (value, VALUE)) if value else Content("")
         prompt = sampled.prompts[int(sampled.group[root.rows[0]])]

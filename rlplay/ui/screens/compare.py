@@ -64,6 +64,8 @@ comparison does not cover the contents of these files.
 Answers to the same prompt are on the same line, and the cursor is in both runs. Below are the distributions at the
 cursor. They are comparable only if the words before the token are the same; the frame says whether they are.
 
+Long answers take one line each, which shows the part around the cursor; `enter` unfolds the selected one in both runs.
+
 `p` enlarges the answers, the token or the curves in turn. ↷ below the curves marks where a run was resumed, or where a
 branch left the part that it shares with the other run.
 
@@ -102,6 +104,8 @@ branch left the part that it shares with the other run.
         self.inspectors = Inspector(), Inspector()
         self.curves = ComparedPanels(self._shown)
         self._drawn: object = None
+        self._unfolded: tuple[set[int], set[int]] = set(), set()  # answers of either run, at this update:
+        self._unfolded_at = 0
         self._cut = self._cuts()
 
     def compose(self) -> ComposeResult:
@@ -135,17 +139,19 @@ branch left the part that it shares with the other run.
         self.curves.mark_update(self.runs.picked)
         lens, chosen, signs = self._display_options()
         updates = self.runs.updates()
+        if self._unfolded_at != self.runs.number:
+            self._unfolded, self._unfolded_at = (set(), set()), self.runs.number
         drawn = [id(update) for update in updates], self.runs.number, lens.name, chosen, signs
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        for tokens, update in zip(self.tokens, updates, strict=True):
+        for tokens, update, unfolded in zip(self.tokens, updates, self._unfolded, strict=True):
             letter, number = tokens.run_style.letter, self.runs.number
             tokens.words = f"Update {number} of {letter} is not finished or was not kept." if number else (
                 "Updates that both runs have finished are compared here.")  # fmt: skip
             order = [] if update is None or update.sampled is None else list(range(update.completions))
             session = self.runs.both[tokens is self.tokens[1]]
-            tokens.show(update, order, lens.of(session.settings_of(update)), not chosen, signs)
+            tokens.show(update, order, lens.of(session.settings_of(update)), not chosen, signs, unfolded=unfolded)
         self._inspect()
 
     def _cuts(self) -> list[int]:
@@ -209,6 +215,17 @@ branch left the part that it shares with the other run.
             if other is not None:
                 self.tokens[1 - side].point(other, event.token)
         self._inspect()
+
+    @on(Perform)
+    def _unfold(self, event: Perform) -> None:
+        """Unfold the answer under the cursor in both runs, or fold it again."""
+        if event.name != "unfold":
+            return
+        event.stop()
+        for unfolded, tokens in zip(self._unfolded, self.tokens, strict=True):
+            unfolded ^= {tokens.cursor[0]}
+        self._drawn = None
+        self.follow()
 
     @on(UpdatePicked)
     def _picked(self, event: UpdatePicked) -> None:

@@ -16,6 +16,7 @@ from textual.screen import ModalScreen
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.trace.turns import marks_and_text
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
@@ -99,7 +100,8 @@ class HeldOutScreen(ModalScreen[None]):
             answer = visible(found.completions[row])
             if not self._whole and cell_len(answer) > _FOLDED:
                 answer = f"{chop_cells(answer, _FOLDED - 1)[0]}…"
-            yield Content.assemble((f"{plain(float(found.rewards[row])):>6}", "bold"), f"  {answer}")
+            written = [(part, "$text-muted" if mark else "") for part, mark in marks_and_text(answer)]
+            yield Content.assemble((f"{plain(float(found.rewards[row])):>6}", "bold"), "  ", *written)
 
 
 def _title(found: Evaluated) -> str:

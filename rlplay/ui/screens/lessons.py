@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import ClassVar
 
 from textual import on, work
@@ -61,14 +61,20 @@ class LessonsScreen(ModalScreen[str | None]):
     ]
 
     def __init__(
-        self, here: str, played: dict[str, LessonProgress], moves: bool, share: Callable[[], tuple[str, str]]
+        self,
+        here: str,
+        played: dict[str, LessonProgress],
+        moves: bool,
+        share: Callable[[], tuple[str, str]],
+        restart: Callable[[], Awaitable[None]],
     ) -> None:
         """`here` is the scenario on the screen; `moves` says whether another can be opened in its place.
 
-        `share` returns the share code of the lesson on the screen as it is now, and a remark.
+        `share` returns the share code of the lesson on the screen as it is now, and a remark. `restart` begins that
+        lesson again.
         """
         super().__init__()
-        self._here, self._played, self._moves, self._share = here, played, moves, share
+        self._here, self._played, self._moves, self._share, self._restart = here, played, moves, share, restart
         self._scenarios: dict[str, Scenario] = {}
 
     def compose(self) -> ComposeResult:
@@ -200,7 +206,8 @@ class LessonsScreen(ModalScreen[str | None]):
             if yes:
                 self._forget(names)
 
-        question = f"Forget the progress and the answers of {what}? Recorded runs stay."
+        restarts = " The lesson on the screen begins again." if self._here in names else ""
+        question = f"Forget the progress and the answers of {what}?{restarts} Recorded runs stay."
         self.app.push_screen(ConfirmScreen("Reset", question, "reset"), answer)
 
     def _forget(self, names: list[str]) -> None:
@@ -209,6 +216,8 @@ class LessonsScreen(ModalScreen[str | None]):
         except OSError as error:
             self.notify(f"Cannot write {error.filename}: {error.strerror}", severity="error", markup=False)
             return
+        if self._here in names:
+            self.app.call_later(self._restart)
         self._played = {name: played for name, played in self._played.items() if name not in names}
         here = self.query_one(OptionList).highlighted_option
         self._show(self._here if here is None or here.id is None else here.id)

@@ -18,7 +18,7 @@ def examine(session: Session) -> Examined:
     shown = session.shown
     if shown is None:
         return None, []
-    session.health.add(shown)
+    session.digesting.take(session.health, shown)
     run, found = _examined(session, shown.number)
     before = shown.number - 1
     if shown.finished is not None or found or not session.health.knows(before):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
@@ -31,16 +33,33 @@ class Facts:
 
     def __init__(self, update: Update) -> None:
         self.update = update
-        self._state = _state(update)
+        self._sampled, self._state = update.sampled, _state(update)
+        self._lenses: dict[str, Array | None] = {}
+        self._spreads: dict[str, tuple[float, float]] = {}
 
     def hold_for(self, update: Update) -> bool:
         """Whether these facts are still current for `update`."""
-        return self.update is update and self._state == _state(update)
+        return self.update is update and self._sampled is update.sampled and self._state == _state(update)
+
+    def lens(self, name: str) -> Array | None:
+        """The values of a lens, float32 [T]; None before its phase."""
+        if name not in self._lenses:
+            self._lenses[name] = LENSES[name].values(self.update)
+        return self._lenses[name]
+
+    def spread(self, name: str) -> tuple[float, float]:
+        """The smallest and the largest value of a lens on sampled tokens; NaN if there is none."""
+        if name not in self._spreads:
+            values, sampled = self.lens(name), self.update.sampled
+            own = np.zeros(0) if values is None or sampled is None else values[sampled.mask == 1]
+            known = own[np.isfinite(own)]
+            self._spreads[name] = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
+        return self._spreads[name]
 
     @cached_property
-    def lenses(self) -> dict[str, Array | None]:
-        """The values of every lens."""
-        return {name: lens.values(self.update) for name, lens in LENSES.items()}
+    def means(self) -> Array | None:
+        """The mean advantage of each answer, float64 [N]; None before credit."""
+        return advantages(self.update)
 
     @cached_property
     def ref(self) -> Array | None:
@@ -103,7 +122,7 @@ class Facts:
         completion = int(np.searchsorted(self.update.sampled.offsets, token, side="right")) - 1
         return Numbers(
             logprob=last["logprobs"],
-            advantage=value_at(self.lenses["advantages"], token),
+            advantage=value_at(self.lens("advantages"), token),
             ratio=last["importance_ratio"],
             clip_state=None if clip is None else int(clip),
             kl=last["kl"],
@@ -113,10 +132,10 @@ class Facts:
             weight=last["weights"],
             left_out=None if left_out is None else int(left_out),
             log_ratio=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
-            reward=value_at(self.lenses["token_rewards"], token),
-            returned=value_at(self.lenses["returns"], token),
+            reward=value_at(self.lens("token_rewards"), token),
+            returned=value_at(self.lens("returns"), token),
             baseline=value_at(None if credited is None else credited.baseline, token),
-            value=value_at(self.lenses["values"], token),
+            value=value_at(self.lens("values"), token),
             following=value_at(None if credited is None else credited.following, token),
             pair=pair_scores(self.update, completion, loss_type),
             answer=self._answer(completion),
@@ -136,13 +155,26 @@ class Facts:
         """The arrays of a completion in its last optimizer step; None before all of them are known."""
         sampled, credited, own = self.update.sampled, self.update.credited, self._own(completion)
         now, ratio = self._last_step["logprobs"], self._last_step["importance_ratio"]
-        advantages = self.lenses["advantages"]
+        advantages = self.lens("advantages")
         if sampled is None or now is None or ratio is None or advantages is None:
             return None
         found = {"logprobs": now, "old_logprobs": sampled.old_logprobs, "ratio": ratio, "advantages": advantages}
         if credited is not None and credited.ref_logprobs is not None:
             found["ref_logprobs"] = credited.ref_logprobs
         return {name: values[own] for name, values in found.items()} | {"mask": sampled.mask[own] == 1}
+
+
+_recent: deque[Facts] = deque(maxlen=2)
+"""The last ones asked for, by every panel: of an update with a million tokens they take a hundred megabytes."""
+
+
+def facts_of(update: Update) -> Facts:
+    """The facts of an update in its current state, shared by the panels."""
+    found = next((facts for facts in _recent if facts.hold_for(update)), None)
+    if found is None:
+        found = Facts(update)
+        _recent.append(found)
+    return found
 
 
 def value_at(values: Array | None, token: int) -> float | None:
@@ -153,4 +185,4 @@ def value_at(values: Array | None, token: int) -> float | None:
 
 
 def _state(update: Update) -> tuple[object, ...]:
-    return update.phase, len(update.steps), update.tokens
+    return update.phase, len(update.steps)

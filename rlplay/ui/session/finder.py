@@ -6,6 +6,7 @@ import numpy as np
 
 from rlplay.trace.answers import columns
 from rlplay.trace.find import Found, Query, find, names, parse, unknown
+from rlplay.trace.records import Array
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.text import literal
@@ -20,6 +21,7 @@ class Finder:
         self.found: Found | None = None
         self._update: Update | None = None
         self._listed: list[int] = []
+        self._reached: list[int] = []  # those that are not folded away
 
     def ask(self, typed: str, session: Session) -> str:
         """Search for `typed` from now on. If it is invalid, returns why, in one line, and keeps the old search."""
@@ -39,7 +41,12 @@ class Finder:
         if self.query is not None and update is not None and update.sampled is not None:
             found = self.found = find(self.query, update)
             self._listed = [completion for completion in listed if found.answers[completion]]
+        self._reached = self._listed
         return self._listed
+
+    def keep(self, listed: list[int]) -> None:
+        """Go only to these of the matching answers; the others are folded away."""
+        self._reached = listed
 
     @property
     def count(self) -> str:
@@ -77,25 +84,29 @@ class Finder:
 
     def next(self, cursor: tuple[int, int], step: int) -> tuple[int, int] | None:
         """The next match after the `cursor`, or before it with step −1, wrapping around; None without matches."""
-        if self.found is None or self._update is None or self._update.sampled is None or not self._listed:
+        if self.found is None or self._update is None or self._update.sampled is None or not self._reached:
             return None
-        rank = {completion: place for place, completion in enumerate(self._listed)}
-        places = sorted((rank[completion], completion, token) for completion, token in self._places())
-        here = rank.get(cursor[0], -1), cursor[0], cursor[1]
-        beyond = [place for place in places if (place > here if step > 0 else place < here)]
-        ends = places[0] if step > 0 else places[-1]
-        return ((beyond[0] if step > 0 else beyond[-1]) if beyond else ends)[1:]
+        places = self._places()
+        rank = np.full(self._update.completions, -1)
+        rank[self._reached] = np.arange(len(self._reached))
+        longest = int(np.diff(self._update.sampled.offsets).max()) + 1
+        keys = rank[places[:, 0]] * longest + places[:, 1]
+        sorted_by = np.argsort(keys, kind="stable")
+        here = int(rank[cursor[0]]) * longest + cursor[1] if cursor[0] < len(rank) else -1
+        at = int(np.searchsorted(keys[sorted_by], here, side="right" if step > 0 else "left")) - (step < 0)
+        completion, token = places[sorted_by[at % len(places)]].tolist()
+        return completion, token
 
-    def _places(self) -> list[tuple[int, int]]:
-        """Completion and token of every match; for a matching answer without matching tokens, its first token."""
+    def _places(self) -> Array:
+        """Completion and token of every match, int64 [P, 2]; for an answer without matching tokens, its first token."""
         assert self.found is not None
         assert self._update is not None
         assert self._update.sampled is not None
-        if self.found.stops is None:
-            return [(completion, 0) for completion in self._listed]
+        listed = np.array(self._reached, dtype=np.int64)
+        stops = np.flatnonzero(self.found.stops) if self.found.stops is not None else np.zeros(0, dtype=np.int64)
         offsets = self._update.sampled.offsets
-        stops = np.flatnonzero(self.found.stops)
         owners = np.searchsorted(offsets, stops, side="right") - 1
-        places = [(int(owner), int(stop - offsets[owner])) for owner, stop in zip(owners, stops, strict=True)]
-        without = set(self._listed) - {owner for owner, _ in places}
-        return [*places, *((completion, 0) for completion in without)]
+        seen = np.isin(owners, listed)
+        places = np.stack([owners[seen], (stops - offsets[owners])[seen]], axis=1)
+        without = listed[~np.isin(listed, owners)]
+        return np.concatenate([places, np.stack([without, np.zeros_like(without)], axis=1)])

@@ -22,6 +22,7 @@ from rlplay.trace.records import Changed, Evaluated, Finished, Notice, Rewound, 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
+from rlplay.ui.session.digesting import Digesting
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.words.narration import Place
 from rlplay.ui.words.setting_changes import reverting_changes
@@ -103,6 +104,7 @@ class Session:
         self.history = History()
         self.health = Health(self.history)
         self.beliefs = Beliefs()
+        self.digesting = Digesting(lambda: self.changed.add("status"))
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
         self.new_changes: list[Changed] = []  # changed settings that the screen has not reported yet
@@ -327,7 +329,7 @@ class Session:
                 self._updates.popitem(last=False)
         update.add(record)
         if isinstance(record, Finished):
-            self.health.add(update)
+            self.digesting.take(self.health, update)
         if isinstance(record, Sampled):
             self.beliefs.add(record)
             self._newest, self.undone, self.reset = update, 0, []

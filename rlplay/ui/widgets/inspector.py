@@ -27,7 +27,7 @@ from rlplay.ui.formula.parts import Line, Numbers, small_signed
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import bar
-from rlplay.ui.session.facts import Facts, Steps, value_at
+from rlplay.ui.session.facts import Facts, Steps, facts_of, value_at
 from rlplay.ui.session.what_if import WhatIfResult
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
@@ -108,8 +108,7 @@ chat template.
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
-            if self._facts is None or not self._facts.hold_for(update):
-                self._facts = Facts(update)
+            self._facts = facts_of(update)
             start, end = (int(x) for x in sampled.offsets[cursor[0] : cursor[0] + 2])
             if start < end:
                 token = start + min(cursor[1], end - start - 1)
@@ -272,7 +271,7 @@ chat template.
     def _statistics(self, facts: Facts, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
         lines = []
         for lens in (lens.of(settings) for lens in LENSES.values()):
-            value = value_at(facts.lenses[lens.name], token)
+            value = value_at(facts.lens(lens.name), token)
             if value is None and lens.name == "values" and facts.update.credited is not None:
                 continue
             name = lens.title if value is None else _named(lens, facts.steps(token))

@@ -11,6 +11,7 @@ from rich.style import Style
 
 from rlplay.trace.records import Sampled
 from rlplay.trace.text import visible, visible_lines
+from rlplay.trace.turns import marks_and_text
 from rlplay.ui.theme.colours import Palette
 
 _LONG = 40
@@ -38,5 +39,10 @@ def prompt_in_full(sampled: Sampled, group: int, width: int, palette: Palette) -
     for head, text in sections:
         lines += [[], [Segment(head, palette.muted)]]
         for written in visible_lines(text).split("\n"):
-            lines += [[Segment(piece, palette.text)] for piece in chop_cells(written, max(width, 2))] or [[]]
+            lines += [_quiet_marks(piece, palette) for piece in chop_cells(written, max(width, 2))] or [[]]
     return lines
+
+
+def _quiet_marks(line: str, palette: Palette) -> list[Segment]:
+    """A line of a prompt, with the marks of the chat template and the roles in them set back."""
+    return [Segment(part, palette.muted if mark else palette.text) for part, mark in marks_and_text(line)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -12,16 +12,17 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from rlplay.trace.answers import advantages, repeated
+from rlplay.trace.answers import per_answer, repeated
 from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.format.text import is_special
-from rlplay.ui.layout.answer_order import Sort
+from rlplay.ui.layout.answer_order import ARROWS, Sort, sortable
 from rlplay.ui.layout.token_layout import Row
-from rlplay.ui.messages import CursorMoved
+from rlplay.ui.messages import CursorMoved, Perform
+from rlplay.ui.session.facts import facts_of
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.narrator import keyed
 
@@ -53,7 +54,10 @@ Q-learning and SARSA have a **TD error** in place of the advantage.
 Next to each prompt are the group's mean reward and standard deviation. `= answer 1` marks an answer with the same text
 as answer 1 to the same prompt. **all equal** marks a group in which every advantage is 0: its rewards teach nothing.
 With a group baseline this happens if all answers of the group earned the same reward; other baselines can learn from
-such a group. `o` sorts the answers within their groups.
+such a group. `×8` marks a line for 8 answers with the same text, reward and clipping; `enter` lists them one by one.
+
+`o` sorts the answers by a number or a column of the dataset, and the prompts by their first answer. The frame says by
+what: ↓ the largest first, ↑ the smallest.
 
 Algorithms that compare or imitate answers use no rewards. Each answer then has a **label** (chosen, rejected, left out
 or imitated) and the **pull** of the loss on it, mean over its tokens. While a reward model is trained, the model's
@@ -66,6 +70,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         Binding("end", "jump(-1)", "last answer", show=False),
         Binding("pageup", "step(-8)", "page up", show=False),
         Binding("pagedown", "step(8)", "page down", show=False),
+        Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -77,6 +82,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         self._kind: Kind = "rewards"
         self._means: Array | None = None  # the second column
         self._repeated: dict[int, int] = {}
+        self._copies: Mapping[int, int] = {}
         self._silent: set[int] = set()
         self._rows: list[tuple[int, int]] = []  # group and completion, or PROMPT or NOTHING
         self._row_of: dict[int, int] = {}
@@ -84,19 +90,21 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
 
     def show(
         self, update: Update | None, order: list[int], sort: Sort, token_rows: Sequence[Row] = (), found: str = "",
-        kind: Kind = "rewards",
+        kind: Kind = "rewards", copies: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
         """List `update`'s completions in this `order`, each on the line where `token_rows`, the token map, begins it.
 
-        `found` is the number of matches of a search; `kind` says what the update learns from.
+        `found` is the number of matches of a search; `kind` says what the update learns from; `copies` how many equal
+        answers a line stands for.
         """
+        self._copies = {} if copies is None or token_rows else copies
         self._kind = kind
         self._order = order
         self._sampled, self._scored, self._credited = (
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
         )
         compares = kind != "reward model"  # its loss compares two scores and has no gradient per token
-        self._means = None if update is None else advantages(update) if compares else _outcomes(update)
+        self._means = None if update is None else facts_of(update).means if compares else _outcomes(update)
         self._silent = (
             set() if self._sampled is None or not compares else _without_signal(self._sampled, self._credited)
         )
@@ -106,8 +114,10 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         named = Content.assemble("Rollouts", (f" · {found}" if found else "", "$accent"))
         columns = COLUMNS[kind]
         below = " · ".join(columns)
-        if sort != "as sampled":
-            below = f"by {dict(zip(('reward', 'advantage'), columns, strict=True)).get(sort, sort)}"
+        if sort.name:
+            name = dict(zip(("reward", "advantage"), columns, strict=True)).get(sort.name, visible(sort.name))
+            known = update is None or sort.name in sortable(update)
+            below = f"by {name} {ARROWS[sort.falling]}" if known else f"no {name} here: as sampled"
         self.caption(named, keyed("`esc` all answers") if found else Content(below))
         self.rebuild()
 
@@ -188,6 +198,8 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
             cut = sampled.truncated[completion] and sampled.done
             yield Segment(f"{length:>{5 if used + 10 <= width else 4}}{unit}", self.palette.muted)
             yield Segment("…" if cut else " ", self.palette.warning)
+            if completion in self._copies:
+                yield Segment(f" ×{self._copies[completion]}", self.palette.accent)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():
                 yield Segment(f"  {visible(name)[:6]} {plain(float(part[completion])):>5}", self.palette.muted)
@@ -207,6 +219,10 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         """Go to the first or last completion."""
         if self._order:
             self._go(self._order[end])
+
+    def action_unfold(self) -> None:
+        """Unfold the answer under the cursor, or fold it again."""
+        self.post_message(Perform("unfold"))
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on the completion under the mouse."""
@@ -263,6 +279,5 @@ def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:
     """The groups in which every advantage is 0."""
     if credited is None:
         return set()
-    pulled = (credited.advantages != 0) & (sampled.mask == 1)
-    group = np.repeat(sampled.group, np.diff(sampled.offsets))
-    return set(range(len(sampled.prompts))) - set(group[pulled].tolist())
+    pulled = per_answer(sampled, (credited.advantages != 0) & (sampled.mask == 1)) > 0
+    return set(range(len(sampled.prompts))) - set(sampled.group[pulled].tolist())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from rlplay.trace.answers import advantages, repeated
+from rlplay.trace.answers import repeated
 from rlplay.trace.lenses import Lens
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.text import visible_lines
@@ -21,23 +21,16 @@ from rlplay.trace.update import Update
 from rlplay.ui.format.legend import legend
 from rlplay.ui.format.numbers import short
 from rlplay.ui.format.text import literal, quoted, within
-from rlplay.ui.layout.token_layout import FLIPPED, GUTTER, Layout, Row
+from rlplay.ui.format.token_title import title
+from rlplay.ui.layout.token_layout import FLIPPED, GUTTER, MORE, Folds, Layout, Row
 from rlplay.ui.layout.wrap import Cell
-from rlplay.ui.messages import CursorMoved, Reflowed
+from rlplay.ui.messages import CursorMoved, Perform, Reflowed
+from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.finder import Finder
 from rlplay.ui.theme.colours import beyond, levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
+from rlplay.ui.words.empty_map import VACANT
 from rlplay.ui.words.largest import describe_largest
-from rlplay.ui.words.narration import Place
-
-VACANT: dict[Place, str] = {
-    "live": "Press `n` to sample the first answers, `space` to run.",
-    "ended": "The engine ended before it had sampled anything.",
-    "looking": "No tokens of this update were kept.",
-    "replay": "Press `n` to show the first answers, `space` to play the recording.",
-    "end": "This recording holds no update yet. New updates appear here.",
-}
-"""The text of an empty map."""
 
 
 class Tokens(Lines):
@@ -59,7 +52,9 @@ tokens on the lower side are struck through. `m` shows every number. With `NO_CO
 ▲ and ▼ are clipped tokens: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or an
 entropy bonus in the loss still acts on them.
 
-A mark after the end of an answer says that an answer above it has the same text.
+`×8` begins a line for 8 answers with the same text, reward and clipping; its colours are those of the first. A mark
+after an answer says that one above it has the same text. Each long answer takes one line, which shows the part around
+the cursor; ` …` says that there is more. `enter` unfolds the answer. In a conversation, each turn says who wrote it.
 
 Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
 """
@@ -72,6 +67,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         Binding("end", "ends(-1)", "last token", show=False),
         Binding("pageup", "leaf(-1)", "page up", show=False),
         Binding("pagedown", "leaf(1)", "page down", show=False),
+        Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -80,11 +76,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._order: list[int] = []
         self._lens: Lens | None = None
         self._values: Array | None = None
-        self._levels: Array | None = None
         self._clips: Array | None = None
         self._means: Array | None = None
         self._repeated: dict[int, int] = {}
         self._found: Array | None = None
+        self._folds = Folds()
         self._signs = False
         self._steps = 0
         self._previews = False
@@ -94,42 +90,47 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
     def show(
         self, update: Update | None, order: list[int], lens: Lens, automatic: bool, signs: bool,
         flipped: Array | None = None, version: str = "", finder: Finder | None = None,
+        unfolded: Collection[int] = (), copies: Mapping[int, int] | None = None,
     ) -> None:  # fmt: skip
         """Show `update`, completions in this `order`, tinted by `lens`; with `signs` every blank and number.
 
         `automatic` says that the user did not choose the lens. In a preview, `flipped` (bool [T]) marks the tokens
         whose gradient would change sign, and `version` names the version shown. The matches of `finder` are
-        highlighted and counted in the border.
+        highlighted and counted in the border. Long answers are folded, except the `unfolded` ones; `copies` says how
+        many equal answers a line stands for.
         """
         sampled = None if update is None else update.sampled
-        steps = 0 if update is None else len(update.steps)
+        steps, copies = 0 if update is None else len(update.steps), dict(copies or {})
         unchanged = sampled is self._sampled and (order, signs, steps) == (self._order, self._signs, self._steps)
+        unchanged = unchanged and (set(unfolded), copies) == (self._folds.unfolded, self._folds.copies)
         unchanged = unchanged and flipped is None and not self._previews
         self._order, self._lens, self._signs, self._steps = order, lens, signs, steps
         self._previews = flipped is not None
         self._found = None if finder is None or finder.found is None else finder.found.tokens
+        self._folds = Folds(copies, set(unfolded), self._seen)
         self._sampled = sampled
-        self._values = self._levels = self._means = None
+        self._values = self._means = None
         self._repeated = {} if sampled is None else repeated(sampled, order)
+        alike, past = False, (False, False)
         if update is not None and sampled is not None:
-            self._values = lens.values(update)
-            self._levels = None if self._values is None else levels(lens, self._values)
-            self._means = advantages(update)
+            facts = facts_of(update)
+            self._values, self._means = facts.lens(lens.name), facts.means
+            if self._values is not None:
+                ends = np.array(facts.spread(lens.name))
+                alike, past = not levels(lens, ends).any(), beyond(lens, ends)
             if not unchanged:
-                clips = update.latest_step("clip_state")
+                clips = facts.lens("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
                 if self._clips is not None and flipped is not None:
                     self._clips = np.where(flipped, FLIPPED, self._clips)
             completion, token = self.cursor
-            if completion >= len(sampled.group):
-                self.cursor = (0, 0)
-            else:
-                self.cursor = (completion, min(token, max(self._length(completion) - 1, 0)))
+            known = completion < len(sampled.group)
+            self.cursor = (completion, min(token, max(self._length(completion) - 1, 0))) if known else (0, 0)
         if unchanged:
+            self._layout.turn_all()  # something else may have been found
             self.rebuild()
         else:
             self._lay_out()
-        alike = self._levels is not None and not self._levels.any()
         found = "" if finder is None or finder.query is None else f" · {finder.summary}"
         named = title(lens, automatic, update, self.title_room - cell_len(found), alike)
         named = Content.assemble("Tokens", (found, "$accent"), named[len("Tokens") :])
@@ -137,9 +138,6 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             named = Content.assemble(
                 "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
-        past = (False, False)
-        if self._values is not None and sampled is not None:
-            past = beyond(lens, self._values[sampled.mask == 1])
         room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
         self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic, past, reached))
 
@@ -149,37 +147,51 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             return
         token = max(min(token, self._length(completion) - 1), 0)
         before, self.cursor = self.cursor, (completion, token)
-        self.redraw(*self._layout.rows_of(before[0]), *self._layout.rows_of(completion))
-        self._reveal_cursor()
+        self.redraw(*self._layout.turn(before[0]), *self._layout.turn(completion))
+        self.reveal_cursor()
 
-    def _reveal_cursor(self) -> None:
+    def reveal_cursor(self) -> None:
+        """Scroll to the token under the cursor."""
         row, _ = self._layout.place(*self.cursor)
         self.reveal(self._layout.heading(row), row + int(self._signs))
 
-    def largest(self) -> tuple[list[tuple[int, int]], float]:
-        """All places (completion, token) with the lens's largest value, from top to bottom, and the value.
+    def _seen(self, completion: int) -> int:
+        """The token that a folded answer shows: under the cursor, found, the newest while it grows, or the first."""
+        assert self._sampled is not None
+        if not self._sampled.done:
+            return self._length(completion) - 1
+        if completion == self.cursor[0] and self.cursor[1]:
+            return self.cursor[1]
+        if self._found is None:
+            return 0
+        start, end = self._sampled.offsets[completion : completion + 2]
+        return int(self._found[start:end].argmax())
+
+    def largest(self) -> tuple[Array, float]:
+        """All places (completion, token) with the lens's largest value, int64 [P, 2] from top to bottom; and the value.
 
         Empty if there is no value yet. If no value is above the middle of a two-sided scale, the smallest value
         counts instead: it is the strongest.
         """
+        nowhere = np.zeros((0, 2), dtype=np.int64)
         if self._sampled is None or self._values is None or self._lens is None:
-            return [], np.nan
-        listed = np.isin(np.arange(len(self._sampled.group)), self._order)
-        here = (self._sampled.mask == 1) & np.repeat(listed, np.diff(self._sampled.offsets))
+            return nowhere, np.nan
+        rank = np.full(len(self._sampled.group), -1)
+        rank[self._order] = np.arange(len(self._order))
+        here = (self._sampled.mask == 1) & np.repeat(rank >= 0, np.diff(self._sampled.offsets))
         if self._found is not None and self._found.any():
             here &= self._found
         values = np.where(here, self._values, np.nan)
         if not np.isfinite(values).any():
-            return [], np.nan
+            return nowhere, np.nan
         lens = self._lens
         none_above = lens.two_sided and np.nanmax(values) <= (lens.low + lens.high) / 2
         best = float(np.nanmin(values) if none_above else np.nanmax(values))
         # Sums over steps and lengths leave rounding errors between equal values.
         offsets, tokens = self._sampled.offsets, np.flatnonzero(np.isclose(values, best, rtol=1e-5, atol=0))
         owners = np.searchsorted(offsets, tokens, side="right") - 1
-        places = [(int(owner), int(token - offsets[owner])) for owner, token in zip(owners, tokens, strict=True)]
-        rank = {completion: place for place, completion in enumerate(self._order)}
-        return sorted(places, key=lambda place: (rank[place[0]], place[1])), best
+        places = np.stack([owners, tokens - offsets[owners]], axis=1)
+        return places[np.argsort(rank[owners], kind="stable")], best
 
     def next_largest(self) -> tuple[tuple[int, int] | None, str]:
         """The place that `x` goes to, or None, and a description of it.
@@ -188,17 +200,19 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         """
         places, best = self.largest()
         sampled, lens = self._sampled, self._lens
-        if not places or sampled is None or lens is None:
+        if not len(places) or sampled is None or lens is None:
             return None, ""
         if lens.name == "clip_state" and not best:
             return None, "No token is clipped."
-        at = (places.index(self.cursor) + 1) % len(places) if self.cursor in places else 0
-        completion, token = places[at]
+        here = np.flatnonzero((places == self.cursor).all(axis=1))
+        at = (int(here[0]) + 1) % len(places) if len(here) else 0
+        completion, token = places[at].tolist()
         start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
         text = sampled.pieces.get(int(sampled.token_ids[start + token]), sampled.texts[start + token])
-        answer = f"answer {self._order.index(completion) + 1} of {len(self._order)}"
+        counts = [self._folds.copies.get(each, 1) for each in self._order]
+        answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
         own = int(sampled.mask[start:end].sum())
-        return places[at], describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
+        return (completion, token), describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
 
     def clipping(self) -> tuple[str, str]:
         """The text to copy: the token under the cursor."""
@@ -213,7 +227,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
     def on_resize(self) -> None:
         """Wrap the lines to the new width; the cursor stays visible."""
         self._lay_out()
-        self._reveal_cursor()
+        self.reveal_cursor()
         self.post_message(Reflowed())
 
     @property
@@ -240,7 +254,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._layout.clear()
         else:
             width = self.scrollable_content_region.width
-            self._layout.arrange(self._sampled, self._clips, self._order, width, self._signs)
+            self._layout.arrange(self._sampled, self._clips, self._order, width, self._signs, self._folds)
         self.rebuild()
 
     # Drawing
@@ -256,21 +270,39 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             "▸" if here and self._layout.begins(row) else "▎",
             self.palette.key if here else self._edge(shown.completion),
         )
-        yield Segment(" ")
+        begins = not shown.cells or shown.cells[0].token == 0
+        yield Segment(" " if begins or not shown.folded or shown.values else MORE.strip(), self.palette.muted)
         assert self._sampled is not None
         start = int(self._sampled.offsets[shown.completion])
-        for cell in shown.cells:
+        shades, heads = self._levels(start, shown.cells), self._layout.heads(shown.completion)
+        for cell, level in zip(shown.cells, shades, strict=True):
             if shown.values:
-                yield self._number(start + cell.token, cell)
+                yield self._number(start + cell.token, cell, level)
             else:
-                yield from self._token(start + cell.token, cell, here and self.cursor[1] == cell.token)
+                head = heads.get(cell.token, "")
+                if head and cell.text.startswith(head):
+                    copies = self._folds.head(shown.completion) if not cell.token else ""
+                    yield Segment(copies, self.palette.accent)
+                    yield Segment(head.removeprefix(copies), self.palette.muted)
+                text = cell.text.removeprefix(head)
+                yield from self._token(start + cell.token, text, here and self.cursor[1] == cell.token, level)
         if not shown.cells and not shown.values:
             yield Segment("…", self.palette.faint)
+        if shown.folded and not shown.values and shown.cells[-1].token < self._length(shown.completion) - 1:
+            yield Segment(MORE, self.palette.muted)
         if shown.completion in self._repeated and self._layout.ends(row):
             words = f"  same text as answer {self._repeated[shown.completion]}"
             used = GUTTER + sum(cell.width for cell in shown.cells)
             if used + len(words) <= self.scrollable_content_region.width:
                 yield Segment(words, self.palette.muted)
+
+    def _levels(self, start: int, cells: list[Cell]) -> list[int]:
+        """The levels of the tokens of a line, whose answer begins at `start`."""
+        if self._values is None or self._lens is None or not cells:
+            return [0] * len(cells)
+        first = cells[0].token
+        found = levels(self._lens, self._values[start + first : start + cells[-1].token + 1]).tolist()
+        return [found[cell.token - first] for cell in cells]
 
     def _edge(self, completion: int) -> Style:
         if self._means is None:
@@ -280,32 +312,30 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             return self.palette.faint
         return self.palette.up_text if mean > 0 else self.palette.down_text
 
-    def _style(self, token: int) -> Style:
+    def _style(self, token: int, level: int) -> Style:
         assert self._sampled is not None
         if not self._sampled.mask[token] or (self._found is not None and not self._found[token]):
             return self.palette.muted
         style = self.palette.text
-        if self._levels is not None and self._lens is not None:
-            style = self.palette.shade(int(self._levels[token]), self._lens.two_sided) or style
+        if self._values is not None and self._lens is not None:
+            style = self.palette.shade(level, self._lens.two_sided) or style
         return style if self._found is None else style + self.palette.found
 
-    def _token(self, token: int, cell: Cell, here: bool) -> Iterable[Segment]:
-        style = self._style(token)
+    def _token(self, token: int, text: str, here: bool, level: int) -> Iterable[Segment]:
+        style = self._style(token, level)
         if here:
-            yield Segment(cell.text, self.palette.cursor)
+            yield Segment(text, self.palette.cursor)
             return
-        text = cell.text.lstrip(" ") if style.underline or style.strike else cell.text
-        blank = len(cell.text) - len(text)
-        if blank and text:
+        drawn = text.lstrip(" ") if style.underline or style.strike else text
+        if len(drawn) < len(text) and drawn:
             # Underlined or struck-through blanks would join words into one long line.
-            yield Segment(" " * blank, style.background_style)
-        yield Segment(text or cell.text, style)
+            yield Segment(" " * (len(text) - len(drawn)), style.background_style)
+        yield Segment(drawn or text, style)
 
-    def _number(self, token: int, cell: Cell) -> Segment:
-        if self._values is None or self._lens is None or self._levels is None:
+    def _number(self, token: int, cell: Cell, level: int) -> Segment:
+        if self._values is None or self._lens is None:
             return Segment(" " * cell.width)
-        level = int(self._levels[token])
-        text = short(float(self._values[token]), _two_sided(self._lens))
+        text = short(float(self._values[token]), self._lens.two_sided and self._lens.low < 0)
         style = self.palette.muted
         if self._lens.two_sided and level:
             style = self.palette.up_text if level > 0 else self.palette.down_text
@@ -352,40 +382,18 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         if found is not None:
             self._move(*found)
 
+    def action_unfold(self) -> None:
+        """Unfold the answer under the cursor, or fold it again."""
+        self.post_message(Perform("unfold"))
+
     def on_click(self, event: events.Click) -> None:
         """Put the cursor on the token under the mouse."""
         offset = event.get_content_offset(self)
         if offset is None:
             return
-        found = self._layout.at(offset.y + self.scroll_offset.y, offset.x)
+        row = offset.y + self.scroll_offset.y
+        found = self._layout.at(row, offset.x)
         if found is not None:
             self._move(*found)
-
-
-def _two_sided(lens: Lens) -> bool:
-    """Whether the lens's values have a sign."""
-    return lens.two_sided and lens.low < 0
-
-
-def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:
-    """The panel's title: the lens and, if there is room, its optimizer steps and how it was chosen.
-
-    If all tokens are `alike`, none has a colour; the title then says so.
-    """
-    name, same = within(lens.title), ": same for every token" * alike
-    colour = f" · colour: {name}{_steps(lens, update)}{same}"
-    lines = (colour + " (auto)" * automatic, colour, f" · colour: {name}{same}", f" · {name}{same}", f" · {name}")
-    words = next((line for line in lines if cell_len(f"Tokens{line}") <= room), lines[-1])
-    return Content.assemble("Tokens", (words, "$text-muted"))
-
-
-def _steps(lens: Lens, update: Update | None) -> str:
-    if update is None or not update.steps or lens.phase != "update":
-        return ""
-    newest = update.steps[-1]
-    taken, planned = newest.step + 1, newest.epochs * newest.minibatches
-    if planned == 1:
-        return ""
-    if lens.name == "credit":
-        return f", sum of {planned} steps" if taken == planned else f", sum of {taken} of {planned} steps"
-    return f", step {taken} of {planned}" if newest.minibatches == 1 else ", each token's last step"
+            if self._layout.on_more(row, offset.x):
+                self.post_message(Perform("unfold"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rlplay.trace.lenses import Lens
+from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.format.text import within
 from rlplay.ui.layout.token_layout import MARKS
@@ -13,7 +14,7 @@ ON = "; `x` goes to the next."
 
 
 def describe_largest(
-    lens: Lens, best: float, places: Sequence[tuple[int, int]], at: int, token: str, answer: str, own: int
+    lens: Lens, best: float, places: Sequence[tuple[int, int]] | Array, at: int, token: str, answer: str, own: int
 ) -> str:
     """Describe `places[at]`, one of the `places` (completion, token) where the statistic is `best`.
 

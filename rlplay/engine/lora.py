@@ -1,0 +1,100 @@
+"""LoRA through peft: small matrices beside frozen weights are all that is trained.
+
+Hu et al. 2021, arXiv:2106.09685. The policy is the base with its adapters; the reference is the same base without
+them, or with those it had when it became the reference, so that there is no second copy of the base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from rlplay.engine.weights import Weights
+
+ADAPTER_CONFIG = "adapter_config.json"
+"""The file that makes a folder one of adapters."""
+
+
+_LAST = "lora_B"
+"""What the names of the matrices hold that are 0 at first."""
+
+
+def _peft() -> Any:
+    try:
+        import peft
+    except ImportError as error:
+        raise ValueError("LoRA needs peft, which is not installed: pip install 'rlplay[peft]'") from error
+    return peft
+
+
+def with_adapters(policy: Any, weights: Weights) -> Any:
+    """`policy` with fresh adapters, which change nothing yet: one matrix of each pair is 0.
+
+    The model stays in eval mode, so there is no dropout. Raises ValueError, one line, without peft or where the model
+    has no such layers.
+    """
+    peft, wanted = _peft(), list(weights.lora_target_modules)
+    config = peft.LoraConfig(
+        r=weights.lora_r, lora_alpha=weights.lora_alpha, lora_dropout=0.0, task_type="CAUSAL_LM",
+        target_modules=wanted[0] if wanted == ["all-linear"] else wanted or None,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(weights.seed)
+        try:
+            return peft.get_peft_model(policy, config)
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"LoRA: {reason[:200]}; set lora_target_modules, e.g. all-linear") from error
+
+
+def base_of(folder: Path) -> str:
+    """The name or folder of the model that the adapters in `folder` belong to. Raises ValueError without peft."""
+    return str(_peft().PeftConfig.from_pretrained(str(folder)).base_model_name_or_path)
+
+
+def with_saved_adapters(policy: Any, folder: Path) -> Any:
+    """`policy` with the adapters in `folder`, which go on being trained."""
+    return _peft().PeftModel.from_pretrained(policy, str(folder), is_trainable=True)
+
+
+def has_adapters(policy: Any) -> bool:
+    """Whether the model is one of peft's."""
+    return hasattr(policy, "disable_adapter")
+
+
+def saving_options(policy: Any) -> dict[str, Any]:
+    """What `save_pretrained` is to be given: peft would otherwise ask the hub for the base's configuration."""
+    return {"save_embedding_layers": False} if has_adapters(policy) else {}
+
+
+class FrozenAdapters:
+    """The policy with the `adapters` that it had when this was made, by the names of its parameters.
+
+    They are `off` as long as they change nothing, as fresh ones do. All else is the policy's: its frozen base, its
+    configuration.
+    """
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+        trained = ((name, p) for name, p in policy.named_parameters() if p.requires_grad)
+        self.adapters: dict[str, Tensor] = {name: p.detach().clone() for name, p in trained}
+        self.off = not any(bool(p.any()) for name, p in self.adapters.items() if _LAST in name)
+
+    def __call__(self, **given: Any) -> Any:
+        if not self.off:
+            return functional_call(self.policy, self.adapters, kwargs=given)
+        with self.policy.disable_adapter():
+            return self.policy(**given)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.policy, name)
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Those of the policy, with these adapters in place of its own."""
+        for name, parameter in self.policy.named_parameters():
+            yield name, self.adapters.get(name, parameter)

@@ -1,0 +1,45 @@
+"""What to do when an update does not fit into memory: free what failed, and cut its passes into smaller parts.
+
+Imports no torch: the engine's process explains errors before it has any.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import traceback
+
+from rlplay.algorithms.settings import Settings
+
+_IN_PARTS = ("credit", "update", "after")
+"""The phases whose passes `per_device_train_batch_size` cuts."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory was short, be it Python's, torch's on the CPU or an accelerator's."""
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in said or "can't allocate" in said
+
+
+def smaller_parts(settings: Settings, phase: str) -> int | None:
+    """Half of the completions that a pass takes now; None where parts are as small as they get or would not help."""
+    answers = settings.num_prompts * (settings.num_generations if settings.rewarded else 2)
+    whole = -(-answers // settings.num_minibatches)
+    now = min(settings.per_device_train_batch_size or whole, whole)
+    return now // 2 if phase in _IN_PARTS and now > 1 else None
+
+
+def release(error: BaseException) -> None:
+    """Let go of what the failed pass computed, which its traceback keeps alive."""
+    traceback.clear_frames(error.__traceback__)
+    gc.collect()
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.cuda.empty_cache()
+
+
+def begins_again(update: int, phase: str, parts: int) -> str:
+    """What to tell the user about an update that is tried again in smaller `parts`."""
+    return (
+        f"out of memory in update {update} ({phase}): it begins again from the end of update {update - 1}, with "
+        f"per_device_train_batch_size={parts}"
+    )

@@ -1,0 +1,68 @@
+"""The turns of a conversation within an answer: the model's, and what was written between them, with their roles."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from rlplay.trace.records import Sampled
+
+SHORT = 6
+"""Mean tokens of a turn up to which an episode is read as one text, such as guesses of a number."""
+_ROLE = re.compile(r"<\|im_start\|>(\w+)|<\|start_header_id\|>(\w+)<\||<start_of_turn>(\w+)|<\|(\w+)\|>")
+"""How chat templates write who speaks: ChatML, Llama, Gemma, and one mark for each role."""
+_ROLES = ("system", "user", "tool", "ipython", "environment", "observation")
+_CALL = re.compile(r"<tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]")
+"""How models write that they call a tool: Qwen and Hermes, Llama, Mistral."""
+
+
+_MARKS = re.compile(
+    r"<\|im_start\|>\w+|<\|start_header_id\|>\w+<\|end_header_id\|>|<start_of_turn>\w+|<end_of_turn>"
+    r"|<\|[^<>|\s]{1,40}\|>|</?s>|\[/?INST\]"
+)
+"""The marks of chat templates, each with the role that it names."""
+
+
+class Turn(NamedTuple):
+    """Tokens of an answer, from `start` on, counted from its first; `role` is who wrote them."""
+
+    start: int
+    role: str
+
+
+def turns(sampled: Sampled, completion: int) -> list[Turn]:
+    """The turns of a completion in order; one of the model alone if nothing was written between."""
+    begin, end = (int(x) for x in sampled.offsets[completion : completion + 2])
+    if begin == end:
+        return []
+    mask = sampled.mask[begin:end]
+    starts = [0, *(np.flatnonzero(np.diff(mask)) + 1).tolist()]
+    return [
+        Turn(start, _role("".join(sampled.texts[begin + start : begin + stop]), bool(mask[start])))
+        for start, stop in zip(starts, [*starts[1:], end - begin], strict=True)
+    ]
+
+
+def are_conversations(sampled: Sampled) -> bool:
+    """Whether the answers have several turns, long enough to be set apart."""
+    changes = np.flatnonzero(np.diff(sampled.mask.astype(np.int8))) + 1
+    inside = changes[~np.isin(changes, sampled.offsets)]
+    return len(inside) > 0 and len(sampled.mask) > SHORT * (len(inside) + len(sampled.group))
+
+
+def marks_and_text(text: str) -> list[tuple[str, bool]]:
+    """`text` in parts, each with whether it is a mark of a chat template."""
+    parts, at = [], 0
+    for found in _MARKS.finditer(text):
+        parts += [(text[at : found.start()], False), (found.group(), True)]
+        at = found.end()
+    return [part for part in [*parts, (text[at:], False)] if part[0]]
+
+
+def _role(text: str, model: bool) -> str:
+    if model:
+        return "model · tool call" if _CALL.search(text) else "model"
+    named = ("".join(filter(None, found.groups())) for found in _ROLE.finditer(text))
+    return next((role for role in named if role in _ROLES), "environment")

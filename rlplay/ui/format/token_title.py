@@ -1,0 +1,34 @@
+"""The title of the token map: the statistic of its colours, its optimizer steps, and how it was chosen."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from rlplay.trace.lenses import Lens
+from rlplay.trace.update import Update
+from rlplay.ui.format.text import within
+
+
+def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:
+    """The panel's title: the lens and, if there is room, its optimizer steps and how it was chosen.
+
+    If all tokens are `alike`, none has a colour; the title then says so.
+    """
+    name, same = within(lens.title), ": same for every token" * alike
+    colour = f" · colour: {name}{_steps(lens, update)}{same}"
+    lines = (colour + " (auto)" * automatic, colour, f" · colour: {name}{same}", f" · {name}{same}", f" · {name}")
+    words = next((line for line in lines if cell_len(f"Tokens{line}") <= room), lines[-1])
+    return Content.assemble("Tokens", (words, "$text-muted"))
+
+
+def _steps(lens: Lens, update: Update | None) -> str:
+    if update is None or not update.steps or lens.phase != "update":
+        return ""
+    newest = update.steps[-1]
+    taken, planned = newest.step + 1, newest.epochs * newest.minibatches
+    if planned == 1:
+        return ""
+    if lens.name == "credit":
+        return f", sum of {planned} steps" if taken == planned else f", sum of {taken} of {planned} steps"
+    return f", step {taken} of {planned}" if newest.minibatches == 1 else ", each token's last step"

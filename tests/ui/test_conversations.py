@@ -1,0 +1,52 @@
+"""Conversations on the screen: each turn on a line of its own, with who wrote it."""
+
+import msgspec
+import numpy as np
+
+from rlplay.trace.turns import turns
+from tests.recorded import synthetic_update
+from tests.ui.stage import all_text, playground, settled
+
+WIDE = (160, 45)
+
+
+def conversation():
+    """An update whose answers of 30 tokens are the model's, then a user's from token 10 on, then the model's again."""
+    records = synthetic_update(1, prompts=2, generations=2, length=12, steps=1)
+    sampled = records[0]
+    flat = ("old_logprobs", "entropy", "top_ids", "top_logprobs")
+    count = 30 * 4
+    index = np.arange(count) % len(sampled.texts)
+    texts = [" word"] * count
+    for start in range(0, count, 30):
+        texts[start + 10] = "<|user|>"
+    return msgspec.structs.replace(
+        sampled, texts=texts, token_ids=np.arange(count, dtype=np.int32), offsets=np.arange(5) * 30,
+        mask=np.tile(np.repeat([1, 0, 1], 10), 4).astype(np.uint8), pieces=dict(enumerate(texts)),
+        **{name: getattr(sampled, name)[index] for name in flat},
+    )  # fmt: skip
+
+
+async def test_each_turn_begins_on_its_own_line_with_its_role():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([conversation()])
+        await settled(pilot)
+        assert [turn.role for turn in turns(app.session.shown.sampled, 0)] == ["model", "user", "model"]
+        lines = [line[2:] for line in all_text(app.tokens).split("\n")[1:4]]
+        assert [line.split()[0] for line in lines] == ["model:", "user:", "model:"]
+        row, _ = app.tokens._layout.place(0, 10)
+        drawn = list(app.tokens.line(row))
+        said = next(segment for segment in drawn if segment.text == " word")
+        assert said.style == app.tokens.palette.muted, "the environment's words are set back"
+
+
+async def test_a_token_after_a_role_is_pointed_at_as_any_other():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        source.records([conversation()])
+        await settled(pilot)
+        await pilot.click("#tokens", offset=(2 + 2 + len("user:  "), 3))
+        assert app.tokens.cursor == (0, 10)
+        await pilot.press("right")
+        assert app.tokens.cursor == (0, 11)

@@ -1,0 +1,44 @@
+"""An update of many thousand tokens: its digest is made in a thread, and keys go on meanwhile."""
+
+import threading
+
+from rlplay.health import run as health_run
+from rlplay.ui.session import digesting
+from rlplay.ui.session.facts import Facts, facts_of
+from tests.ui.stage import playground, settled, until
+
+
+async def test_the_digest_of_a_large_update_is_made_in_a_thread(monkeypatch):
+    monkeypatch.setattr(digesting, "AT_ONCE", 10)
+    threads, go_on, plain = [], threading.Event(), health_run.digest
+
+    def digest(update):
+        threads.append(threading.current_thread())
+        assert go_on.wait(10)
+        return plain(update)
+
+    monkeypatch.setattr(health_run, "digest", digest)
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await until(pilot, lambda: threads)
+        assert threads[0] is not threading.main_thread()
+        await pilot.press("right")
+        assert app.tokens.cursor == (0, 1), "a key acts while the digest is being made"
+        assert not app.session.health.knows(1)
+        go_on.set()
+        await until(pilot, lambda: app.session.health.knows(1))
+        await settled(pilot)
+
+
+async def test_the_panels_share_the_numbers_of_an_update_until_it_changes():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        shown = app.session.shown
+        assert facts_of(shown) is facts_of(shown)
+        before = facts_of(shown)
+        shown.steps.pop()
+        assert facts_of(shown) is not before
+        assert isinstance(facts_of(shown), Facts)
