@@ -93,6 +93,15 @@ def test_an_update_without_records_is_a_gap() -> None:
     assert {character for character, _ in column(picture, picture.frame.column(3), 60)} == {" "}
 
 
+def test_it_ends_where_the_other_panels_end() -> None:
+    source = run()
+    assert source.beliefs is not None
+    source.beliefs.add(answers(5, (0.5, 0.5)))  # sampled, but not finished
+    assert drawn(source).frame.last == 4
+    assert River().titles(source, None, False)[1].plain.startswith('■ "3" .20→.85')
+    assert drawn(replace(source, history=History())).frame.last == 5  # nothing is finished
+
+
 def test_names_are_in_their_bands_and_values_below() -> None:
     source = run()
     text = drawn(source).content.plain

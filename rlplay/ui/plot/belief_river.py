@@ -55,7 +55,7 @@ class River:
             return source.coming(NOTHING_YET)
         if place is None:
             return READING if beliefs.missing else NO_TOKEN
-        found = beliefs.at(place)
+        found = _found(source, beliefs, place)
         if not found:
             return READING if beliefs.missing else NO_CANDIDATES
         frame, height = _frame(source, found, size), max(size.height - 1, 2)
@@ -80,7 +80,7 @@ class River:
         beliefs, place = source.beliefs, _place(source)
         if beliefs is None or place is None:
             return Content(self.title), Content("")
-        found = beliefs.at(place)
+        found = _found(source, beliefs, place)
         where = f"square {place.state}" if place.state else _words(beliefs, place)
         when = "" if cursor is None else f" at {cursor}"
         parts = [f"{self.title}{when}", where]
@@ -116,6 +116,12 @@ def named(found: dict[int, Belief]) -> list[int]:
 
 def _place(source: Source) -> Place | None:
     return None if source.beliefs is None else source.beliefs.place(source.shown, source.cursor)
+
+
+def _found(source: Source, beliefs: Beliefs, place: Place) -> dict[int, Belief]:
+    """The beliefs up to the last finished update, where the other panels end; before the first one, all."""
+    found, last = beliefs.at(place), source.span[1]
+    return {number: belief for number, belief in found.items() if number <= last} or found
 
 
 def _frame(source: Source, found: dict[int, Belief], size: Size) -> Frame:
