@@ -17,6 +17,7 @@ from rlplay.ui.answer_actions import find, match, sort, unfold
 from rlplay.ui.commands import send
 from rlplay.ui.format.legend import coming
 from rlplay.ui.playground import Playground
+from rlplay.ui.plot.first_views import NAMED
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.words import clipping
 from rlplay.verbs import PANELS
@@ -204,6 +205,15 @@ async def _curve(app: Playground, argument: Any) -> None:
         app.curves.put_up(next(family, str(argument)))
 
 
+def _named_view(name: str) -> Action:
+    async def action(app: Playground, _argument: Any) -> None:
+        if app.main.has_class("-narrow"):
+            _show_view(app, "curves")
+        app.curves.put_up(name)
+
+    return action
+
+
 async def _signs(app: Playground, _argument: Any) -> None:
     app.signs = not app.signs
     app.session.changed.add("update")  # lines move, also in the list of answers
@@ -326,6 +336,7 @@ ACTIONS: dict[str, Action] = {
     "copy": _copy,
     "shot": _shot,
     "curve": _curve,
+    **{name: _named_view(name) for name in NAMED},
     "signs": _signs,
     "sort": sort,
     "unfold": unfold,

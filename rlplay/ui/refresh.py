@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.text import visible_lines
@@ -10,6 +11,7 @@ from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
 from rlplay.ui.layout.answer_order import order
 from rlplay.ui.playground import Playground
+from rlplay.ui.session.belief import read_next
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Part, Session
 from rlplay.ui.words import clipping
@@ -101,11 +103,14 @@ class Refresher:
             app.inspect()
             app.narrator.narrate(_narration(session), app.spot())
         app.curves.mark_update(session.older_update)
-        app.curves.world = session.world
+        app.curves.world, app.curves.beliefs = session.world, session.beliefs
+        app.curves.read_belief = partial(read_next, session)
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
             self._unshown |= changes & {"update", "history"}
-        elif changes & {"update", "history"} and (_curves_are_due(session, changes) or not app.curves.fit(settings)):
+        elif changes & {"update", "history"} and (
+            _curves_are_due(session, changes) or app.curves.shows_answers or not app.curves.fit(settings)
+        ):
             app.curves.prepare(session.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"

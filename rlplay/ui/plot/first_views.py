@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlplay.trace.kinds import REWARDED, kind_of
+from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.ratios import Ratios
+from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
 from rlplay.ui.plot.views import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.worlds.world import World
 
+NAMED: dict[str, View] = {"belief": River(), "tree": AnswerTree()}
+"""The views with a verb, by its name; they take the place of any curve."""
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from textual.content import Content
 
+from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.numbers import NOISE, number
@@ -49,6 +50,8 @@ class Source:
     world: World | None = None
     cursor: tuple[int, int] = (0, 0)  # completion and token
     lines: int = 0  # of the panel
+    beliefs: Beliefs | None = None  # the candidates of every update
+    plain: bool = False  # the terminal has no colours
 
     @property
     def span(self) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from rlplay.health.run import Health
 from rlplay.link.messages import Abilities, AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import world_of
+from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
 from rlplay.trace.records import Changed, Evaluated, Finished, Notice, Rewound, Sampled, Staged, Started
@@ -102,6 +103,7 @@ class Session:
         self.failed: Failed | None = None
         self.history = History()
         self.health = Health(self.history)
+        self.beliefs = Beliefs()
         self.digesting = Digesting(lambda: self.changed.add("status"))
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
@@ -259,6 +261,7 @@ class Session:
             case Restored():
                 self.history, self.timeline = event.history, event.timeline
                 self.health.history = event.history
+                self.beliefs.stale = True
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update
@@ -300,6 +303,7 @@ class Session:
                 self.new_changes.extend(self.reset)
                 self.timeline.go_back(record.update)
                 self.health.go_back(record.update)
+                self.beliefs.go_back(record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
                 self._newest = Update(0) if record.update == 0 else self.find(record.update)
@@ -327,6 +331,7 @@ class Session:
         if isinstance(record, Finished):
             self.digesting.take(self.health, update)
         if isinstance(record, Sampled):
+            self.beliefs.add(record)
             self._newest, self.undone, self.reset = update, 0, []
         if update is self.shown:
             self.changed.add("update")

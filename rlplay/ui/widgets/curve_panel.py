@@ -65,6 +65,21 @@ the band on the other side still get a gradient. Clipping does not bound the rat
 gradient; its height is the residual (logarithmic, three orders of magnitude). Below are the steps tried, as shares of
 the way to the KL limit, each with its exact KL, the gain of the surrogate, and whether it was taken.
 
+**Belief** (`B`) stacks the probabilities of the next token, one column for each update. The place is the token under
+the cursor, at first the first token of the first answer. Each band is one token: its height is the probability under
+the policy that sampled that update, at the sampling temperature. “All others” is the rest of 1. If most updates ask the
+same prompt, the river is of that prompt. Otherwise it is the mean over all prompts of an update whose answers began
+with the same tokens, and the title gives their number; other prompts then move the bands, too. A token that is not
+among the recorded candidates of a prompt counts as 0 there. An update in which no answer came by this place leaves a
+gap. In a world, the place is the square.
+
+**Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
+agree. A bar is as long as the share of answers that begin this way. Beside it are their number and their mean reward,
+a Monte-Carlo estimate of the value of this beginning. Green is above the mean reward of all answers to the prompt, red
+below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answers. `▸` marks a branch that has no room to
+open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go through the
+updates.
+
 {explained("KL divergence", "KL to reference", "KL to old policy", "KL estimators")}
 """
     DEFAULT_CSS = """
@@ -259,6 +274,8 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
     def _updates(self) -> list[int]:
         if self.source is None:
             return []
+        if self.view.of_run and not self.view.metrics:
+            return list(self.source.history.updates)
         names = self.view.metrics if self.view.of_run else ("reward",)
         return sorted({update for name in names for update in self.source.history.series(name)[0]})
 
@@ -267,7 +284,9 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
         # A recording that is still being read shows no text.
         drawn: Picture | str = "" if self.replayed else NOTHING_YET
         if self.source is not None:
-            drawn = self.view.draw(replace(self.source, room=self.room), size, self.log_scale, self.smoothing)
+            drawn = self.view.draw(
+                replace(self.source, room=self.room, plain=self.app.no_color), size, self.log_scale, self.smoothing
+            )
         self.set_class(isinstance(drawn, str), "-words")
         return drawn
 
@@ -283,7 +302,7 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
     def _label(self) -> None:
         if self.source is not None:
             at = self.marked_update if self.cursor is None else self.cursor
-            source = replace(self.source, lines=self.content_size.height)
+            source = replace(self.source, lines=self.content_size.height, plain=self.app.no_color)
             above, below = self.view.titles(source, at, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)

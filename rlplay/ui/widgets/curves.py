@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,12 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.widget import Widget
 
+from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
 from rlplay.trace.update import Update
-from rlplay.ui.plot.first_views import OVERVIEW, overview
+from rlplay.ui.plot.belief_river import River
+from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview
+from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.views import Lines as Curves
 from rlplay.ui.plot.views import Source, View, single
 from rlplay.ui.plot.world_map import WorldMap
@@ -39,6 +42,8 @@ class CurvePanels(Widget):
         self._settings: dict[str, Any] = {}
         self._cursor = 0, 0
         self.world: World | None = None
+        self.beliefs: Beliefs | None = None
+        self.read_belief: Callable[[], bool] = lambda: False
         self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
         self._put_up: dict[CurvePanel, str] = {}
 
@@ -59,7 +64,7 @@ class CurvePanels(Widget):
         """Show the path of the answer under the cursor on the maps."""
         self._cursor = cursor
         for panel in self.panels:
-            if isinstance(panel.view, WorldMap) and panel.source is not None:
+            if isinstance(panel.view, WorldMap | River | AnswerTree) and panel.source is not None:
                 panel.show(replace(panel.source, cursor=cursor))
 
     def fit(self, settings: dict[str, Any]) -> bool:
@@ -77,6 +82,7 @@ class CurvePanels(Widget):
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
+        source = replace(source, beliefs=self.beliefs)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
@@ -89,13 +95,23 @@ class CurvePanels(Widget):
             self._paint = self.world, dict(squares), painted
         return self._paint[2]
 
+    @property
+    def shows_answers(self) -> bool:
+        """Whether a panel draws the answers themselves, so that it changes with every token of them."""
+        return any(isinstance(panel.view, River | AnswerTree) for panel in self.panels)
+
     def draw_all(self) -> None:
         """Draw all panels with news."""
         while self.draw_next():
             pass
 
     def draw_next(self) -> bool:
-        """Draw one panel with news; False if there is none."""
+        """Draw one panel with news; False if there is none. A river in sight first reads an update that it lacks."""
+        rivers = [panel for panel in self.panels if isinstance(panel.view, River) and not panel.has_class("-beyond")]
+        if not self._due and rivers and self.read_belief():
+            self._due = [(panel, panel.source) for panel in rivers if panel.source is not None]
+            if not self._due:
+                return False
         while self._due:
             panel, source = self._due.pop(0)
             if panel.show(source):
@@ -119,7 +135,7 @@ class CurvePanels(Widget):
                 panel.put(view)
 
     def put_up(self, metric: str) -> None:
-        """Show the curve of a metric: in the panel that has it, else in the focused panel, else in the last one.
+        """Show a view of `NAMED` or a metric: in the panel that has it, else in the focused one, else in the last one.
 
         Curves requested earlier keep their panels as long as a panel other than the first is free.
         """
@@ -131,7 +147,7 @@ class CurvePanels(Widget):
         others = [panel for panel in reversed(free) if panel is not self.panels[0]]
         panel = next(iter([*having, *focused, *others, *put_up, *free]))
         if panel not in having:
-            panel.put(single(metric))
+            panel.put(NAMED.get(metric) or single(metric))
         self._put_up.pop(panel, None)
         self._put_up[panel] = metric  # the latest request is the last to be replaced
         panel.focus()
@@ -154,4 +170,6 @@ class CurvePanels(Widget):
 
 
 def _has(panel: CurvePanel, metric: str) -> bool:
+    if metric in NAMED:
+        return panel.view == NAMED[metric]
     return isinstance(panel.view, Curves) and metric in panel.view.metrics

@@ -1,0 +1,189 @@
+"""The next-token distribution at one place of the answers, as every update of a run recorded it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from rlplay.trace.records import Array, Sampled, Survey
+from rlplay.trace.update import Update
+
+CANDIDATES = 16
+"""Candidates kept of each token, best first; some runs record the whole vocabulary."""
+MOST = 160
+"""Updates kept. Of a longer run, every second, third or further one is read."""
+
+
+class Place(NamedTuple):
+    """Where a token was chosen. A `state` names a square of a world; otherwise `before` are the answer's tokens so far.
+
+    With a `prompt` (the bytes of its token ids), only answers to that prompt count.
+    """
+
+    before: tuple[int, ...] = ()
+    prompt: bytes | None = None
+    state: str = ""
+
+
+class Belief(NamedTuple):
+    """The probabilities of the recorded candidates by token id, or by action of a world; the mean over `prompts`.
+
+    A token that was no candidate of a prompt counts as 0 there, so a share is at least what it says; the rest of 1 is
+    the probability of all others.
+    """
+
+    shares: dict[int, float]
+    prompts: int
+
+
+class _Kept(NamedTuple):
+    prompts: list[bytes]  # [G]
+    group: Array  # [N]
+    offsets: Array  # [N + 1]
+    token_ids: Array  # [T]
+    mask: Array  # [T]
+    top_ids: Array  # [T, ≤ CANDIDATES]
+    top_logprobs: Array
+    survey: Survey | None
+
+
+class Beliefs:
+    """The candidates of every update of the live branch, at the sampling temperature of each.
+
+    The policy of an update is the one that sampled its answers, so that of update 1 is untrained.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, str] = {}
+        self.missing: list[int] = []  # recorded updates still to be read, ascending
+        self.stale = False  # the run file may have other updates than those known
+        self._rewinds = 0
+        self.version = 0
+        self._kept: dict[int, _Kept] = {}
+        self._place: Place | None = None
+        self._found: dict[int, Belief | None] = {}
+
+    @property
+    def known(self) -> int:
+        """How many updates have been read."""
+        return len(self._kept)
+
+    def expect(self, recorded: Iterable[int], rewinds: int = 0) -> None:
+        """The updates on record: those not yet read are `missing`, those no longer there are dropped.
+
+        If the run went back since the last call (it has now done so `rewinds` times), all are read again.
+        """
+        numbers, self.stale = sorted(recorded), False
+        kept_on = set(numbers) if rewinds == self._rewinds else set()
+        self._rewinds = rewinds
+        for number in set(self._kept) - kept_on:
+            self._drop(number)
+        stride = -(-len(numbers) // MOST) or 1
+        wanted = dict.fromkeys([*numbers[::stride], *numbers[-1:]])
+        self.missing = [number for number in wanted if number not in self._kept]
+        self.version += 1
+
+    def take(self, number: int, update: Update | None) -> None:
+        """A missing update was read; without its tokens it leaves a gap."""
+        self.missing = [each for each in self.missing if each != number]
+        self.version += 1
+        if update is not None and update.sampled is not None:
+            self.add(update.sampled)
+
+    def add(self, sampled: Sampled) -> None:
+        """The answers of an update; records before the last one of its sampling are ignored."""
+        if not sampled.done:
+            return
+        ids, ends = sampled.prompt_ids, sampled.prompt_offsets
+        prompts = [ids[ends[g] : ends[g + 1]].tobytes() for g in range(len(sampled.prompts))]
+        self._kept[sampled.update] = _Kept(
+            prompts, sampled.group, sampled.offsets, sampled.token_ids, sampled.mask,
+            sampled.top_ids[:, :CANDIDATES].copy(), sampled.top_logprobs[:, :CANDIDATES].copy(), sampled.survey,
+        )  # fmt: skip
+        self._found.pop(sampled.update, None)
+        seen = np.unique(self._kept[sampled.update].top_ids).tolist()
+        self.pieces.update((each, sampled.pieces[each]) for each in seen if each in sampled.pieces)
+        self.version += 1
+        if len(self._kept) > 2 * MOST:
+            for number in sorted(self._kept)[1:-1:2]:
+                self._drop(number)
+
+    def go_back(self, number: int) -> None:
+        """Drop the updates after `number`."""
+        for later in [each for each in self._kept if each > number]:
+            self._drop(later)
+        self.version += 1
+
+    def place(self, update: Update | None, cursor: tuple[int, int]) -> Place | None:
+        """Where the token at `cursor` (completion, token) was chosen; None before any answer, or in an empty one.
+
+        The place keeps the prompt if at least half of the updates have asked it; otherwise it stands for the same
+        beginning of an answer to any prompt.
+        """
+        sampled = None if update is None else update.sampled
+        if update is None or sampled is None or cursor[0] >= update.completions:
+            return None
+        row, token = cursor
+        start, end = sampled.offsets[row : row + 2].tolist()
+        token = min(token, end - start - 1)
+        if token < 0 or not sampled.mask[start + token]:
+            return None
+        if sampled.survey is not None:
+            return Place(state=update.situation(start + token))
+        group = int(sampled.group[row])
+        ends = sampled.prompt_offsets
+        prompt = sampled.prompt_ids[ends[group] : ends[group + 1]].tobytes()
+        asked = sum(prompt in kept.prompts for kept in self._kept.values())
+        before = tuple(sampled.token_ids[start : start + token].tolist())
+        return Place(before, prompt if 2 * asked >= max(len(self._kept), 1) else None)
+
+    def at(self, place: Place) -> dict[int, Belief]:
+        """The distribution at `place` in every update that has been there, by ascending update."""
+        if place != self._place:
+            self._place, self._found = place, {}
+        for number, kept in self._kept.items():
+            if number not in self._found:
+                self._found[number] = _belief(kept, place)
+        found = ((number, self._found[number]) for number in sorted(self._found))
+        return {number: belief for number, belief in found if belief is not None}
+
+    def name(self, place: Place, token: int) -> str:
+        """The text of a token, or the action of a world."""
+        surveys = (kept.survey for kept in reversed(self._kept.values()))
+        if place.state and (survey := next(filter(None, surveys), None)) is not None:
+            return survey.actions[token]
+        return self.pieces.get(token, "")
+
+    def _drop(self, number: int) -> None:
+        del self._kept[number]
+        self._found.pop(number, None)
+
+
+def _belief(kept: _Kept, place: Place) -> Belief | None:
+    if place.state:
+        if kept.survey is None or place.state not in kept.survey.states:
+            return None
+        row = np.exp(kept.survey.logprobs[kept.survey.states.index(place.state)].astype(np.float64))
+        return Belief(dict(enumerate(row.tolist())), 1)
+    length = len(place.before)
+    fits = np.diff(kept.offsets) > length
+    if place.prompt is not None:
+        fits &= np.array([prompt == place.prompt for prompt in kept.prompts], dtype=bool)[kept.group]
+    rows = np.flatnonzero(fits)
+    here = kept.offsets[rows] + length
+    same = kept.mask[here] == 1
+    if length:
+        prefix = kept.token_ids[kept.offsets[rows][:, None] + np.arange(length)]
+        same &= (prefix == np.array(place.before)).all(axis=1)
+    rows, here = rows[same], here[same]
+    if not len(rows) or not kept.top_ids.shape[1]:
+        return None
+    # The answers of a group share the prompt and the tokens before, so one distribution: count it once.
+    here = here[np.unique(kept.group[rows], return_index=True)[1]]
+    logprobs = kept.top_logprobs[here].astype(np.float64)
+    ids, places = np.unique(kept.top_ids[here], return_inverse=True)
+    shares = np.bincount(places.ravel(), np.exp(logprobs).ravel(), len(ids)) / len(here)
+    kept_shares = {int(each): float(share) for each, share in zip(ids, shares, strict=True) if np.isfinite(share)}
+    return Belief(kept_shares, len(here)) if kept_shares else None

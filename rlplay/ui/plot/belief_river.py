@@ -1,0 +1,229 @@
+"""The belief river: the next-token distribution at the cursor over all updates, as stacked bands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from rich.cells import cell_len
+from textual.content import Content
+
+from rlplay.trace.beliefs import Belief, Beliefs, Place
+from rlplay.trace.records import Array
+from rlplay.trace.text import visible
+from rlplay.ui.format.text import quoted
+from rlplay.ui.plot.bars import BARS
+from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
+from rlplay.ui.plot.probability_lines import share_text
+from rlplay.ui.plot.views import FIRST, NOTHING_YET, SECOND, VALUE, Source, signs
+
+INKS = (FIRST, SECOND, "$run-c", "$run-d", "$run-e", "$run-f")
+"""Of the named bands, from the bottom to the top."""
+OTHERS = "$border"
+TEXTURES = "█▒▓░▚╱"
+"""Of the named bands where the terminal has no colours; all others stay blank."""
+NAMED = 0.05
+"""A token gets its own band if its probability reaches this in some update."""
+NO_TOKEN = "Put the cursor on a sampled token to see what the model believed there."
+NO_CANDIDATES = "This run recorded no candidates at this place."
+READING = "Reading the recorded updates…"
+_SCALE = "1.0", " .5", "  0"
+
+
+@dataclass(frozen=True)
+class River:
+    """A view of one place of the answers over the run: the token under the cursor, by default the first one."""
+
+    title = "Belief"
+    metrics = ()
+    of_run = True
+
+    def state(self, source: Source) -> object:
+        """The place, and what is known of it."""
+        beliefs, place = source.beliefs, _place(source)
+        return place, None if beliefs is None else beliefs.version, source.span, source.history.marks
+
+    def series(self, _source: Source) -> list[Curve]:
+        """Empty: bands are no curves."""
+        return []
+
+    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+        """One column of bands for each update; updates that recorded nothing at this place stay blank."""
+        beliefs, place = source.beliefs, _place(source)
+        if beliefs is None or not (beliefs.known or beliefs.missing):
+            return source.coming(NOTHING_YET)
+        if place is None:
+            return READING if beliefs.missing else NO_TOKEN
+        found = _found(source, beliefs, place)
+        if not found:
+            return READING if beliefs.missing else NO_CANDIDATES
+        frame, height = _frame(source, found, size), max(size.height - 1, 2)
+        tokens = named(found)
+        filled = _eighths(_edges(found, tokens, frame, height), height)
+        grid = _grid(filled, source.plain)
+        texts = [quoted(beliefs.name(place, token)) for token in tokens]
+        _write_names(grid, filled, texts, source.plain)
+        lines = []
+        for at, row in enumerate(reversed(grid)):
+            label = _SCALE[0] if at == 0 else _SCALE[2] if at == height - 1 else _SCALE[1] if at == height // 2 else ""
+            lines.append(Content.assemble((label.rjust(frame.left - 1) + " ", AXIS), joined(row)))
+        notes = [(frame.column(update), sign, "$warning") for update, sign in signs(source.history.marks)
+                 if frame.first <= update <= frame.last]  # fmt: skip
+        axis = frame.axis(str(int(frame.first)), str(int(frame.last)), notes)
+        return Picture(Content("\n").join([*lines, axis]), frame)
+
+    def titles(
+        self, source: Source, cursor: int | None, _log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
+        """Above, the place and the prompts it is averaged over; below, each band's probability, first and last."""
+        beliefs, place = source.beliefs, _place(source)
+        if beliefs is None or place is None:
+            return Content(self.title), Content("")
+        found = _found(source, beliefs, place)
+        where = f"square {place.state}" if place.state else _words(beliefs, place)
+        when = "" if cursor is None else f" at {cursor}"
+        parts = [f"{self.title}{when}", where]
+        if not place.state and found:  # first, because the cursor shows the place where the border is short
+            parts.insert(1, "this prompt" if place.prompt is not None else _averaged(found, cursor))
+        if beliefs.missing:
+            parts.append(f"reading, {len(beliefs.missing)} to go")
+        tokens = named(found)
+        below = []
+        rest = max((1 - sum(b.shares.get(t, 0.0) for t in tokens) for b in found.values()), default=0.0)
+        for band, token in enumerate([*tokens, None] if rest >= 0.005 else tokens):
+            name = "all others" if token is None else quoted(beliefs.name(place, token))
+            ink = OTHERS if token is None else INKS[band]
+            value = _values(found, tokens, token, cursor)
+            swatch, weight = _swatch(band, len(tokens), source.plain), VALUE if token in tokens[:1] else ""
+            below.append(Content.assemble((f"{swatch} ", ink), f"{visible(name)} ", (value, weight)))
+        return Content(" · ".join(map(visible, parts))), Content(" · ").join(below if found else [])
+
+
+def named(found: dict[int, Belief]) -> list[int]:
+    """The tokens with a band, at most one for each of `INKS`: those that were likeliest at some time.
+
+    The likeliest in the last update come first.
+    """
+    peaks: dict[int, float] = {}
+    for belief in found.values():
+        for token, share in belief.shares.items():
+            peaks[token] = max(peaks.get(token, 0.0), share)
+    top = sorted((token for token in peaks if peaks[token] >= NAMED), key=lambda token: -peaks[token])[: len(INKS)]
+    last = next(reversed(found.values())).shares if found else {}
+    return sorted(top, key=lambda token: (-last.get(token, 0.0), -peaks[token]))
+
+
+def _place(source: Source) -> Place | None:
+    return None if source.beliefs is None else source.beliefs.place(source.shown, source.cursor)
+
+
+def _found(source: Source, beliefs: Beliefs, place: Place) -> dict[int, Belief]:
+    """The beliefs up to the last finished update, where the other panels end; before the first one, all."""
+    found, last = beliefs.at(place), source.span[1]
+    return {number: belief for number, belief in found.items() if number <= last} or found
+
+
+def _frame(source: Source, found: dict[int, Belief], size: Size) -> Frame:
+    gutters = max(source.room[0], 4), source.room[1]
+    first, last = min(source.span[0], *found), max(source.span[1], *found)
+    width = max(size.width - sum(gutters), 2)
+    return Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
+
+
+def _edges(found: dict[int, Belief], tokens: list[int], frame: Frame, height: int) -> Array:
+    """The upper edges of the bands in eighths of a row, int [cells of the plot's width, bands]; −1: nothing recorded.
+
+    A cell shows the update nearest to its middle, so one update may fill several cells; of several updates in one
+    cell, the latest.
+    """
+    known = np.array(sorted(found))
+    middles = np.array([frame.x(column) for column in range(frame.left, frame.right + 1)])
+    half = (frame.last - frame.first) / max(frame.right - frame.left, 1) / 2
+    before = known[np.maximum(np.searchsorted(known, middles + half, side="left") - 1, 0)]
+    nearest = np.floor(middles + 0.5).astype(int)
+    updates = np.where((before >= middles - half) & (before < middles + half), before, nearest)
+    shares = np.array([[found[update].shares.get(token, 0.0) for token in tokens] for update in known.tolist()])
+    edges = np.rint(np.clip(np.cumsum(shares.reshape(len(known), -1), axis=1), 0, 1) * height * 8).astype(int)
+    places = np.minimum(np.searchsorted(known, updates), len(known) - 1)
+    return np.where((known[places] == updates)[:, None], edges[places], -1)
+
+
+def _eighths(edges: Array, height: int) -> Array:
+    """How many eighths of each cell each band fills: int [height, columns, bands + 1], all others last; 0 in gaps."""
+    bands = edges.shape[1]
+    at = (edges[:, None, :] <= np.arange(height * 8)[:, None]).sum(axis=2).reshape(len(edges), height, 8)
+    counts = (at[..., None] == np.arange(bands + 1)).sum(axis=2)
+    recorded = edges.min(axis=1, initial=0) >= 0
+    return np.where(recorded[:, None, None], counts, 0).swapaxes(0, 1)
+
+
+def _grid(filled: Array, plain: bool) -> list[list[Cell]]:
+    """The cells, bottom line first: the lowest band of each and, behind it, the one that fills most of the rest."""
+    bands = filled.shape[2] - 1
+    inks, textures = [*INKS[:bands], OTHERS], [*TEXTURES[:bands], " "]
+    low = (filled > 0).argmax(axis=2)
+    heights = np.take_along_axis(filled, low[..., None], axis=2)[..., 0]
+    rest = np.where(np.arange(bands + 1) == low[..., None], -1, filled).argmax(axis=2)
+    if plain:
+        most = filled.argmax(axis=2).tolist()
+        return [[(textures[band] if full else " ", "") for band, full in zip(*row, strict=True)]
+                for row in zip(most, heights.tolist(), strict=True)]  # fmt: skip
+    return [
+        [
+            (BARS[full], inks[band] if full in (0, 8) else f"{inks[band]} on {inks[behind]}")
+            for band, full, behind in zip(*row, strict=True)
+        ]
+        for row in zip(low.tolist(), heights.tolist(), rest.tolist(), strict=True)
+    ]
+
+
+def _write_names(grid: list[list[Cell]], filled: Array, names: list[str], plain: bool) -> None:
+    """Write each band's name where the band fills the longest stretch of one line."""
+    whole = filled == 8
+    run = best = np.zeros(whole.shape[::2], dtype=int)  # [height, bands + 1]
+    end = np.zeros_like(best)
+    for column in range(whole.shape[1]):
+        run = (run + 1) * whole[:, column]
+        end, best = np.where(run > best, column + 1, end), np.maximum(run, best)
+    for band, name in enumerate([*names, "all others"]):
+        text, row = f" {name} ", int(best[:, band].argmax())
+        length = int(best[row, band])
+        if cell_len(text) > length or cell_len(text) != len(text):
+            continue  # the line below the plot has it
+        ink = OTHERS if band == len(names) else INKS[band]
+        style = "" if plain else f"$foreground on {ink}" if band == len(names) else f"bold $background on {ink}"
+        start = int(end[row, band]) - length + (length - len(text)) // 2
+        grid[row][start : start + len(text)] = [(character, style) for character in text]
+
+
+def _swatch(band: int, bands: int, plain: bool) -> str:
+    return "■" if not plain else TEXTURES[band] if band < bands else "□"
+
+
+def _words(beliefs: Beliefs, place: Place) -> str:
+    if not place.before:
+        return "token 1"
+    text = "".join(beliefs.pieces.get(token, "") for token in place.before)
+    return f"after “{text if len(text) <= 24 else '…' + text[-23:]}”"
+
+
+def _averaged(found: dict[int, Belief], cursor: int | None) -> str:
+    """The number of prompts behind the mean: in the update at the cursor, or from the fewest to the most."""
+    counts = [found[cursor].prompts] if cursor in found else [belief.prompts for belief in found.values()]
+    low, high = min(counts), max(counts)
+    return f"mean of {low if low == high else f'{low}–{high}'} prompt{'s' * (high > 1)}"
+
+
+def _values(found: dict[int, Belief], tokens: list[int], token: int | None, cursor: int | None) -> str:
+    def share(update: int) -> str:
+        shares = found[update].shares
+        rest = 1 - sum(shares.get(each, 0.0) for each in tokens)
+        return share_text(max(rest, 0.0) if token is None else shares.get(token, 0.0)).strip()
+
+    if not found:
+        return ""
+    if cursor is not None:
+        return share(cursor) if cursor in found else "–"
+    first, last = min(found), max(found)
+    return share(last) if first == last else f"{share(first)}→{share(last)}"

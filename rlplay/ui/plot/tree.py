@@ -1,0 +1,177 @@
+"""The answer tree: the answers of the group at the cursor, merged where they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from textual.content import Content
+
+from rlplay.trace.answer_tree import Node, answer_tree
+from rlplay.trace.records import Sampled
+from rlplay.trace.text import visible
+from rlplay.ui.format.numbers import plain
+from rlplay.ui.format.text import token_text
+from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.picture import Frame, Picture, Size
+from rlplay.ui.plot.views import VALUE, Source
+
+NOTHING_SAMPLED = "No data yet: press `n` to sample the first answers."
+ABOVE, BELOW, SAME = "$success", "$error", "$text-muted"
+_MARKS: dict[float | None, str] = {1.0: "✓", 0.0: "✗"}
+_BAR = 8
+"""Cells of the bar of all answers; half of them in panels narrower than `_WIDE`."""
+_WIDE = 60
+
+
+class Words(NamedTuple):
+    """The text of a line; whether the cursor is there, answers are right or wrong, and branches have no room."""
+
+    text: str
+    here: bool
+    binary: bool
+    folded: bool
+
+
+@dataclass(frozen=True)
+class AnswerTree:
+    """A view of one group of the update on the screen, not of the run, so it has no cursor of its own."""
+
+    title = "Answer tree"
+    metrics = ()
+    of_run = False
+
+    def state(self, source: Source) -> object:
+        """The update with its phase, and the token under the cursor."""
+        shown = source.shown
+        return None if shown is None else (shown.number, shown.phase, shown.tokens, id(shown.scored)), source.cursor
+
+    def series(self, _source: Source) -> list[Curve]:
+        """Empty: the view has no curve over the run."""
+        return []
+
+    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+        """A line for each stretch of text, the largest branches opened first, as many as there are lines."""
+        root = _root(source)
+        if root is None:
+            return source.coming(NOTHING_SAMPLED)
+        opened = _opened(root, size.height)
+        here = _here(root, opened, source.cursor)
+        binary = _binary(source)
+        assert source.shown is not None
+        assert source.shown.sampled is not None
+        lines = []
+        for node, indent in _walk(root, "", opened):
+            folded = bool(node.children) and id(node) not in opened
+            words = Words(_text(source.shown.sampled, node), node is here, binary, folded)
+            lines.append(_line(node, indent, root, size.width, words))
+        if len(lines) > size.height:
+            hidden = len(lines) - size.height + 1
+            lines = [
+                *lines[: size.height - 1],
+                Content.styled(f"… {hidden} more beginnings", SAME).truncate(size.width),
+            ]
+        return Picture(Content("\n").join(lines), Frame(size.width, 0, size.width - 1, 0, 1))
+
+    def titles(
+        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
+        """Above, how many answers there are and their mean reward; below, the prompt."""
+        root = _root(source)
+        if root is None or source.shown is None or source.shown.sampled is None:
+            return Content(self.title), Content("")
+        sampled = source.shown.sampled
+        different = sum(1 for node in _all(root) if not node.children)
+        parts = [f"{self.title} · {different} distinct of {len(root.rows)}"]
+        value = "" if root.reward is None else plain(root.reward)
+        mean = Content.assemble(" · mean reward ", (value, VALUE)) if value else Content("")
+        prompt = sampled.prompts[int(sampled.group[root.rows[0]])]
+        return Content.assemble(parts[0], mean), Content(visible(prompt))
+
+
+def _root(source: Source) -> Node | None:
+    shown = source.shown
+    if shown is None or shown.sampled is None or source.cursor[0] >= shown.completions:
+        return None
+    return answer_tree(shown, int(shown.sampled.group[source.cursor[0]]))
+
+
+def _opened(root: Node, lines: int) -> set[int]:
+    """The nodes whose children have lines: the most frequent first, while they fit."""
+    opened: set[int] = set()
+    used, waiting = 1, [root]
+    while waiting:
+        node = max(waiting, key=lambda each: len(each.rows))
+        waiting.remove(node)
+        if node.children and (node is root or used + len(node.children) <= lines):
+            opened.add(id(node))
+            used += len(node.children)
+            waiting += node.children
+    return opened
+
+
+def _walk(node: Node, indent: str, opened: set[int]) -> Iterator[tuple[Node, str]]:
+    """The nodes with lines, top to bottom, and the branches drawn before each."""
+    yield node, indent
+    if id(node) not in opened:
+        return
+    below = indent.replace("├ ", "│ ").replace("└ ", "  ")
+    for child in node.children:
+        yield from _walk(child, below + ("└ " if child is node.children[-1] else "├ "), opened)
+
+
+def _line(node: Node, indent: str, root: Node, width: int, words: Words) -> Content:
+    """The text of a node; at the right its share of the answers, as a bar and a number, and its mean reward."""
+    ink, total = _ink(node, root), len(root.rows)
+    cells = _BAR if width >= _WIDE else _BAR // 2
+    share = "━" * max(round(cells * len(node.rows) / total), 1)
+    counted = len(f" {total}/{total}")
+    reward = "" if node.reward is None else plain(node.reward)
+    mark = "" if node.children or not words.binary else _MARKS.get(node.reward, "")
+    right = Content.assemble(
+        (f" {share:<{cells}}", ink), f" {len(node.rows)}/{total}".rjust(counted), (f"{reward:>6}", ink),
+        (f" {mark:<1}", f"bold {ink}"),
+    )  # fmt: skip
+    text = f"{words.text} ▸" if words.folded else words.text
+    room = max(width - len(indent) - right.cell_length, 0)
+    fitting = Content.styled(text, "reverse" if words.here else "").truncate(room, ellipsis=True)
+    gap = " " * (room - fitting.cell_length)
+    return Content.assemble((indent, SAME), fitting, gap, right).truncate(width)
+
+
+def _text(sampled: Sampled, node: Node) -> str:
+    """The text of a node's tokens, as the answers show it."""
+    start = int(sampled.offsets[node.rows[0]])
+    tokens = range(start + node.start, start + node.end)
+    pieces = (token_text(sampled.texts[at], sampled.pieces.get(int(sampled.token_ids[at]), "")) for at in tokens)
+    return "".join(pieces) or ("(all answers)" if node.start == 0 else "(ends)")
+
+
+def _ink(node: Node, root: Node) -> str:
+    """Whether the answers below earned more or less than the group on average."""
+    if node.reward is None or root.reward is None or abs(node.reward - root.reward) < 1e-9:
+        return SAME
+    return ABOVE if node.reward > root.reward else BELOW
+
+
+def _here(root: Node, opened: set[int], cursor: tuple[int, int]) -> Node:
+    """The deepest node with a line that holds the token under the cursor, or what comes before it."""
+    row, token = cursor
+    node = root
+    while id(node) in opened and token >= node.end:
+        node = next(child for child in node.children if row in child.rows)
+    return node
+
+
+def _binary(source: Source) -> bool:
+    """Whether every reward of the update is 0 or 1, so that an answer is right or wrong."""
+    scored = None if source.shown is None else source.shown.scored
+    return scored is not None and bool(np.isin(scored.rewards, (0.0, 1.0)).all())
+
+
+def _all(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.children:
+        yield from _all(child)

@@ -1,0 +1,190 @@
+"""The belief river: bands as high as the probabilities, gaps where nothing was recorded, at every size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from textual.content import Content
+
+from rlplay.trace.beliefs import Beliefs, Place
+from rlplay.trace.history import History
+from rlplay.trace.records import Sampled
+from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.plot.bars import BARS
+from rlplay.ui.plot.belief_river import INKS, NO_CANDIDATES, NO_TOKEN, OTHERS, TEXTURES, River, named
+from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.views import NOTHING_YET, Source
+from rlplay.ui.session.sources import ReplaySource
+from tests.recorded import synthetic_run, synthetic_update
+from tests.ui.curve_panels import subtitle, title
+from tests.ui.stage import playground, settled, shown
+
+SHARES = {1: (0.7, 0.2), 2: (0.5, 0.4), 4: (0.1, 0.85)}
+"""Of tokens 0 and 1 at the first token, by update; update 3 recorded nothing."""
+
+
+def answers(number: int, shares: tuple[float, ...]) -> Sampled:
+    record = synthetic_update(number)[0]
+    assert isinstance(record, Sampled)
+    ids = np.tile(np.arange(len(shares), dtype=np.int32), (len(record.token_ids), 1))
+    logprobs = np.tile(np.log(np.array(shares, dtype=np.float32)), (len(record.token_ids), 1))
+    return msgspec.structs.replace(record, top_ids=ids, top_logprobs=logprobs, pieces={0: "The", 1: "3"})
+
+
+def run() -> Source:
+    history, beliefs, update = History(), Beliefs(), Update(4)
+    for number in (1, 2, 3, 4):
+        history.add(synthetic_update(number)[-1])
+        if number in SHARES:
+            beliefs.add(answers(number, SHARES[number]))
+    update.add(answers(4, SHARES[4]))
+    return Source(history, shown=update, beliefs=beliefs)
+
+
+def drawn(source: Source, width: int = 60, height: int = 21) -> Picture:
+    picture = River().draw(source, Size(width, height), False)
+    assert isinstance(picture, Picture), picture
+    return picture
+
+
+def column(picture: Picture, at: int, width: int) -> list[tuple[str, str]]:
+    """The cells of a column, bottom to top, without the axis."""
+    cells = []
+    for row in range(picture.content.plain.count("\n")):
+        place = row * (width + 1) + at
+        styles = [str(span.style) for span in picture.content.spans if span.start <= place < span.end]
+        cells.append((picture.content.plain[place], styles[-1] if styles else ""))
+    return cells[::-1]
+
+
+def heights(cells: list[tuple[str, str]]) -> dict[str, float]:
+    """How many cells each colour takes in a column without a written name."""
+    total: dict[str, float] = {}
+    for character, style in cells:
+        ink, _, behind = style.partition(" on ")
+        part = BARS.index(character) / 8
+        total[ink] = total.get(ink, 0.0) + part
+        if behind:
+            total[behind] = total.get(behind, 0.0) + 1 - part
+    return total
+
+
+@pytest.mark.parametrize("number", SHARES)
+def test_a_band_is_as_high_as_its_probability(number: int) -> None:
+    picture = drawn(run())
+    middle = picture.frame.column(number)
+    near = [column(picture, at, 60) for at in range(max(middle - 6, picture.frame.left), middle + 7) if at < 60
+            and round(picture.frame.x(at)) == number]  # fmt: skip
+    cells = next(cells for cells in near if all(character in BARS for character, _ in cells))  # no name over it
+    found = heights(cells)
+    first, second = SHARES[number]
+    # "3" is the likeliest in the last update, so it is the band at the bottom.
+    for ink, share in ((INKS[0], second), (INKS[1], first), (OTHERS, 1 - first - second)):
+        assert found[ink] / len(cells) == pytest.approx(share, abs=1 / 16 / len(cells) + 1e-9)
+
+
+def test_an_update_without_records_is_a_gap() -> None:
+    picture = drawn(run())
+    assert {character for character, _ in column(picture, picture.frame.column(3), 60)} == {" "}
+
+
+def test_it_ends_where_the_other_panels_end() -> None:
+    source = run()
+    assert source.beliefs is not None
+    source.beliefs.add(answers(5, (0.5, 0.5)))  # sampled, but not finished
+    assert drawn(source).frame.last == 4
+    assert River().titles(source, None, False)[1].plain.startswith('■ "3" .20→.85')
+    assert drawn(replace(source, history=History())).frame.last == 5  # nothing is finished
+
+
+def test_names_are_in_their_bands_and_values_below() -> None:
+    source = run()
+    text = drawn(source).content.plain
+    assert '"3"' in text
+    assert '"The"' in text
+    above, below = River().titles(source, None, False)
+    assert above.plain == "Belief · mean of 4 prompts · token 1"
+    assert below.plain == '■ "3" .20→.85 · ■ "The" .70→.10 · ■ all others .10→.05'
+    above, below = River().titles(source, 2, False)
+    assert above.plain.startswith("Belief at 2")
+    assert '"3" .40' in below.plain
+    assert "–" in River().titles(source, 3, False)[1].plain
+
+
+def test_without_colours_the_legend_has_the_textures() -> None:
+    below = River().titles(replace(run(), plain=True), None, False)[1].plain
+    assert below.startswith(f'{TEXTURES[0]} "3"')
+
+
+def test_without_colours_the_bands_have_textures() -> None:
+    picture = drawn(replace(run(), plain=True))
+    characters = {character for character, _ in column(picture, picture.frame.column(2), 60)}
+    assert {TEXTURES[0], TEXTURES[1], " "} <= characters
+
+
+def test_a_token_that_was_likely_once_keeps_its_band() -> None:
+    source = run()
+    assert source.beliefs is not None
+    assert named(source.beliefs.at(Place())) == [1, 0]
+
+
+@pytest.mark.parametrize("size", [(14, 3), (36, 5), (56, 9), (110, 30), (230, 60)])
+def test_every_line_is_as_wide_as_the_panel(size: tuple[int, int]) -> None:
+    lines = drawn(run(), *size).content.plain.split("\n")
+    assert {Content(line).cell_length for line in lines} == {size[0]}
+    assert len(lines) == size[1]
+
+
+def test_empty_states_say_what_to_do() -> None:
+    source = run()
+    assert River().draw(Source(History()), Size(40, 8), False) == NOTHING_YET
+    assert River().draw(Source(History(), beliefs=source.beliefs), Size(40, 8), False) == NO_TOKEN
+    bare, update = Beliefs(), Update(1)
+    record = synthetic_update(1)[0]
+    assert isinstance(record, Sampled)
+    none = np.zeros((len(record.token_ids), 0))
+    update.add(msgspec.structs.replace(record, top_ids=none.astype(np.int32), top_logprobs=none))
+    bare.add(update.sampled)
+    assert River().draw(Source(History(), shown=update, beliefs=bare), Size(40, 8), False) == NO_CANDIDATES
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45), (240, 67)])
+async def test_its_key_puts_it_up_live(size: tuple[int, int]) -> None:
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        for number in (1, 2):
+            source.update(number)
+        await settled(pilot)
+        await pilot.press("B")
+        await settled(pilot)
+        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, River))
+        assert panel.has_focus
+        assert title(panel).startswith("Belief")
+        assert "1.0" in shown(panel)
+        app.point(1, 2)
+        await settled(pilot)
+        beliefs = app.session.beliefs
+        place = beliefs.place(app.session.shown, (1, 2))
+        assert place is not None
+        assert len(place.before) == 2
+        assert panel.source is not None
+        assert panel.source.cursor == (1, 2)
+
+
+async def test_a_recording_is_read_once_the_river_is_in_sight(tmp_path: Path) -> None:
+    path = tmp_path / "run.rlplay"
+    synthetic_run(path, 3)
+    app = RlplayApp(ReplaySource(path))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settled(pilot)
+        assert app.session.beliefs.known == 0
+        await pilot.press("B")
+        await settled(pilot)
+        assert app.session.beliefs.known == 3
+        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, River))
+        assert "→" in subtitle(panel)
