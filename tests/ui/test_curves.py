@@ -84,18 +84,24 @@ async def test_the_estimator_of_the_settings_is_named():
         assert subtitle(app.panels[1]).endswith("· k3"), "KL old to new is always k3"
 
 
-async def test_one_step_per_batch_is_explained():
-    app = Host(*recorded(steps=1))
+def not_ended(number: int) -> Update:
+    """An update of one optimizer step, before its new probabilities are known."""
+    update = Update(number)
+    for record in synthetic_update(number, steps=1)[:-1]:
+        update.add(record)
+    return update
+
+
+async def test_one_step_per_batch_is_explained_until_the_update_ends():
+    history, live = recorded(steps=1)
+    app = Host(history, not_ended(live.number))
     async with app.run_test(size=(160, 12)):
         assert app.panels[2].render().plain == ONE_STEP.replace("`", "")
 
 
 async def test_of_an_update_that_is_past_no_advice_is_given():
     history, _ = recorded(steps=1)
-    past = Update(4)
-    for record in synthetic_update(4, steps=1):
-        past.add(record)
-    app = Host(history, past)
+    app = Host(history, not_ended(4))
     async with app.run_test(size=(160, 12)):
         assert app.panels[2].render().plain == ONE_STEP_THEN
 

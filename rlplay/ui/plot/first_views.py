@@ -7,6 +7,7 @@ from typing import Any
 
 from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.ui.plot.belief_river import River
+from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
@@ -14,7 +15,7 @@ from rlplay.ui.plot.views import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, RE
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.worlds.world import World
 
-NAMED: dict[str, View] = {"belief": River(), "tree": AnswerTree()}
+NAMED: dict[str, View] = {"belief": River(), "tree": AnswerTree(), "pull": PullMap()}
 """The views with a verb, by its name; they take the place of any curve."""
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)

@@ -6,11 +6,13 @@ import numpy as np
 from textual.content import Content
 
 from rlplay.trace.numbers import percent
+from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.formula.parts import bounds
 from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
+from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.views import FIRST, Source
 
 ONE_STEP = (
@@ -20,18 +22,21 @@ ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and n
 
 
 class Ratios:
-    """A view of one optimizer step, not of the run, so it has no cursor."""
+    """A view of one optimizer step, not of the run, so it has no cursor.
+
+    Where an update takes one step every ratio in it is 1, and the pull map shows the ratios after the update instead.
+    """
 
     title = "Ratio · clip"
     of_run = False
     metrics = ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside", "ratio_max")
 
     def state(self, source: Source) -> object:
-        """The optimizer step, and the settings that bound its ratios."""
+        """The optimizer step, whether the update has ended, and the settings that bound its ratios."""
         names = ("epsilon", "epsilon_high", "surrogate", "num_iterations", "num_minibatches")
         step = _last(source)
         which = None if step is None else (step.update, step.step)
-        return which, [source.settings.get(name) for name in names], _past(source)
+        return which, [source.settings.get(name) for name in names], _past(source), PullMap().state(source)
 
     def series(self, _source: Source) -> list[Curve]:
         """Empty: the view has no curve over the run."""
@@ -42,7 +47,8 @@ class Ratios:
         step = _last(source)
         planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
         if (planned if step is None else step.epochs * step.minibatches) == 1:
-            return ONE_STEP_THEN if _past(source) else ONE_STEP
+            map_of_update = PullMap().draw(source, size, log)
+            return map_of_update if isinstance(map_of_update, Picture) else ONE_STEP_THEN if _past(source) else ONE_STEP
         if step is None or source.live is None or source.live.sampled is None:
             return source.coming("No data yet: press `s` for the first step.")
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
@@ -59,6 +65,8 @@ class Ratios:
     ) -> tuple[Content, Content]:
         """Above, the clipped share; below, its two halves and the share outside the band on either side."""
         step = _last(source)
+        if step is not None and step.epochs * step.minibatches == 1 and pulls(source.live) is not None:
+            return PullMap().titles(source, None, log)
         if step is None or step.epochs * step.minibatches == 1:
             return Content(self.title), Content("")
         whole, high, low = (percent(step.metrics.get(name)) for name in self.metrics[:3])

@@ -64,7 +64,7 @@ def scale_of(every: Iterable[tuple[Array, float]], log: bool) -> Scale:
         return Scale(low, high, number(low), number(high))
     if low == high == 0:
         return Scale(0.0, 0.0, "≈0" if any(np.any(y) for y, _ in every) else "0", "")
-    ends = -_nice(-low) if -low > _SLIVER * high else 0.0, _nice(high) if high > -_SLIVER * low else 0.0
+    ends = -nice(-low) if -low > _SLIVER * high else 0.0, nice(high) if high > -_SLIVER * low else 0.0
     bottom, top = (
         number(end) if end or not value else "≈0" for end, value in zip(ends, (min(low, 0), max(high, 0)), strict=True)
     )
@@ -84,6 +84,7 @@ def _ticks(low: float, high: float, most: float, log: bool) -> list[float]:
     return sorted((value for value in inside if low < value < high), key=lambda value: value != 0)
 
 
-def _nice(value: float) -> float:
+def nice(value: float) -> float:
+    """The next round number from a positive `value` on."""
     power = 10.0 ** math.floor(math.log10(value))
     return float(min(nice for nice in _NICE if nice * power >= value * (1 - 1e-9)) * power)

@@ -53,13 +53,20 @@ Marks below updates: ◆ a changed setting took effect, ↶ the run went back to
 Put the cursor on a mark to read the details. At ┊ a new stage begins, and the curves start again: they measure another
 loss, other answers or another reward. While an older update is on the screen, {LOOKED_AT} marks it and its column is
 highlighted.
-Grey dots are updates that the run discarded when it went back. × marks a value that was not a number. The shade around
-a mean is one standard deviation to each side.
+Grey dashes are updates that the run discarded when it went back. × marks a value that was not a number. The shade
+around a mean is one standard deviation to each side.
 
 **Ratio** is different: bars show the distribution of the importance ratios in the last optimizer step, with counts on a
 logarithmic scale and lines at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0 below
 it, so the surrogate's gradient is exactly zero (a KL term or an entropy bonus in the loss still acts). Tokens outside
 the band on the other side still get a gradient. Clipping does not bound the ratio.
+
+**Pull map** (`P`) has a dot for each sampled token: its importance ratio across, its advantage A up; blue dots have
+A > 0, orange ones A < 0. In the last of several optimizer steps, yellow dots are silent: they are clipped, so the
+surrogate gives them no gradient. With one step per batch every ratio in that step is 1, so the map shows the ratio
+after the update; it then takes the place of Ratio too. "Moved with A" is the share of tokens that became likelier with
+A > 0 or less likely with A < 0, of all that moved. Tokens share weights, so it need not be 100 %. Ratios beyond the
+ends are drawn at the ends, marked ≤ and ≥.
 
 **Trust region** replaces Ratio if surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
 gradient; its height is the residual (logarithmic, three orders of magnitude). Below are the steps tried, as shares of

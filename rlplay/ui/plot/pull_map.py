@@ -1,0 +1,128 @@
+"""The pull map: a dot per token, its importance ratio across and its advantage up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from textual.content import Content
+
+from rlplay.trace.numbers import number, percent
+from rlplay.trace.pulls import Pulls, pulls
+from rlplay.trace.records import Array
+from rlplay.ui.formula.parts import bounds
+from rlplay.ui.plot.curves import RULE, Curve
+from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
+from rlplay.ui.plot.scale import Scale, nice, scale_of
+from rlplay.ui.plot.views import NOT_COMPUTED, VALUE, Source
+
+UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
+NO_STEP = "No data yet: press `u` for the first update."
+_BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
+"""The dots of a braille cell, by row and column."""
+_NEAREST = 0.01
+"""The ends of the horizontal axis are at least this far from 1."""
+
+
+@dataclass(frozen=True)
+class PullMap:
+    """A view of one update, not of the run, so it has no cursor."""
+
+    title = "Pull map"
+    of_run = False
+    metrics = ()
+
+    def state(self, source: Source) -> object:
+        """The last optimizer step, whether the update has ended, and the settings that bound its ratios."""
+        live = source.live
+        which = None if live is None else (live.number, len(live.steps), live.finished is None)
+        return which, [source.settings.get(name) for name in ("epsilon", "epsilon_high", "surrogate")]
+
+    def series(self, _source: Source) -> list[Curve]:
+        """Empty: the view has no curve over the run."""
+        return []
+
+    def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
+        """The dots; blue ones have A > 0, orange ones A < 0, and clipped ones stand out."""
+        found = pulls(source.live)
+        if found is None or not len(found.ratio):
+            over = source.live is not None and source.live.finished is not None
+            return NOT_COMPUTED if over else source.coming(NO_STEP)
+        fences = bounds({"epsilon": 0.2, **source.settings}) if _clips(source) else ()
+        return _plot(found, fences, size)
+
+    def titles(
+        self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
+    ) -> tuple[Content, Content]:
+        """Above, what the ratio is; below, how many tokens are silent, or went the way of their advantage."""
+        found = pulls(source.live)
+        if found is None:
+            return Content(self.title), Content("")
+        signs = Content.assemble(("A > 0", UP), " ", ("A < 0", DOWN))
+        if found.step is None:
+            along = percent(found.along) if found.along is not None else "–"
+            below = Content.assemble("moved with A ", (along, VALUE), " · ", signs)
+            return Content(f"{self.title} · after the update"), below
+        silent = percent(float(found.silent.mean()) if len(found.silent) else None)
+        above = Content.assemble(
+            f"{self.title}, step {found.step}/{found.steps} · ", ("silent ", SILENT), (silent, VALUE)
+        )
+        return above, signs
+
+
+def _clips(source: Source) -> bool:
+    return bool(source.settings.get("surrogate", "ppo") == "ppo")
+
+
+def _plot(found: Pulls, fences: tuple[float, ...], size: Size) -> Picture:
+    scale = scale_of([(found.advantage.astype(np.float64), 0.0)], log=False)
+    height = max(size.height - 1, 2)
+    labels = scale.labels(height, log=False)
+    left = max(map(len, labels)) + 1
+    far = np.abs(found.ratio.astype(np.float64) - 1)
+    reach = nice(max(float(np.quantile(far, 0.98)), _NEAREST))
+    low, high = max(1 - reach, 0.0), 1 + reach
+    frame = Frame(size.width, left, max(size.width - 1, left + 1), low, high)
+    lines = [
+        joined([*((cell, AXIS) for cell in f"{label:>{left - 1}} "), *cells])
+        for label, cells in zip(labels, _cells(found, frame, (height, scale), fences), strict=True)
+    ]
+    inside = [bound for bound in (fences[0], 1.0, fences[1]) if low < bound < high] if fences else [1.0]
+    notes = [(frame.column(bound) - len(number(bound)) // 2, number(bound), AXIS) for bound in inside]
+    ends = "≤" * bool((found.ratio < low).any()), "≥" * bool((found.ratio > high).any())
+    return Picture(
+        Content("\n").join([*lines, frame.axis(ends[0] + number(low), ends[1] + number(high), notes)]), frame
+    )
+
+
+def _cells(found: Pulls, frame: Frame, rows: tuple[int, Scale], fences: tuple[float, ...]) -> list[list[Cell]]:
+    """The cells of each row: dots in the colour that most of them have, silent ones first; rules where no dot is."""
+    height, scale = rows
+    width = frame.right - frame.left + 1
+    share = (np.clip(found.ratio.astype(np.float64), frame.first, frame.last) - frame.first) / (
+        frame.last - frame.first
+    )
+    x = np.rint(share * (2 * width - 1)).astype(int)
+    y = np.rint((1 - scale.unit(found.advantage.astype(np.float64), log=False)) * (4 * height - 1)).astype(int)
+    dots = np.zeros((height, width), dtype=int)
+    np.bitwise_or.at(dots, (y // 4, x // 2), _BITS[y % 4, x % 2])
+    kinds = [_count(kind, (y // 4, x // 2), dots.shape) for kind in (found.advantage > 0, found.advantage < 0)]
+    silent = _count(found.silent, (y // 4, x // 2), dots.shape)
+    zero = round((1 - float(scale.unit(np.array(0.0), log=False))) * (height - 1))
+    ruled = {frame.column(bound) - frame.left for bound in (*fences, 1.0) if frame.first < bound < frame.last}
+
+    def cell(row: int, at: int) -> Cell:
+        if dots[row, at]:
+            up, down = kinds[0][row, at], kinds[1][row, at]
+            return chr(0x2800 + dots[row, at]), SILENT if silent[
+                row, at
+            ] else UP if up > down else DOWN if down else AXIS
+        return ("┊" if at in ruled else "┈" if row == zero else " "), RULE
+
+    return [[cell(row, at) for at in range(width)] for row in range(height)]
+
+
+def _count(kept: Array, places: tuple[Array, Array], shape: tuple[int, ...]) -> Array:
+    counts = np.zeros(shape, dtype=int)
+    np.add.at(counts, (places[0][kept], places[1][kept]), 1)
+    return counts
