@@ -206,6 +206,8 @@ def memorised(run: Evidence) -> Finding | None:
     noise = _noise(run, "reward_std") + _noise(run, "eval_reward_std")
     if gain < max(0.1 * abs(_near(trained, begin)), 2 * noise) or last - first > gain / 4:
         return None
+    if _near(trained, end) <= last:  # the prompts of training are no better known than others
+        return None
     return Finding(
         "memorised",
         "The policy learns its prompts by heart",

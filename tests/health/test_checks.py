@@ -164,8 +164,12 @@ def test_a_reward_that_rises_on_the_training_prompts_alone():
         at = 0.15 * record.update
         return metrics(reward=at, eval_reward=at, reward_std=0.3)(record) | moved(1.0)(record)
 
+    def below(record):
+        return metrics(reward=0.15 * record.update, eval_reward=9.0, reward_std=0.3)(record) | moved(1.0)(record)
+
     assert "memorised" in [finding.name for finding in examined(finished=rising)]
     assert "memorised" not in [finding.name for finding in examined(finished=both)]
+    assert "memorised" not in [finding.name for finding in examined(finished=below)], "held-out prompts do better"
 
 
 def test_answers_that_repeat_themselves():
