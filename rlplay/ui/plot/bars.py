@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 BARS = " ▁▂▃▄▅▆▇█"
 """Nine heights, from nothing to the whole cell."""
 
@@ -28,6 +30,6 @@ def moved(old: float, new: float, cells: int) -> tuple[str, str, str]:
     afterwards is exact to an eighth of a cell.
     """
     bar = horizontal(new, cells).rstrip()
-    stayed = min(len(bar), max(round(old * cells), 0)) if new > old else len(bar)
+    stayed = min(len(bar), math.ceil(old * cells)) if new > old else len(bar)
     lost = "░" * max(round(old * cells) - len(bar), 0) if new < old else ""
     return bar[:stayed], bar[stayed:], lost.ljust(cells - len(bar))
