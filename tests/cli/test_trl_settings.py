@@ -127,7 +127,8 @@ def test_a_setting_that_is_lost_is_a_comment(tmp_path: Path, settings: Given, wo
 
 
 INERT = {
-    "candidates",  # only what is recorded of a run
+    "candidates", "observe",  # only what is recorded of a run
+    "per_device_train_batch_size",  # only the memory that a step takes
     "squares",  # only of a world, which is no script
     "labeller", "label_noise",  # in the labels that the run recorded
 }  # fmt: skip

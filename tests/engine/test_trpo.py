@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from rlplay.engine import trpo
+from rlplay.engine import passes, trpo
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.driver import Driver
 from rlplay.engine.model import Kind, LanguageModel
@@ -76,7 +76,7 @@ def _log_probabilities(model: Any, batch: Batch) -> list[Tensor]:
 def test_the_fisher_product_is_the_second_derivative_of_the_kl_and_the_mean_square_of_the_scores(
     lm: LanguageModel, kind: Kind, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trpo, "_GRAPH_LOGITS", at_once)
+    monkeypatch.setattr(passes, "LOGITS_AT_ONCE", 8 * at_once)
     batch, lm.passes = _answers(lm), kind
     assert len(set(batch.lengths.tolist())) > 1
     parameters = [p for p in lm.policy.parameters() if p.requires_grad]

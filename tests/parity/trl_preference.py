@@ -115,10 +115,11 @@ def _paired(trainer: Any, p: Pairs) -> dict[str, Tensor]:
 
 
 def _bare(cls: Any, **own: Any) -> Any:
-    trainer = object.__new__(cls)
+    trainer, model = object.__new__(cls), torch.nn.Module()  # a module, for accelerate looks for peft's in it
+    model.is_gradient_checkpointing = False
     trainer.__dict__ |= {
         "accelerator": one_process(),
-        "model": SimpleNamespace(training=True, is_gradient_checkpointing=False),
+        "model": model,
         "args": SimpleNamespace(gradient_checkpointing_kwargs=None, device=torch.device("cpu")),
         "is_encoder_decoder": False,
         "pad_token_id": PAD,

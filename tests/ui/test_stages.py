@@ -194,7 +194,7 @@ def test_a_curve_is_cut_where_a_stage_begins():
 
     def dots_between(view):
         lines = view.draw(Source(history), size, False, 0.0).content.plain.split("\n")
-        drawn = [bool(set(line[6:]) - set(" ┊│⠀.0123456789")) for line in lines[:-1]]
+        drawn = [bool(set(line[6:]) - set(" ┊┈│⠀.0123456789")) for line in lines[:-1]]
         first, last = drawn.index(True), len(drawn) - drawn[::-1].index(True)
         return sum(drawn[first + 1 : last - 1])
 

@@ -212,7 +212,7 @@ chat template.
                     table[chosen] = float(np.exp(logprobs[token]))
         width, _ = self._columns()
         by = "by old or new" if grown else "by old"
-        heads = (f"likeliest {by}", f"top {by}", by, by[3:]) if ids else ("",)
+        heads = (f"likeliest {by}", f"top {by}", by, by[3:], "") if ids else ("",)
         head = next(words for words in heads if len(words) <= width)
         q = facts.action_values(token)
         first = "   Q" if q else " ref"
