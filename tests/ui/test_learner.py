@@ -4,6 +4,7 @@ import pytest
 
 from rlplay.link.messages import Advance, Rewind, Set
 from rlplay.scenario.expect import Outcome
+from tests.ui.stage import playground
 from tests.ui.test_player import playing, settled
 
 UPDATE = {"you": {"say": "Take one update: press `u`.", "update": 1}}
@@ -147,3 +148,36 @@ async def test_words_are_spoken_during_a_run_as_soon_as_their_claim_holds():
     stage.tell(running=False, update=9)
     await task
     assert stage.captions[-1][0] == "Over."
+
+
+async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_with_it():
+    script = [{"lens": "credit"}, {"say": "One."}, {"say": "Two."}]
+    app, source = playground(script)
+    async with app.run_test(size=(120, 35)) as pilot:
+
+        async def pressed(key: str) -> str:
+            await pilot.press(key)
+            await settled(pilot)
+            return str(app.narrator.render())
+
+        await settled(pilot)
+        assert "One." in await pressed("t")
+        source.update(1)
+        assert "One." not in await pressed("u")
+        assert "The lesson stopped at the start. This is after update 1." in await pressed("t")
+        assert Rewind(0) not in source.commands
+        await pressed("c")
+        await pressed("t")
+        assert Rewind(0) in source.commands
+        source.status(0)
+        await settled(pilot)
+        assert "One." in str(app.narrator.render())
+        assert app.lens_choice == "credit"
+        assert "Two." in await pressed("t")
+        assert app.lens_choice == "credit", "the last words may speak of it"
+        await pressed("t")
+        assert app.lens_choice is None
+        await pressed("c")
+        chosen = app.lens_choice
+        await pressed("t")
+        assert app.lens_choice == chosen, "somebody's own choice stays"
