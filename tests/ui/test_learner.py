@@ -5,6 +5,7 @@ import pytest
 from rlplay.link.messages import Advance, Rewind, Set
 from rlplay.scenario.expect import Outcome
 from tests.ui.stage import playground
+from tests.ui.stage import settled as drawn
 from tests.ui.test_player import playing, settled
 
 UPDATE = {"you": {"say": "Take one update: press `u`.", "update": 1}}
@@ -157,10 +158,10 @@ async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_wi
 
         async def pressed(key: str) -> str:
             await pilot.press(key)
-            await settled(pilot)
+            await drawn(pilot)
             return str(app.narrator.render())
 
-        await settled(pilot)
+        await drawn(pilot)
         assert "One." in await pressed("t")
         source.update(1)
         assert "One." not in await pressed("u")
@@ -170,7 +171,7 @@ async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_wi
         await pressed("t")
         assert Rewind(0) in source.commands
         source.status(0)
-        await settled(pilot)
+        await drawn(pilot)
         assert "One." in str(app.narrator.render())
         assert app.lens_choice == "credit"
         assert "Two." in await pressed("t")
