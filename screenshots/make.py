@@ -34,10 +34,7 @@ def compared(t: Terminal) -> None:
     _updates(t, 2)
     t.press("b")
     t.settle()
-    while "learning_rate" not in t.text():
-        t.press("up")
-        t.settle(0.2)
-    for keys in (["enter"], [*"4e-3"], ["enter"]):
+    for keys in ([*"learning_rate"], ["enter"], [*"4e-3"], ["enter"]):
         for key in keys:
             t.press(key)
         t.settle()
