@@ -29,6 +29,7 @@ from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import moved
 from rlplay.ui.session.facts import Facts, Steps, facts_of, value_at
 from rlplay.ui.session.what_if import WhatIfResult
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.widgets.rollouts import label
@@ -74,6 +75,8 @@ Under the reward are the other **columns** of the prompt's row, such as the righ
 `answer=30`. At the end is the **prompt as the model reads it**: with the system message, the roles and the marks of the
 chat template.
 """
+
+    SHORTCUTS = (Shortcut(("up", "down"), "scroll"), Shortcut(("i",), "probe"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -23,6 +23,7 @@ from rlplay.ui.layout.answer_order import ARROWS, Sort, sortable
 from rlplay.ui.layout.token_layout import Row
 from rlplay.ui.messages import CursorMoved, Perform
 from rlplay.ui.session.facts import facts_of
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.narrator import keyed
 
@@ -72,6 +73,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         Binding("pagedown", "step(8)", "page down", show=False),
         Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
+    SHORTCUTS = (Shortcut(("up", "down"), "answer"), Shortcut(("o",), "sort"), Shortcut(("enter",), "unfold"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
