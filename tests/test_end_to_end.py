@@ -22,7 +22,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: Path) -> None:
     terminal.wait_for("Learn to think")
-    terminal.wait_for("paused")
+    terminal.wait_for("paused", timeout=90)  # it imports, evaluates and samples
     terminal.press(".")
     terminal.wait_for(r"How many \w+ does")
     terminal.press("n")
@@ -65,7 +65,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
 
 
 def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
-    terminal.wait_for("paused")
+    terminal.wait_for("paused", timeout=90)
     terminal.press("space")
     terminal.wait_for(r"update 1 +[·●]")
     engine = child_of(terminal.pid, "rlplay.engine.main")

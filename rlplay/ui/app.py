@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +20,7 @@ from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.algorithms.settings import Settings
-from rlplay.link.messages import Set, Status
+from rlplay.link.messages import Advance, Set, Status
 from rlplay.scenario.reproduction import Reproduction, bundled_name, scenario_of
 from rlplay.scenario.script import parse
 from rlplay.scenario.share import START, Moment
@@ -42,10 +41,11 @@ from rlplay.ui.player import BEGIN, Player
 from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
-from rlplay.ui.session.session import Session, Source
+from rlplay.ui.session.session import Source
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning
+from rlplay.ui.words.lesson import no_lesson
 from rlplay.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -104,6 +104,7 @@ class RlplayApp(Tuning):
         self._waited = False
         self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether to open with the orientation
+        self.samples_first = False  # whether the first batch is sampled without a key
         self._greeted = False
         self.refresher = Refresher(self)
 
@@ -182,7 +183,7 @@ class RlplayApp(Tuning):
             await self.preview.heard(event)
             self.show_preview()
         else:
-            self._greet(event)
+            await self._greet(event)
             if self.knobs is not None and not event.running:
                 await self.preview.paused()
                 self.show_preview()
@@ -190,13 +191,17 @@ class RlplayApp(Tuning):
             if event.waits and not waited and self.screen is self.main:
                 dialogues.label(self)
 
-    def _greet(self, status: Status) -> None:
+    async def _greet(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
         self.lesson.heard(status)
         if first and (self.lesson.hands_free or self._moment.step):
             self.run_worker(self._begin(), group="lesson", exclusive=True)
-        elif first and not (self.lesson.finished or self.lesson.begun):
-            self.narrator.say(self.session.source.question, hint=BEGIN)
+        elif first and not self.lesson.begun:
+            if not self.lesson.finished:
+                self.narrator.say(self.session.source.question, hint=BEGIN)
+            if self.samples_first and not status.update and self.session.has_engine:
+                self.lesson.looks_ahead()
+                await send(self, Advance("phase", 1), "sampling")
 
     async def _begin(self) -> None:
         demo = self.lesson.hands_free
@@ -318,7 +323,7 @@ class RlplayApp(Tuning):
             self.notify(self.lesson.waits_for)
         elif self.lesson.finished:
             self.lesson.take_over()
-            self.notify(_no_lesson(self.session), markup=False)
+            self.notify(no_lesson(self.session), markup=False)
         else:
             self.run_worker(self._play(), group="lesson")
 
@@ -335,13 +340,3 @@ class RlplayApp(Tuning):
         if started is not None and (name := bundled_name(started)):
             with contextlib.suppress(OSError):  # a lesson goes on where nothing can be kept
                 user_preferences.keep_lesson(name, self.lesson.played)
-
-
-def _no_lesson(session: Session) -> str:
-    """Why no lesson can be played: it is over, or the run has none."""
-    if session.source.script:
-        return "The lesson is over."
-    if session.source.live or session.started is None:
-        return "There is no lesson here."
-    played = scenario_of(session.started).origin or session.started.scenario
-    return f"A recording has no lesson. To play one: rlplay {visible(shlex.quote(played))}"

@@ -15,7 +15,7 @@ from rlplay.ui.session.belief import read_next
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Part, Session
 from rlplay.ui.words import clipping
-from rlplay.ui.words.empty_map import VACANT
+from rlplay.ui.words.empty_map import COMING, VACANT
 from rlplay.ui.words.narration import (
     Narration,
     narrate,
@@ -60,7 +60,7 @@ class Refresher:
             app.keys.allow(session.abilities)
             app.banner.show(session)
             app.main.set_class(session.looking is not None, "-past")
-        if changes & {"update", "look"}:
+        if changes & {"update", "look"} or session.shown is None:
             self._list(changes)
 
     def _list(self, changes: set[Part]) -> None:
@@ -69,7 +69,7 @@ class Refresher:
         matching = app.finder.filter(session.shown, order(session.shown, app.sort))
         listed = app.folding.fold(session.shown, matching, kind)
         app.finder.keep(listed)
-        app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
+        app.tokens.words = literal(session.problem) or self._nothing_found() or _vacant(session)
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
             preview.flipped, preview.version, app.finder, app.folding.unfolded, app.folding.copies,
@@ -119,6 +119,12 @@ class Refresher:
         if session.new_changes:
             app.notify(changes_notice(session.new_changes), markup=False)
             session.new_changes.clear()
+
+
+def _vacant(session: Session) -> str:
+    """Why there are no answers to show."""
+    busy = session.status is None or session.status.running or bool(session.asked)
+    return COMING if busy and session.place == "live" else VACANT[session.place]
 
 
 def _narration(session: Session) -> Narration:

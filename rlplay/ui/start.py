@@ -26,7 +26,8 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
     The lesson goes to `moment` first. A demo that nobody takes over goes on with the scenarios `then`.
     """
     app = RlplayApp(LiveSource(job), demo, then=next(iter(then), None), moment=moment)
-    app.orients = not (demo or moment.step or job.resume) and first_time()
+    begins = not (demo or moment.step or job.resume)
+    app.samples_first, app.orients = begins, begins and first_time()
     status = run(app)
     if app.session.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)

@@ -15,9 +15,9 @@ from rlplay.ui.plot.views import (
     IMITATION,
     NEXT_UPDATE,
     NOT_COMPUTED,
-    NOTHING_YET,
     PAIRS,
     Source,
+    first_update,
     single,
     with_average,
 )
@@ -223,7 +223,7 @@ def test_what_was_rewound_away_is_cut_too():
 @pytest.mark.parametrize(
     ("stages", "replayed", "words"),
     [
-        ([], False, NOTHING_YET),
+        ([], False, first_update(PAIRS[1].title)),
         ([(3, {"loss": 0.1}), (0, {})], False, NEXT_UPDATE),
         ([(3, {"loss": 0.1}), (0, {})], True, ENDS_BEFORE),
         ([(3, {"loss": 0.1})], False, NOT_COMPUTED),

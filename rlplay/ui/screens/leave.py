@@ -22,9 +22,9 @@ class LeaveScreen(ConfirmScreen):
 
 
 def question(session: Session) -> str:
-    """What leaving ends and what is kept, in a line; "" if nothing ends that cannot be opened again as it is."""
+    """What leaving ends and what is kept, in a line; "" if no work is lost: no update is finished, or nothing is live."""
     newest = session.newest
-    if not session.has_engine or session.failed is not None or newest is None or newest.sampled is None:
+    if not session.has_engine or session.failed is not None or newest is None or not session.finished:
         return ""
     try:
         kept = max(session.source.snapshots(), default=0)

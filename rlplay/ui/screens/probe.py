@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe
+from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.format.text import literal
@@ -354,8 +355,8 @@ def read_columns(text: str) -> dict[str, Any] | str | None:
     if not text.strip():
         return None
     try:
-        columns = yaml.safe_load(f"{{{text}}}")
-    except yaml.YAMLError:
+        columns = plain_yaml(f"{{{text}}}")
+    except PlainYamlError:
         columns = None
     if not isinstance(columns, dict) or None in columns.values() or not all(isinstance(key, str) for key in columns):
         return "write columns as name: value, separated by commas, for example answer: 4"

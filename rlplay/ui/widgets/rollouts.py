@@ -44,7 +44,7 @@ COLUMNS: dict[Kind, tuple[str, str]] = {
 class Rollouts(Lines):
     """One line for each completion: reward, advantage, length. Up and down move the cursor."""
 
-    EMPTY = "Answers are listed here."
+    EMPTY = "The answers to each prompt are listed here, with reward and advantage."
     HELP = """\
 # Rollouts
 

@@ -142,7 +142,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
                 "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
         room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
-        self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic, past, reached))
+        waiting = self._sampled is None  # for the first answers: nothing is missing yet
+        known = self._values is not None
+        scale = Content() if waiting else legend(lens, self.palette, known, room, automatic, past, reached)
+        self.caption(named, scale)
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token and scroll to it."""
