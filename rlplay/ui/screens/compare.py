@@ -78,7 +78,7 @@ branch left the part that it shares with the other run.
         Binding("right_square_bracket", "move(1)", "newer update"),
         Binding("v", "newest", "back to live"),
         Binding("c", "perform('lens')", "colour"),
-        Binding("C", "perform('lens_back')", "colour back"),
+        Binding("C", "perform('colours')", "all colours"),
         Binding("m", "perform('signs')", "marks"),
         Binding("greater_than_sign", "other(1)", "next run in place of the one without the cursor"),
         Binding("less_than_sign", "other(-1)", "the run before in its place"),

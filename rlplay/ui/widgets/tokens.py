@@ -44,9 +44,9 @@ class Tokens(Lines):
 
 Every answer of the update, below its dim prompt. The colour of a token shows one statistic, named in the title. The
 scale below never changes, so shades are comparable between updates; ≤ or ≥ at an end means that some values lie beyond
-it and share its shade. `c` and `C` step through the statistics. At first, and after the last one, the panel chooses the
-statistic that fits the phase (auto). `x` goes to the token with the largest value; if several tokens have it, `x` again
-goes to the next.
+it and share its shade. `c` goes to the next statistic; `C`, or a click on the title or the scale, lists them all with
+what each means. At first, and after the last one, the panel chooses the statistic that fits the phase (auto). `x` goes
+to the token with the largest value; if several tokens have it, `x` again goes to the next.
 
 **Without colour:** on a two-sided scale, tokens on the upper side are underlined; with `NO_COLOR` and with 16 colours,
 tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
@@ -376,6 +376,8 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         """Put the cursor on the token under the mouse."""
         offset = event.get_content_offset(self)
         if offset is None:
+            if event.y in (0, self.outer_size.height - 1):
+                self.post_message(Perform("colours"))
             return
         row = offset.y + self.scroll_offset.y
         found = self._layout.at(row, offset.x)
