@@ -45,6 +45,12 @@ _CHANGES = (
         help="A layer that gets adapters, as in q_proj, or all-linear; repeatable.",
     ),
     click.option(
+        "--task",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        help="Your task: a function that returns its prompts with their rewards; or the name of a bundled task.",
+    ),
+    click.option(
         "--dataset",
         type=PATH,
         metavar="FILE_OR_NAME",

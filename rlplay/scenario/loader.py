@@ -25,6 +25,7 @@ from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
+from rlplay.user_code import names_function
 from rlplay.worlds.world import WorldError, read_world
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
@@ -108,6 +109,7 @@ def with_changes(
     lora_r: int | None = None,
     lora_alpha: int | None = None,
     lora_target_modules: Sequence[str] = (),
+    task: str | None = None,
     dataset: str | None = None,
     dataset_config: str | None = None,
     dataset_train_split: str | None = None,
@@ -122,9 +124,9 @@ def with_changes(
 ) -> Scenario:
     """`scenario` with the changes of the command line. Raises ScenarioError.
 
-    The user's dataset replaces the task and the script, which is about that task. The user's reward replaces the
-    weights of the task's rewards. An algorithm replaces all its axes, another model the settings in `OTHER_MODEL`.
-    `sets` override all of these. Paths become absolute, so that a run can be resumed from anywhere.
+    Another task or the user's dataset replaces the task and the script, which is about that task. The user's reward
+    replaces the weights of the task's rewards. An algorithm replaces all its axes, another model the settings in
+    `OTHER_MODEL`. `sets` override all of these. Paths become absolute, so that a run can be resumed from anywhere.
     """
     options = {"algorithm": algorithm, "surrogate": surrogate, "scale_rewards": advantage}
     given = {name: value for name, value in options.items() if value is not None}
@@ -133,7 +135,7 @@ def with_changes(
     if algorithm is not None and scenario.stages:
         raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
     other = model is not None and model != scenario.model
-    own = bool(reward) or dataset is not None
+    own = bool(reward) or dataset is not None or task is not None
     settings = _changed(scenario.settings, algorithm, other, own, given_sets)
     if other:
         settings = settings | OTHER_MODEL | given_sets
@@ -145,13 +147,7 @@ def with_changes(
     plain = {"seed": seed, "max_updates": updates, "model": model, "dtype": dtype, "use_peft": use_peft}
     plain |= {"lora_r": lora_r, "lora_alpha": lora_alpha}
     changes |= {name: value for name, value in plain.items() if value is not None}
-    if dataset is not None:
-        words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
-        changes |= {**words, "summary": "", "dataset": dataset, "task": None, "prompts": None, "script": []}
-        changes |= {"quiz": [], "card": {}, "shows": []}
-        if scenario.world is not None:
-            raise ScenarioError(f"{scenario.name} is about a world: it takes no --dataset")
-        changes |= {"dataset_config": None, "dataset_train_split": None, "columns": {}}
+    changes |= _other_prompts(scenario, task, dataset)
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
     parts |= {"system_prompt": system_prompt, "environment": environment}
     mappings = {"columns": columns, "chat_template_kwargs": chat_template_kwargs}
@@ -175,6 +171,36 @@ def with_changes(
             bound = f"{_MOST[name]} or less" if getattr(changed, name) > least else f"{least} or more"
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {bound}")
     return from_folder(changed, Path.cwd())
+
+
+def _other_prompts(scenario: Scenario, task: str | None, dataset: str | None) -> dict[str, Any]:
+    """What changes in `scenario` if the command line names other prompts."""
+    if task is None and dataset is None:
+        return {}
+    if task is not None and dataset is not None:
+        raise ScenarioError("--task brings its own prompts, and so does --dataset; give one of them")
+    if scenario.world is not None:
+        raise ScenarioError(f"{scenario.name} is about a world: it takes no --{'dataset' if task is None else 'task'}")
+    shared: dict[str, Any] = {
+        "summary": "",
+        "task": task,
+        "dataset": dataset,
+        "prompts": None,
+        "script": [],
+        "quiz": [],
+        "card": {},
+    }
+    shared |= {"shows": [], "dataset_config": None, "dataset_train_split": None, "columns": {}}
+    if task is not None:
+        if not names_function(task) and task not in task_names():
+            raise ScenarioError(f"unknown task {task!r}{did_you_mean(task, task_names())}")
+        title = {"name": "own-task", "title": "Your own task", "question": f"What does {Path(task).name} teach?"}
+        return shared | title | {"reward": []}
+    return shared | {
+        "name": "own-data",
+        "title": "Your own data",
+        "question": f"What does {Path(dataset or '').name} teach?",
+    }
 
 
 def _changed(
@@ -294,7 +320,7 @@ def _resolved(content: dict[str, Any]) -> Settings | None:
 
 def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     value = content[name]
-    if name == "task" and value not in task_names():
+    if name == "task" and not (isinstance(value, str) and names_function(value)) and value not in task_names():
         yield line, f"unknown task {value!r}{did_you_mean(str(value), task_names())}"
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"

@@ -15,7 +15,7 @@ from rlplay.scenario.names import looks_like_folder
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.world import POLICIES, model_problem
 from rlplay.tasks.hub_dataset import looks_like_dataset
-from rlplay.user_code import is_module
+from rlplay.user_code import is_module, names_function
 
 DTYPES = "float32", "bfloat16"
 """Of a model's weights; the default first."""
@@ -44,6 +44,8 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
     rewards = [found("a reward", entry) for entry in scenario.reward]
     model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
     changes: dict[str, Any] = {"reward": rewards, "model": model}
+    if scenario.task is not None and names_function(scenario.task):
+        changes["task"] = found("a task", scenario.task)
     if scenario.environment is not None:
         changes["environment"] = found("an environment", scenario.environment)
     if scenario.dataset is not None:
@@ -101,6 +103,8 @@ def _present(scenario: Scenario) -> Scenario:
         raise ScenarioError(f"model {scenario.model}: no such folder")
     for entry in scenario.reward:
         _function_present("reward", entry)
+    if scenario.task is not None and names_function(scenario.task):
+        _function_present("task", scenario.task)
     if scenario.environment is not None:
         if scenario.world is not None:
             raise ScenarioError("a world is an environment itself: it takes no other")

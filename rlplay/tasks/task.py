@@ -61,7 +61,7 @@ one number in [0, 1) for each turn that an episode may have, a function of seed,
 """
 
 
-class Task(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Something to learn: prompts to train on, held-out prompts, and scores.
 
     Training may use `rewards`, each with the weight that a scenario gives it. `gold` scorers are tracked and never
@@ -72,12 +72,12 @@ class Task(msgspec.Struct, frozen=True):
     one token each, that are possible there: the policy is then recorded in every one of them.
     """
 
-    name: str
-    summary: str
+    name: str = ""
+    summary: str = ""
     train: list[Example]
-    held_out: list[Example]
-    rewards: dict[str, RewardFunction]
-    gold: dict[str, RewardFunction]
+    held_out: list[Example] = []
+    rewards: dict[str, RewardFunction] = {}
+    gold: dict[str, RewardFunction] = {}
     environment: Environment | None = None
     situations: dict[str, Example] = {}
     actions: list[str] = []

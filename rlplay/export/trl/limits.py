@@ -8,6 +8,7 @@ from rlplay.algorithms.settings import Settings, written
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.scenario.schema import Scenario
 from rlplay.tasks import load_task
+from rlplay.user_code import names_function
 
 _ADVANTAGES = (
     {"multi_objective_aggregation": "sum_then_normalize", "baseline": "group_mean"},
@@ -22,7 +23,7 @@ def unsupported_task(scenario: Scenario) -> str | None:
         return "world: the environment replies in the middle of an answer, which TRL does not support"
     if scenario.environment:
         return f"environment={scenario.environment}: it replies in the middle of an answer, which TRL does not support"
-    if scenario.task and load_task(scenario.task).environment is not None:
+    if scenario.task and not names_function(scenario.task) and load_task(scenario.task).environment is not None:
         return f"task={scenario.task}: its environment replies in the middle of an answer, which TRL does not support"
     return None
 

@@ -13,16 +13,17 @@ from rlplay.export.trl.fields import Field, config_lines, literal, note, plain
 from rlplay.export.trl.policy import policy_fields
 from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario
-from rlplay.tasks import load_task
 
 
 @dataclass
 class RunFacts:
-    """The run's scenario, its device, whether it answered held-out prompts, and where its reward model is saved."""
+    """The run's scenario, its device, whether it answered held-out prompts, the names of its reward functions, and
+    where its reward model is saved."""
 
     scenario: Scenario
     on_cpu: bool
     evaluated: bool
+    rewards: list[str]
     reward_model: str = ""
 
 
@@ -91,10 +92,7 @@ def _rows(stage: PlayedStage) -> Iterator[str]:
 
 def _rewards(settings: Settings, facts: RunFacts) -> dict[str, float]:
     """The reward functions as Python expressions in the script, with their weights."""
-    names = [entry.rpartition(":")[2] for entry in facts.scenario.reward]
-    if facts.scenario.task and not names:
-        names = list(load_task(facts.scenario.task).rewards)
-    found = {name: f"for_trl.summed(rewards[{literal(name)}])" for name in names}
+    found = {name: f"for_trl.summed(rewards[{literal(name)}])" for name in facts.rewards}
     if facts.reward_model:
         found[REWARD_MODEL] = facts.reward_model
     wanted = settings.reward_weights or dict.fromkeys(found, 1.0)
