@@ -139,8 +139,9 @@ class RlplayApp(Playground):
         yield self.phases
         yield self.banner
         with Horizontal(id="body"):
-            yield self.rollouts
-            yield self.tokens
+            with Horizontal(id="answers"):
+                yield self.rollouts
+                yield self.tokens
             yield self.inspector
         yield self.curves
         yield self.narrator
@@ -170,10 +171,9 @@ class RlplayApp(Playground):
 
     def _scrolled(self, y: float) -> None:
         """Answers and their tokens are side by side, so they scroll together."""
-        if not self.main.has_class("-narrow"):
-            for panel in (self.tokens, self.rollouts):
-                if panel.scroll_y != y:
-                    panel.scroll_to(y=y, animate=False, immediate=True)
+        for panel in (self.tokens, self.rollouts):
+            if panel.scroll_y != y:
+                panel.scroll_to(y=y, animate=False, immediate=True)
 
     # Events in
 

@@ -38,7 +38,7 @@ from rlplay.ui.words.largest import describe_largest
 class Tokens(Lines):
     """All completions of one update. The cursor is a token; arrows and the mouse move it."""
 
-    EMPTY = VACANT["live"]
+    BEFORE, EMPTY = " ", VACANT["live"]
     HELP = """\
 # Tokens
 
