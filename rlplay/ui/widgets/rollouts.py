@@ -106,10 +106,8 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         )
         compares = kind != "reward model"  # its loss compares two scores and has no gradient per token
         self._means = None if update is None else facts_of(update).means if compares else _outcomes(update)
-        self._silent = (
-            set() if self._sampled is None or not compares else _without_signal(self._sampled, self._credited)
-        )
-        self._repeated = {} if self._sampled is None else repeated(self._sampled, order)
+        self._silent = set() if update is None or not compares else update.once(_without_signal)
+        self._repeated = {} if update is None else repeated(update, order)
         self._rows = [] if self._sampled is None else _aligned_rows(token_rows)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
         named = Content.assemble("Answers", (f" · {found}" if found else "", "$accent"))
@@ -262,9 +260,10 @@ def _outcomes(update: Update) -> Array | None:
     return np.asarray(update.credited.values[update.sampled.offsets[1:] - 1])
 
 
-def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:
+def _without_signal(update: Update) -> set[int]:
     """The groups in which every advantage is 0."""
-    if credited is None:
+    sampled, credited = update.sampled, update.credited
+    if sampled is None or credited is None:
         return set()
     pulled = per_answer(sampled, (credited.advantages != 0) & (sampled.mask == 1)) > 0
     return set(range(len(sampled.prompts))) - set(sampled.group[pulled].tolist())
