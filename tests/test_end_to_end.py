@@ -52,6 +52,8 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
 
     resumed = child_of(terminal.pid, "rlplay.engine.main")
     terminal.press("q")
+    terminal.wait_for("Leave[?] The run is on disk: rlplay resume last goes on after update 2")
+    terminal.press("q")
     assert terminal.wait_for_exit() == 0
     assert resumed is not None
     assert ended(resumed, timeout=10)

@@ -26,9 +26,9 @@ from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 FRAMES = 15
 KEYS = (
     "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `o` over training · "
-    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc` back"
+    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc` close"
 )
-FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` sample · `v` value · `o` training · `tab` prompt · `esc`"
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` sample · `v` value · `o` training · `tab` · `esc` close"
 PROMPT = "your own prompt: tab comes here, enter asks"
 COLUMNS = "columns for the reward, for example answer: 4"
 TYPING = "typing a prompt · `enter` ask · `tab` back to the tokens"
@@ -110,7 +110,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
         Binding("question_mark,f1", "help", "help"),
-        Binding("escape", "leave", "back"),
+        Binding("escape,q", "leave", "close"),
     ]
 
     def __init__(self, session: Session, then: str = "") -> None:
