@@ -191,6 +191,7 @@ def _resume_job(recorded: Path, device: str) -> Job:
     """The job that continues a recorded run, without its script: the run does not record where in it it stopped."""
     import msgspec
 
+    from rlplay.plain_yaml import PlainYamlError, plain_yaml
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.runfile import RunReader
 
@@ -199,8 +200,8 @@ def _resume_job(recorded: Path, device: str) -> Job:
         if reader.last_snapshot() is None and reader.updates():
             raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
-            scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
-        except msgspec.MsgspecError as error:
+            scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
+        except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
     return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
 

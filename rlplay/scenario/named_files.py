@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.scenario.names import looks_like_folder
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.world import POLICIES, model_problem
@@ -73,8 +74,8 @@ def typed_mapping(name: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
         pairs = (pair.partition("=") for pair in given.split(","))
         value = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
     elif isinstance(given, str):
-        with suppress(msgspec.DecodeError):
-            value = msgspec.yaml.decode(given)
+        with suppress(PlainYamlError):
+            value = plain_yaml(given)
     for problem in mapping_problems(name, value):
         raise ScenarioError(problem)
     return dict(value)

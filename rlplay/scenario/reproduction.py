@@ -14,6 +14,7 @@ from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import OWN, names_file
 from rlplay.algorithms.settings import Settings, written
+from rlplay.plain_yaml import plain_yaml
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled, looks_like_path
 from rlplay.scenario.schema import Scenario
@@ -51,7 +52,7 @@ def scenario_of(started: Started) -> Scenario:
 
 @lru_cache(maxsize=32)
 def _scenario_in(text: str) -> Scenario:
-    content = msgspec.yaml.decode(text, type=dict[str, Any])
+    content = msgspec.convert(plain_yaml(text), dict[str, Any])
     return msgspec.convert({name: content[name] for name in Scenario.__struct_fields__ if name in content}, Scenario)
 
 

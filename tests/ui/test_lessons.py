@@ -281,7 +281,7 @@ async def test_a_reset_asks_first_and_takes_one_lesson_or_all(key):
         assert ("all lessons" if key == "R" else load("dpo").title) in question
         await pilot.press("escape")
         assert set(user_preferences.lessons()) == {"flattery", "dpo"}, "whoever does not say yes keeps it"
-        await pilot.press(key, "y")
+        await pilot.press(key, "enter")
         await settled(pilot)
         assert set(user_preferences.lessons()) == ({"flattery"} if key == "r" else set())
         assert app.screen is screen
@@ -313,7 +313,7 @@ async def test_a_reset_begins_the_lesson_on_the_screen_again_without_its_answers
         screen = await opened(pilot, app)
         lessons = screen.query_one("OptionList")
         lessons.highlighted = lessons.get_option_index("learn-to-think")
-        await pilot.press("r", "y", "escape")
+        await pilot.press("r", "enter", "escape")
         await until(pilot, lambda: not app.lesson.playing and not app.lesson.begun)
         assert "plays the lesson" in str(app.narrator.render())
         source.update(1)

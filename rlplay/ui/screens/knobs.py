@@ -89,6 +89,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("slash", "find", "find"),
         Binding("asterisk", "show_all", "all settings, or those of the lesson"),
         Binding("escape", "cancel", "cancel"),
+        Binding("q", "dismiss(None)", "close"),
     ]
 
     def __init__(

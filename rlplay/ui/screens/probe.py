@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe
+from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.format.text import literal
@@ -25,9 +26,9 @@ from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 FRAMES = 15
 KEYS = (
     "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `o` over training · "
-    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc` back"
+    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc` close"
 )
-FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` sample · `v` value · `o` training · `tab` prompt · `esc`"
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` sample · `v` value · `o` training · `tab` · `esc` close"
 PROMPT = "your own prompt: tab comes here, enter asks"
 COLUMNS = "columns for the reward, for example answer: 4"
 TYPING = "typing a prompt · `enter` ask · `tab` back to the tokens"
@@ -109,7 +110,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
         Binding("question_mark,f1", "help", "help"),
-        Binding("escape", "leave", "back"),
+        Binding("escape,q", "leave", "close"),
     ]
 
     def __init__(self, session: Session, then: str = "") -> None:
@@ -354,8 +355,8 @@ def read_columns(text: str) -> dict[str, Any] | str | None:
     if not text.strip():
         return None
     try:
-        columns = yaml.safe_load(f"{{{text}}}")
-    except yaml.YAMLError:
+        columns = plain_yaml(f"{{{text}}}")
+    except PlainYamlError:
         columns = None
     if not isinstance(columns, dict) or None in columns.values() or not all(isinstance(key, str) for key in columns):
         return "write columns as name: value, separated by commas, for example answer: 4"
