@@ -80,6 +80,19 @@ _CHANGES = (
         help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
     ),
     click.option(
+        "--tools",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        multiple=True,
+        help="A function that the model may call in its answers, as in TRL; repeatable.",
+    ),
+    click.option(
+        "--environment_factory",
+        type=PATH,
+        metavar="FILE.py:CLASS",
+        help="A class whose methods the model may call, with reset and get_reward, as in TRL.",
+    ),
+    click.option(
         "--reward",
         type=PATH,
         metavar="FILE.py:FUNCTION",

@@ -7,8 +7,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rlplay.algorithms.settings import REWARD_MODEL
-from rlplay.tasks.task import Environment, RewardFunction
+from rlplay.tasks.task import Environment, RewardFunction, Task
+from rlplay.tasks.tools import Tools
 from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, is_module
 
 
@@ -37,6 +40,31 @@ def load_reward(entry: str) -> RewardFunction:
 def load_environment(entry: str) -> Environment:
     """The environment `FILE.py:FUNCTION` or `MODULE:FUNCTION`; files, modules and errors as in `load_reward`."""
     return as_environment(named_function("environment", entry))
+
+
+def load_function(entry: str) -> Callable[..., Any]:
+    """The function or class `FILE.py:NAME` or `MODULE:NAME` itself, as it is now; errors as in `load_reward`."""
+    return named_function("function", entry).current()
+
+
+def load_tools(entries: Sequence[str], factory: str | None) -> Tools:
+    """The tools and the factory of environments that the entries name, in the forms of `load_reward`."""
+    functions = [named_function("tools", entry) for entry in entries]
+    return Tools(functions, None if factory is None else named_function("environment_factory", factory))
+
+
+def with_tools(task: Task, entries: Sequence[str], factory: str | None) -> Task:
+    """`task` with the tools, and with the environments' own reward if they have one.
+
+    Raises OwnError, one line, if the task has an environment itself or another reward has that name.
+    """
+    if task.environment is not None:
+        raise OwnError(f"the task {task.name} has an environment that replies to every turn; it takes no tools")
+    tools = load_tools(entries, factory)
+    own = tools.rewards()
+    if twice := [name for name in own if name in task.rewards]:
+        raise OwnError(f"two rewards are called {twice[0]!r}: a function, and the environment's get_reward; rename one")
+    return msgspec.structs.replace(task, environment=tools, rewards=task.rewards | own)
 
 
 def as_reward(function: UserCode) -> RewardFunction:

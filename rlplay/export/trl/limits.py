@@ -28,8 +28,13 @@ def unsupported_task(scenario: Scenario) -> str | None:
     return None
 
 
-def unsupported_setting(settings: Settings) -> str | None:
-    """The setting that TRL does not support, with the reason, in one line; None if it supports all."""
+def unsupported_setting(settings: Settings, tools: bool) -> str | None:
+    """The setting that TRL does not support, with the reason, in one line; None if it supports all.
+
+    `tools` says whether the model may call some.
+    """
+    if tools and (found := trainer_of(settings)) is not None and found[0] != "GRPOTrainer":
+        return f"tools: TRL's {found[0]} has none; its GRPOTrainer does"
     return next(_unsupported(settings), None)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError, atomic_output
-from rlplay.export.trl.fields import literal, note, plain
+from rlplay.export.trl.fields import absolute, absolute_entry, literal, note, plain
 from rlplay.export.trl.limits import unsupported_setting, unsupported_task
 from rlplay.export.trl.section import RunFacts, section_lines
 from rlplay.export.trl.stages import PlayedStage, stages_of
@@ -40,13 +40,14 @@ def script(reader: RunReader) -> str:
     scenario = scenario_of(reader.started)
     if reason := unsupported_task(scenario):
         raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
-    if names_function(scenario.task or "") and _has_environment(reader):
+    own_words = scenario.tools or scenario.environment_factory
+    if names_function(scenario.task or "") and not own_words and _has_environment(reader):
         reason = "the task's environment replies in the middle of an answer, which TRL does not support"
         raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
     stages, missing = stages_of(scenario, reader)
     for stage in stages:
         where = f"{reader.path.name}: stage {stage.name}: " if stage.name else f"{reader.path.name}: "
-        if reason := unsupported_setting(stage.settings):
+        if reason := unsupported_setting(stage.settings, bool(scenario.tools or scenario.environment_factory)):
             raise ExportError(f"{where}{reason}; change that, or export the run's tokens or curves")
         if stage.recorded == 0:
             raise ExportError(f"{where}it has no pairs to learn from yet; continue the run")
@@ -80,7 +81,8 @@ def _reward_names(reader: RunReader, scenario: Scenario, stages: list[PlayedStag
         kept = [number for number in reader.detailed() if stage.first <= number <= stage.last]
         scored = reader.load(kept[0]).scored if kept else None
         names |= dict.fromkeys(() if scored is None else scored.weights)
-    return [name for name in names if name != REWARD_MODEL]
+    of_environment = (scenario.environment_factory or "").rpartition(":")[2]  # TRL adds its reward itself
+    return [name for name in names if name not in (REWARD_MODEL, of_environment)]
 
 
 def _has_environment(reader: RunReader) -> bool:
@@ -125,14 +127,15 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     }
     if any(own.values()):
         yield f"from rlplay.tasks.own import {', '.join(name for name, needed in own.items() if needed)}"
-    if scenario.reward:
-        yield "from rlplay.tasks.own_rewards import load_reward"
+    loaders = {"load_function": scenario.tools or scenario.environment_factory, "load_reward": scenario.reward}
+    if any(loaders.values()):
+        yield f"from rlplay.tasks.own_rewards import {', '.join(name for name, used in loaders.items() if used)}"
     if own_task:
         yield "from rlplay.tasks.own_task import make_task"
 
 
 def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
-    model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(_absolute(scenario.model))
+    model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(absolute(scenario.model))
     yield f"MODEL = {model}{'  # a folder as transformers reads it' if scenario.model == 'pocket' else ''}"
     yield f"SEED = {scenario.seed}"
     yield 'OUT = Path(__file__).resolve().with_suffix(".trained")  # where the model goes'
@@ -146,7 +149,7 @@ def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage])
     if scenario.reward:
         yield "rewards = {"
         for entry in scenario.reward:
-            yield f"    {literal(entry.rpartition(':')[2])}: load_reward({literal(_absolute_entry(entry))}),"
+            yield f"    {literal(entry.rpartition(':')[2])}: load_reward({literal(absolute_entry(entry))}),"
         yield "}"
     elif any(stage.settings.loss_type == "policy_gradient" for stage in stages):
         yield "rewards = task.rewards"
@@ -157,26 +160,14 @@ def _task(scenario: Scenario) -> str:
     if not scenario.task:
         return _own_dataset(scenario)
     if names_function(scenario.task):
-        return f"make_task({literal(_absolute_entry(scenario.task))})"
+        return f"make_task({literal(absolute_entry(scenario.task))})"
     return f"load_task({literal(scenario.task)})"
-
-
-def _absolute_entry(entry: str) -> str:
-    """`FILE.py:FUNCTION` with the file's absolute path; `MODULE:FUNCTION` unchanged."""
-    file, _, function = entry.rpartition(":")
-    return f"{_absolute(file)}:{function}"
 
 
 def _own_dataset(scenario: Scenario) -> str:
     """The dataset as an expression of the script, in the words of the run."""
-    words = [literal(_absolute(scenario.dataset or "")), "{}"]
+    words = [literal(absolute(scenario.dataset or "")), "{}"]
     parts: dict[str, Any] = {"config": scenario.dataset_config, "split": scenario.dataset_train_split}
     parts |= {"columns": scenario.columns or None}
     words += [f"{name}={literal(value)}" for name, value in parts.items() if value is not None]
     return f"load_own({', '.join(words)})"
-
-
-def _absolute(path: str) -> str:
-    """The absolute path of a file, so that the script runs anywhere; other names, such as a model's, unchanged."""
-    found = Path(path).expanduser()
-    return str(found.absolute()) if found.exists() else path

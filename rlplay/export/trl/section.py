@@ -9,7 +9,7 @@ from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answers import answer_fields
-from rlplay.export.trl.fields import Field, config_lines, literal, note, plain
+from rlplay.export.trl.fields import Field, absolute_entry, config_lines, literal, note, plain
 from rlplay.export.trl.policy import policy_fields
 from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario
@@ -39,8 +39,9 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
     rewards = _rewards(stage.settings, facts) if stage.settings.loss_type == "policy_gradient" else {}
     yield f"trainer = {kind}("
     yield f"    model={model},"
-    if rewards:
+    if stage.settings.loss_type == "policy_gradient":
         yield f"    reward_funcs=[{', '.join(rewards)}],"
+    yield from _tools(stage.settings, facts.scenario)
     yield "    train_dataset=Dataset.from_list(rows),"
     if _evaluates(stage, facts):
         yield "    eval_dataset=Dataset.from_list(held_out),"
@@ -56,7 +57,7 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
 
 def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float]) -> Iterator[Field]:
     yield from _length(stage, place)
-    if weights:
+    if stage.settings.loss_type == "policy_gradient":
         yield from policy_fields(stage.settings, weights)
         yield from config_lines({"chat_template_kwargs": facts.scenario.chat_template_kwargs or None})
     else:
@@ -65,6 +66,22 @@ def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float
         yield from answer_fields(stage.settings, stage.recorded is not None)
     yield from _common(stage.settings, facts)
     yield from _evaluation(stage, facts)
+
+
+def _tools(settings: Settings, scenario: Scenario) -> Iterator[str]:
+    """The arguments of a trainer that samples for what the model may call."""
+    if settings.loss_type != "policy_gradient":
+        return
+    if scenario.tools:
+        functions = (f"load_function({literal(absolute_entry(entry))})" for entry in scenario.tools)
+        yield f"    tools=[{', '.join(functions)}],"
+    if (factory := scenario.environment_factory) is None:
+        return
+    weight = settings.reward_weights.get(factory.rpartition(":")[2], 1.0 if not settings.reward_weights else 0.0)
+    if weight != 1:
+        said = note(f"the environment's own reward has weight {weight:g} in the run, and 1 in TRL")
+        yield f"    {said}"
+    yield f"    environment_factory=load_function({literal(absolute_entry(factory))}),"
 
 
 def _evaluates(stage: PlayedStage, facts: RunFacts) -> bool:
