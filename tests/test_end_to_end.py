@@ -34,7 +34,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.press("V")
     terminal.wait_for("95 % .* n = 256")
     terminal.press("escape")
-    terminal.wait_for("Rollouts")
+    terminal.wait_for("Answers")
     terminal.press("u")
     terminal.wait_for(r"update 2 +[·●]")
     terminal.press("z")

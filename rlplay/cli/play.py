@@ -45,6 +45,12 @@ _CHANGES = (
         help="A layer that gets adapters, as in q_proj, or all-linear; repeatable.",
     ),
     click.option(
+        "--task",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        help="Your task: a function that returns its prompts with their rewards; or the name of a bundled task.",
+    ),
+    click.option(
         "--dataset",
         type=PATH,
         metavar="FILE_OR_NAME",
@@ -72,6 +78,19 @@ _CHANGES = (
         type=PATH,
         metavar="FILE.py:FUNCTION",
         help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
+    ),
+    click.option(
+        "--tools",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        multiple=True,
+        help="A function that the model may call in its answers, as in TRL; repeatable.",
+    ),
+    click.option(
+        "--environment_factory",
+        type=PATH,
+        metavar="FILE.py:CLASS",
+        help="A class whose methods the model may call, with reset and get_reward, as in TRL.",
     ),
     click.option(
         "--reward",

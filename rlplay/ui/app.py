@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,6 @@ from textual.containers import Horizontal
 from textual.driver import Driver
 from textual.filter import Monochrome
 from textual.screen import Screen
-from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.algorithms.settings import Settings
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
 FRAMES = 15
+SWITCH = 0.0005
+"""Seconds for which one thread may hold up another."""
 
 
 def _palette() -> type[Provider]:
@@ -108,11 +110,6 @@ class RlplayApp(Tuning):
         self._greeted = False
         self.refresher = Refresher(self)
 
-    @property
-    def available_themes(self) -> dict[str, Theme]:
-        """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
-        return {**super().available_themes, **{theme.name: theme for theme in THEMES}}
-
     def get_driver_class(self) -> type[Driver]:
         """The driver for the terminal, or the one for the browser."""
         driver = super().get_driver_class()
@@ -136,8 +133,9 @@ class RlplayApp(Tuning):
         yield self.phases
         yield self.banner
         with Horizontal(id="body"):
-            yield self.rollouts
-            yield self.tokens
+            with Horizontal(id="answers"):
+                yield self.rollouts
+                yield self.tokens
             yield self.inspector
         yield self.curves
         yield self.narrator
@@ -159,6 +157,8 @@ class RlplayApp(Tuning):
             dialogues.compare(self)
         # Objects made at start-up live until the end. Scanning them in every collection would delay key presses.
         gc.freeze()
+        # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
+        sys.setswitchinterval(SWITCH)
 
     @on(Reflowed)
     def _reflowed(self) -> None:
@@ -167,10 +167,9 @@ class RlplayApp(Tuning):
 
     def _scrolled(self, y: float) -> None:
         """Answers and their tokens are side by side, so they scroll together."""
-        if not self.main.has_class("-narrow"):
-            for panel in (self.tokens, self.rollouts):
-                if panel.scroll_y != y:
-                    panel.scroll_to(y=y, animate=False, immediate=True)
+        for panel in (self.tokens, self.rollouts):
+            if panel.scroll_y != y:
+                panel.scroll_to(y=y, animate=False, immediate=True)
 
     # Events in
 

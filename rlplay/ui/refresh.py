@@ -59,7 +59,9 @@ class Refresher:
         if "status" in changes:
             app.keys.allow(session.abilities)
             app.banner.show(session)
-            app.main.set_class(session.looking is not None, "-past")
+            # A class of the screen would have the style of every widget computed anew.
+            for panel in (app.rollouts, app.tokens, app.inspector, *app.curves.panels):
+                panel.set_class(session.looking is not None, "-past")
         if changes & {"update", "look"} or session.shown is None:
             self._list(changes)
 
@@ -78,12 +80,11 @@ class Refresher:
             shown_for = app.folding.shown_for(answer)
             app.tokens.point(*((shown_for, app.tokens.cursor[1]) if shown_for in listed else (listed[0], 0)))
         if "update" in changes:
-            token_rows = () if app.main.has_class("-narrow") else app.tokens.rows
             app.rollouts.words = "No answer matches." if app.finder.nothing else app.rollouts.EMPTY
-            app.rollouts.show(session.shown, listed, app.sort, token_rows, app.finder.count, kind, app.folding.copies)
+            app.rollouts.show(session.shown, listed, app.sort, app.tokens.rows, app.finder.count, kind)
             app.rollouts.point(*app.tokens.cursor)
-            if token_rows:  # its lines have changed, so it may have missed a scroll
-                app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
+            # Its lines have changed, so it may have missed a scroll.
+            app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
 
     def _nothing_found(self) -> str:
         """The message for a search without matches; for clipped tokens also why there are none."""

@@ -15,7 +15,7 @@ SIZES = pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
 
 def titles(app) -> list[str]:
     titles = app.tokens.border_title, app.rollouts.border_title, app.rollouts.border_subtitle
-    return [Content.from_markup(each).plain for each in titles]
+    return [Content.from_markup(each).plain.strip() for each in titles]
 
 
 def listed(app) -> set[int]:

@@ -36,9 +36,9 @@ class Card:
 CARDS = (
     Card(
         "What you see",
-        "A language model answers prompts and learns from how good its answers are. Rollouts lists every answer. "
-        "Tokens shows their text, coloured by one statistic; Token explains the selected one. The curves show the run "
-        "so far.",
+        "A language model answers prompts and learns from how good its answers are. Answers lists their rewards, "
+        "Tokens their text, coloured by one statistic; Token explains the selected one. The curves show the run so "
+        "far.",
         "#rollouts, #tokens, #inspector, CurvePanel",
         "On a small screen, `p` shows the other panels.",
     ),

@@ -33,6 +33,8 @@ class Lines(ScrollView, can_focus=True):
 
     EMPTY = ""
     """One sentence for an empty panel, with the key that fills it between backticks; `words` replaces it."""
+    BEFORE = AFTER = ""
+    """Around the words in the border, where the frame goes on into another panel's."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -99,7 +101,9 @@ class Lines(ScrollView, can_focus=True):
         if self._captions == (title, title.spans, subtitle, subtitle.spans):
             return
         self._captions = (title, title.spans, subtitle, subtitle.spans)
-        self.border_title, self.border_subtitle = title, subtitle
+        self.border_title, self.border_subtitle = (
+            Content.assemble(self.BEFORE, words, self.AFTER) for words in (title, subtitle)
+        )
 
     def redraw(self, *rows: int) -> None:
         """Redraw these lines."""

@@ -38,7 +38,7 @@ from rlplay.ui.words.largest import describe_largest
 class Tokens(Lines):
     """All completions of one update. The cursor is a token; arrows and the mouse move it."""
 
-    EMPTY = VACANT["live"]
+    BEFORE, EMPTY = " ", VACANT["live"]
     HELP = """\
 # Tokens
 
@@ -113,7 +113,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._folds = Folds(copies, set(unfolded), self._seen)
         self._sampled = sampled
         self._values = self._means = None
-        self._repeated = {} if sampled is None else repeated(sampled, order)
+        self._repeated = {} if update is None else repeated(update, order)
         alike, past = False, (False, False)
         if update is not None and sampled is not None:
             facts = facts_of(update)
