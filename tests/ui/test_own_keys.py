@@ -7,6 +7,7 @@ import pytest
 from textual.widgets import Static
 
 from rlplay import paths
+from rlplay.cli.play import _open
 from rlplay.plain_yaml import plain_yaml
 from rlplay.ui import start
 from rlplay.ui.app import RlplayApp
@@ -129,3 +130,13 @@ def test_the_page_about_keys_lists_every_action():
     assert listed == {name for name in actions(RlplayApp) if not name.startswith("narrator.")}
     example = page.split("```yaml")[1].split("```")[0]
     assert keymap(plain_yaml(example), RlplayApp)["largest"] == "c"
+
+
+def test_the_line_about_a_wrong_file_is_on_the_normal_screen(keys, monkeypatch, capsys):
+    keys("lens: x\n")
+    monkeypatch.setattr("rlplay.cli.splash._on_a_terminal", lambda: True)
+    monkeypatch.setattr("rlplay.cli.play.needs_a_terminal", lambda _instead: None)
+    monkeypatch.setattr(start, "play", lambda *_: pytest.fail("the screen was opened"))
+    with pytest.raises(ValueError, match="x is the key of both lens and largest"):
+        _open("two-plus-two", "cpu", {})
+    assert capsys.readouterr().out.endswith("\x1b[?1049l")
