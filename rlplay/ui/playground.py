@@ -80,6 +80,11 @@ class Playground(GatedApp):
             self._themes = len(registered), registered | {theme.name: theme for theme in THEMES}
         return self._themes[1]
 
+    def notify(self, message: str, **more: Any) -> None:
+        """Show a message at the top right, unless it is there already."""
+        if all(each.message != message or each.has_expired for each in self._notifications):
+            super().notify(message, **more)
+
     def take_keys(self, own: dict[str, str]) -> None:
         """Take the user's keys, by action, in Textual's names."""
         self.own_keys = own

@@ -35,6 +35,10 @@ Other algorithms learn from examples, or from a label that says which of two ans
 phases, but no reward.
 
 Move between panels with **tab** or the mouse, and open this help on any of them.
+
+The mouse works everywhere: click a token, an answer, a curve, a stage at the top, a key at the bottom or a title, turn
+the wheel, drag the border before Token or above the curves. Where it rests on a title, a key or a stage, a text
+explains it.
 """
 _GROUPS = {
     "engine": "Forward and back",

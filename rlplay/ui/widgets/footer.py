@@ -124,6 +124,14 @@ class Footer(Widget):
             if begin <= event.x < begin + entry.cells:
                 self.app.simulate_key(entry.key_at(event.x - begin))
 
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the key under the mouse."""
+        under = (entry for begin, entry in self._places() if begin <= event.x < begin + entry.cells)
+        entry = next(under, None)
+        tip = "" if entry is None else f"{entry.help or entry.title} Click to press the key."
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
+
     def _places(self) -> Iterator[tuple[int, Entry]]:
         """Each entry with the cell where it begins."""
         entries, x = self.fitting(self.size.width), 1

@@ -39,6 +39,7 @@ class Tokens(Lines):
     """All completions of one update. The cursor is a token; arrows and the mouse move it."""
 
     BEFORE, EMPTY = " ", VACANT["live"]
+    TITLE_VERB = "colours"
     HELP = """\
 # Tokens
 
@@ -199,6 +200,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
         own = int(sampled.mask[start:end].sum())
         return (completion, token), describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
+
+    @property
+    def tip(self) -> str:
+        """What the colour means."""
+        return "" if self._lens is None else f"{self._lens.title}: {self._lens.reading} Click to choose another colour."
 
     def clipping(self) -> tuple[str, str]:
         """The text to copy: the token under the cursor."""
@@ -376,8 +382,6 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         """Put the cursor on the token under the mouse."""
         offset = event.get_content_offset(self)
         if offset is None:
-            if event.y in (0, self.outer_size.height - 1):
-                self.post_message(Perform("colours"))
             return
         row = offset.y + self.scroll_offset.y
         found = self._layout.at(row, offset.x)
