@@ -184,6 +184,6 @@ def place(session: Session) -> str:
         return f"{session.loading.what} {session.loading.fraction:.0%}"
     status: Any = session.status
     if session.asks and status.waits:
-        return f"update {session.finished} · waiting for your labels: press a"
+        return f"update {session.finished} · waiting for your labels: press A"
     doing = "" if not session.source.live else " · running" if status and status.running else " · paused"
     return f"update {session.finished}{doing}"
