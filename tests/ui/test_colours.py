@@ -79,6 +79,15 @@ async def test_a_click_on_the_title_or_on_the_scale_opens_it(row):
         assert app.tokens.cursor == cursor
 
 
+async def test_before_the_first_update_nothing_is_said_to_be_missing_from_it():
+    app, _ = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("C")
+        await settled(pilot)
+        assert not any("update" in str(each.prompt) for each in app.screen.query_one(OptionList).options)
+
+
 async def test_the_colour_key_still_goes_on():
     app, source = playground()
     async with app.run_test(size=(120, 35)) as pilot:

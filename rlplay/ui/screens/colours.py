@@ -84,11 +84,9 @@ class ColoursScreen(ModalScreen[None]):
         if name == AUTO:
             return Content.assemble((mark, "$accent"), _AUTO_TITLE)
         lens = self._lens(name)
-        ink = "" if self._there(name) else "$text-muted"
-        words = (
-            "" if self._there(name) else f"  {coming(lens, 'sample' if self._update is None else self._update.phase)}"
-        )
-        return Content.assemble((mark, "$accent"), (lens.title, ink), (f"  {lens.symbol}{words}", "$text-muted"))
+        missing = "" if self._update is None or self._there(name) else f"  {coming(lens, self._update.phase)}"
+        ink = "$text-muted" if missing else ""
+        return Content.assemble((mark, "$accent"), (lens.title, ink), (f"  {lens.symbol}{missing}", "$text-muted"))
 
     def _meaning(self, name: str) -> Iterator[Content]:
         """What the statistic means: its scale, its formula, how to read it."""
