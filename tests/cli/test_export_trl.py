@@ -206,3 +206,16 @@ def test_tools_and_environments_go_along(tmp_path: Path) -> None:
     (tmp_path / "c").mkdir()
     with pytest.raises(ExportError, match="tools: TRL's RLOOTrainer has none"):
         script_of(run_of(tmp_path / "c", {"algorithm": "rloo"}, **given))
+
+
+def test_a_stage_with_its_own_data_has_its_own_lines(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"prompt": "1", "completion": "2"}\n')
+    own = {"dataset": str(tmp_path / "mine.jsonl"), "reward": ["mine.py:longest"]}
+    stages = [Stage("first", 1, {"algorithm": "grpo"}), Stage("mine", 1, {"algorithm": "grpo"}, **own)]
+    script = script_of(run_of(tmp_path, {"algorithm": "grpo"}, updates=2, stages=stages))
+    first, second = script.split("# Stage mine")
+    assert 'task = load_task("arithmetic")\nrewards = task.rewards\n' in first
+    loaded = f'load_own("{tmp_path / "mine.jsonl"}", {{}})'
+    assert f'task = {loaded}\nrewards = {{\n    "longest": load_reward("mine.py:longest"),\n}}\n' in first
+    assert 'reward_funcs=[for_trl.summed(rewards["correct"]), for_trl.summed(rewards["mentioned"])]' in first
+    assert 'reward_funcs=[for_trl.summed(rewards["longest"])]' in second

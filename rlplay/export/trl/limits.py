@@ -28,7 +28,7 @@ def unsupported_task(scenario: Scenario) -> str | None:
     return None
 
 
-def unsupported_setting(settings: Settings, tools: bool) -> str | None:
+def unsupported_setting(settings: Settings, tools: bool = False) -> str | None:
     """The setting that TRL does not support, with the reason, in one line; None if it supports all.
 
     `tools` says whether the model may call some.

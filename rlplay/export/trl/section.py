@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
@@ -17,13 +17,13 @@ from rlplay.scenario.schema import Scenario
 
 @dataclass
 class RunFacts:
-    """The run's scenario, its device, whether it answered held-out prompts, the names of its reward functions, and
-    where its reward model is saved."""
+    """The run's scenario, its device, whether it answered held-out prompts, the names of the reward functions
+    of the stage at hand, and where its reward model is saved."""
 
     scenario: Scenario
     on_cpu: bool
     evaluated: bool
-    rewards: list[str]
+    rewards: list[str] = field(default_factory=list)
     reward_model: str = ""
 
 
