@@ -22,6 +22,7 @@ from rlplay.engine.state import Plan, State
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
+from rlplay.scenario.plugins import join
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import tasks_for
 from rlplay.scenario.world import world_of
@@ -37,6 +38,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     """Load what the job names. Raises ValueError, one line, if it is not there or does not fit together."""
     if (processes := os.environ.get("WORLD_SIZE", "1")) != "1":
         raise ValueError(f"WORLD_SIZE is {processes}, and rlplay trains in one process; start it without a launcher")
+    join()
     scenario = job.scenario
     stages = stages_of(scenario)
     settings = stages[0].settings
