@@ -37,7 +37,7 @@ def export_trl(run: Path, out: Path) -> None:
 def script(reader: RunReader) -> str:
     """The script for the updates that a run has. Raises ValueError as `export_trl` does."""
     scenario = scenario_of(reader.started)
-    for seen in stage_scenarios(scenario):
+    for seen in (scenario, *stage_scenarios(scenario)):
         if reason := unsupported_task(seen):
             raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
     own_words = scenario.tools or scenario.environment_factory
@@ -97,6 +97,8 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     yield "from datasets import Dataset"
     if "CPOTrainer" in used:
         yield "from transformers import AutoTokenizer"
+    if scenario.use_peft:
+        yield "from peft import LoraConfig"
     if names:
         yield f"from trl import {', '.join(names)}"
     for kind in sorted(used & EXPERIMENTAL.keys()):
