@@ -17,7 +17,7 @@ from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
-from rlplay.ui.shortcuts import written
+from rlplay.ui.shortcuts import LIST_KEYS, written
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.rollouts import Rollouts
@@ -66,6 +66,7 @@ class HelpScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close"),
         Binding("question_mark,f1,d", "glossary", "glossary"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:

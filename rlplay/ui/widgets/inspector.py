@@ -52,7 +52,7 @@ class Inspector(Lines):
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
 update (old) and the policy after it (new); the token in the answer is marked. The bar is the newest probability: in
 another colour what the update added to it, shaded what the update took. The candidates are recorded before the
-update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `o`
+update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `H`
 there shows the candidates' probabilities over the whole run.
 
 Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
