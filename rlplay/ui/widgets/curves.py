@@ -36,6 +36,7 @@ class CurvePanels(Widget):
         super().__init__()
         self.panels = [CurvePanel(view, replayed) for view in OVERVIEW]
         self._replayed = replayed
+        self.steered = not replayed
         self._stacked = False
         self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
@@ -82,7 +83,7 @@ class CurvePanels(Widget):
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
-        source = replace(source, beliefs=self.beliefs)
+        source = replace(source, beliefs=self.beliefs, steered=self.steered)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
