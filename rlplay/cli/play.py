@@ -14,6 +14,7 @@ import click
 
 from rlplay.cli.splash import splash
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
+from rlplay.cli.watch import watched
 from rlplay.printing import raw_stream
 
 if TYPE_CHECKING:
@@ -177,8 +178,8 @@ def _resume_job(recorded: Path, device: str) -> Job:
     from rlplay.trace.runfile import RunReader
 
     with RunReader(recorded) as reader:
-        # Before the end of the first update, resuming starts again.
-        if reader.last_snapshot() is None and reader.updates():
+        # Before the first snapshot, which follows the first update, resuming starts again.
+        if reader.last_snapshot() is None and len(reader.updates()) > 1:
             raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
             scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
@@ -258,11 +259,12 @@ def run(
     from rlplay.engine.state import Halt
 
     report = (JsonLines if as_json else Lines)(raw_stream(sys.stdout), raw_stream(sys.stderr))
+    again = shlex.join(["rlplay", "run", "--resume", job.run])
     try:
-        with redirect_stdout(sys.stderr):  # keeps what a reward function prints out of the report
+        # What a reward function prints is no part of the report.
+        with watched(again), redirect_stdout(sys.stderr):
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
-        again = shlex.join(["rlplay", "run", "--resume", job.run])
         raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
 
 
