@@ -19,50 +19,12 @@ from rlplay.ui.session.sources import ReplaySource
 from tests.recorded import synthetic_run
 from tests.ui.stage import settled, until
 
-NAMED = tuple(
-    [
-        "up",
-        "down",
-        "left",
-        "right",
-        "home",
-        "end",
-        "pageup",
-        "pagedown",
-        "enter",
-        "escape",
-        "tab",
-        "shift+tab",
-        "space",
-        "backspace",
-        "delete",
-        "f1",
-        "f12",
-        "ctrl+a",
-        "ctrl+e",
-        "ctrl+k",
-        "ctrl+u",
-        "ctrl+w",
-        "ctrl+p",
-        "ctrl+x",
-        "ctrl+v",
-        "ctrl+left",
-        "shift+right",
-        "question_mark",
-        "slash",
-        "equals_sign",
-        "full_stop",
-        "comma",
-        "minus",
-        "plus",
-        "colon",
-        "semicolon",
-        "less_than_sign",
-        "greater_than_sign",
-        "left_square_bracket",
-        "right_square_bracket",
-    ]
-)
+NAMED = (
+    "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "enter", "escape", "tab", "shift+tab", "space",
+    "backspace", "delete", "f1", "f12", "ctrl+a", "ctrl+e", "ctrl+k", "ctrl+u", "ctrl+w", "ctrl+p", "ctrl+x", "ctrl+v",
+    "ctrl+left", "shift+right", "question_mark", "slash", "equals_sign", "full_stop", "comma", "minus", "plus",
+    "colon", "semicolon", "less_than_sign", "greater_than_sign", "left_square_bracket", "right_square_bracket",
+)  # fmt: skip
 LETTERS = [letter for letter in "abcdefghijklmnoprstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789" if letter != "q"]
 ROUND = 100
 SIZES = (160, 45), (120, 35), (80, 24), (40, 12)
