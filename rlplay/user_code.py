@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from rlplay.trace.text import visible
 
@@ -24,6 +24,22 @@ _DIGITS = 8
 
 class OwnError(ValueError):
     """A file of the user's that cannot be used: one line with the file, the place and what to do."""
+
+
+class UserCode(Protocol):
+    """A function of the user's, from wherever it comes."""
+
+    @property
+    def place(self) -> str:
+        """What it comes from, for a message."""
+
+    name: str
+
+    def current(self) -> Callable[..., Any]:
+        """The function as its source defines it now. Raises OwnError, one line, if it cannot be had."""
+
+    def failed(self, error: BaseException) -> OwnError:
+        """The error that the function raised, in one line with its place."""
 
 
 class UserFunction:
@@ -158,6 +174,11 @@ def within_limit(what: str) -> Iterator[None]:
         over.set()
         clock.join()
         signal.signal(signal.SIGUSR2, before)
+
+
+def names_function(name: str) -> bool:
+    """Whether `name` means a function of the user's, `FILE.py:FUNCTION` or `MODULE:FUNCTION`, and not a bundled one."""
+    return ":" in name
 
 
 def is_module(name: str) -> bool:

@@ -49,6 +49,12 @@ _CHANGES = (
         help="A layer that gets adapters, as in q_proj, or all-linear; repeatable.",
     ),
     click.option(
+        "--task",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        help="Your task: a function that returns its prompts with their rewards; or the name of a bundled task.",
+    ),
+    click.option(
         "--dataset",
         type=PATH,
         metavar="FILE_OR_NAME",
@@ -76,6 +82,19 @@ _CHANGES = (
         type=PATH,
         metavar="FILE.py:FUNCTION",
         help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
+    ),
+    click.option(
+        "--tools",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        multiple=True,
+        help="A function that the model may call in its answers, as in TRL; repeatable.",
+    ),
+    click.option(
+        "--environment_factory",
+        type=PATH,
+        metavar="FILE.py:CLASS",
+        help="A class whose methods the model may call, with reset and get_reward, as in TRL.",
     ),
     click.option(
         "--reward",
@@ -127,10 +146,11 @@ def _ask_trust(scenario: Scenario, changes: dict[str, Any], trusted: bool, recor
 
     if not (code := code_of(scenario)):
         return
-    sets = [entry.partition("=")[2].strip() for entry in changes.get("sets", ())]
-    spoken = [changes.get(name) for name in ("environment", "surrogate", "advantage")]
-    spoken += [*changes.get("reward", ()), *sets, *code_in({"algorithm": changes.get("algorithm")})]
-    strange = untrusted(code, filter(None, spoken), changed=recorded)
+    given = [value for each in changes.values() for value in (each if isinstance(each, tuple) else (each,))]
+    words = [word.partition("=")[2].strip() if "=" in word else word for word in given if isinstance(word, str)]
+    spoken = [word for word in words if ":" in word]
+    spoken += code_in({"algorithm": changes.get("algorithm")})
+    strange = untrusted(code, spoken, changed=recorded)
     if strange and not trusted:
         places = ", ".join(map(visible, strange))
         what = "run" if recorded else "scenario"

@@ -26,7 +26,20 @@ from rlplay.trace.records import Started
 _DATA = ("dataset_config", "dataset_train_split", "columns", "reward")
 """What a dataset on the command line replaces."""
 _LORA = ("lora_r", "lora_alpha", "lora_target_modules")
-_OWN = ("model", "dtype", "use_peft", *_LORA, "dataset", *_DATA, "system_prompt", "chat_template_kwargs", "environment")
+_OWN = (
+    "model",
+    "dtype",
+    "use_peft",
+    *_LORA,
+    "task",
+    "dataset",
+    *_DATA,
+    "system_prompt",
+    "chat_template_kwargs",
+    "environment",
+    "tools",
+    "environment_factory",
+)
 """What a share code does not carry."""
 _NO_CODE = "No share code: the scenario is a file of your own; pass that file on with the command."
 _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates", "knobs": "knobs"}

@@ -17,12 +17,15 @@ from rlplay import paths
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import OWN, names_file
 from rlplay.scenario.schema import Scenario
-from rlplay.user_code import is_module
+from rlplay.user_code import is_module, names_function
 
 
 def code_of(scenario: Scenario) -> list[str]:
     """The files, as absolute paths, and the modules whose code the scenario runs, each once."""
-    entries = [*scenario.reward, *([scenario.environment] if scenario.environment else [])]
+    one = scenario.environment, scenario.environment_factory
+    entries = [*scenario.reward, *scenario.tools, *filter(None, one)]
+    if scenario.task is not None and names_function(scenario.task):
+        entries.append(scenario.task)
     parts = [scenario.settings, *(stage.settings for stage in scenario.stages)]
     for part in [*parts, *_changes(scenario.script)]:
         entries += code_in(part)

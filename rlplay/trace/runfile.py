@@ -266,6 +266,10 @@ class RunReader:
             raise damaged(self.path, number, error) from None
         return update
 
+    def record_ids(self, number: int) -> list[int]:
+        """The ids of the records that `load` puts together; they are others as soon as the update has changed."""
+        return [row[0] for row in self._rows("SELECT id FROM records WHERE number = ? AND branch = 0", number)]
+
     def held_out(self, number: int) -> Evaluated | None:
         """The newest held-out answers of the live branch up to after update `number`; None if there are none."""
         where = "kind = 'evaluated' AND branch = 0 AND number <= ? ORDER BY number DESC, id DESC LIMIT 1"
