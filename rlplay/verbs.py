@@ -28,6 +28,8 @@ class Verb:
 
 PANELS = ("answers", "tokens", "token", "curves")
 """The panels that the verb `panel` takes."""
+VIEWS = ("belief", "tree", "pull")
+"""The views with a verb of their own, which take the place of any curve."""
 
 VERBS: dict[str, Verb] = {
     verb.name: verb
