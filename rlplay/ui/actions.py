@@ -271,6 +271,12 @@ async def _held_out(app: Playground, _argument: Any) -> None:
     app.push_screen(HeldOutScreen(app.session))
 
 
+async def _learning(app: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.learning import LearningScreen
+
+    app.push_screen(LearningScreen(app.session))
+
+
 async def _log(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.log import LogScreen
 
@@ -343,6 +349,7 @@ ACTIONS: dict[str, Action] = {
     "probe": _probe,
     "health": _health,
     "held_out": _held_out,
+    "learning": _learning,
     "log": _log,
     "help": _help,
     "glossary": _glossary,
