@@ -41,6 +41,8 @@ class Labels(Protocol):
         """Label the current pair."""
 
 
+VIEWS = ("answers", "token", "curves")
+
 _INSTEAD = ("credit", "advantages", "probability")
 """The statistics that colour a finished update instead of the change in probability, by which has values."""
 
@@ -111,6 +113,24 @@ class Playground(GatedApp):
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
         else:
             self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.result)
+
+    def exhibit(self, metrics: Sequence[str]) -> None:
+        """Show the curves of `metrics`, without the focus; the most that fit, the first of them before the others."""
+        names = list(dict.fromkeys(map(self.session.history.named, metrics)))
+        if not names:
+            return
+        narrow = self.main.has_class("-narrow")
+        if narrow and len(names) > 1:
+            names = [name for name in names if name != "reward"]  # which is in the header
+        if narrow and len(names) > 1 and self.view != "curves":
+            self.show_view("curves")
+        self.curves.exhibit(names)
+
+    def show_view(self, view: str) -> None:
+        """Show the answers, the token or the curves; on a wide screen, smaller or larger curves."""
+        self.view = view
+        for each in VIEWS:
+            self.main.set_class(each == view, f"-view-{each}")
 
     def spot(self) -> Spot:
         """The update, its progress and the token on the screen; a remark belongs to them."""
