@@ -72,34 +72,34 @@ def key_seconds(env: dict[str, str], keys: int) -> list[float]:
         terminal.wait_for("update 1 ", timeout=60)
         terminal.press("space")
         terminal.wait_for("update 3 ", timeout=60)
-        colour = _colour(terminal.text())
+        colour = colour_in(terminal.text())
         while len(times) < keys:
-            colour = _rest(terminal, 0.05 + 0.013 * (len(times) % 7)) or colour
+            colour = rest(terminal, 0.05 + 0.013 * (len(times) % 7)) or colour
             received, began = b"", time.perf_counter()
             terminal.press("c")
-            while _colour(received) in ("", colour):
+            while colour_in(received) in ("", colour):
                 received += terminal.receive(0.002)
                 assert time.perf_counter() - began < 10, f"the colour stayed {colour!r}"
             if not colour.endswith("(auto)"):
                 times.append(time.perf_counter() - began)
-            colour = _colour(received)
+            colour = colour_in(received)
     finally:
         terminal.close()
     return sorted(times)
 
 
-def _colour(written: bytes | str) -> str:
+def colour_in(written: bytes | str) -> str:
     """The last name of a colour in what has been written; empty where there is none, or only half of one."""
     text = written if isinstance(written, str) else _ESCAPES.sub("", written.decode(errors="replace"))
     return "".join((_COLOUR.findall(text) or [("", "")])[-1])
 
 
-def _rest(terminal: Terminal, seconds: float) -> str:
+def rest(terminal: Terminal, seconds: float) -> str:
     """Keep reading for a while, so that keys fall at different moments of an update; the last colour named."""
     end, received = time.perf_counter() + seconds, b""
     while time.perf_counter() < end:
         received += terminal.receive(0.005)
-    return _colour(received)
+    return colour_in(received)
 
 
 def main() -> None:

@@ -9,11 +9,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
 from rlplay.paths import note_oriented
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 LIT = "-lit"
 
@@ -65,7 +66,7 @@ CARDS = (
 )
 
 
-class OrientationScreen(ModalScreen[None]):
+class OrientationScreen(Dialogue[None]):
     """Any key or click shows the next card; escape skips the rest."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
