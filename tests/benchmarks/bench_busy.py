@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from tests.benchmarks.bench_long import cpu_seconds, percentile
+from tests.benchmarks.bench_long import percentile
 from tests.benchmarks.bench_screen import KEY, colour_in, rest
-from tests.terminal import Terminal, rlplay
+from tests.terminal import Terminal, cpu_seconds, rlplay
 
 OPENING = 0.15
 """The limit for a dialogue, in seconds."""
