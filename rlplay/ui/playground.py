@@ -26,6 +26,7 @@ from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator, Spot
+from rlplay.ui.widgets.over_another import MainScreen
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
 from rlplay.ui.widgets.tokens import Tokens
@@ -96,6 +97,17 @@ class Playground(GatedApp):
             facts = facts_of(shown)
             chosen = next((name for name in (chosen, *_INSTEAD) if facts.lens(name) is not None), chosen)
         return LENSES[chosen].of(settings)
+
+    def get_default_screen(self) -> Screen[Any]:
+        """The screen of the panels."""
+        return MainScreen(id="_default")
+
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        from rlplay.ui.command_palette import Commands
+
+        if not isinstance(self.screen, Commands):
+            self.push_screen(Commands())
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel; of an answer that is folded away, on the one shown for it."""

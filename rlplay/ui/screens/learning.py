@@ -14,7 +14,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
-from textual.screen import ModalScreen
 
 from rlplay.trace.learning import KINDS, Course, courses
 from rlplay.trace.records import Evaluated
@@ -24,6 +23,7 @@ from rlplay.ui.format.numbers import plain
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
 _SHADES = "░▒▓█"
@@ -125,7 +125,7 @@ evaluations, `space` plays them. `esc` closes.
             self.post_message(self.Moved())
 
 
-class LearningScreen(ModalScreen[None]):
+class LearningScreen(Dialogue[None]):
     """The map, and below it the answers to the prompt under the cursor: the first, and the chosen one."""
 
     DEFAULT_CSS = """
