@@ -100,6 +100,11 @@ def list_runs() -> list[Path]:
     return sorted(runs_folder().glob("*" + SUFFIX), reverse=True)
 
 
+def own_keys() -> Path:
+    """The file of the user's own keys; it may not exist."""
+    return home() / "keys.yaml"
+
+
 def shortest_name(path: Path) -> str:
     """The shortest name by which `find_run` finds the run file, quoted for a shell."""
     name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)

@@ -200,7 +200,10 @@ def _open(
     with splash(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes, trusted)
         needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
+        from rlplay.ui.start import chosen_keys
         from rlplay.ui.start import play as open_playground
+
+        chosen_keys()  # whose error belongs on the normal screen
     return open_playground(job, demo, then, _moment(scenario))
 
 
@@ -280,7 +283,10 @@ def resume(recorded: Path, device: str, trust: bool) -> int:
     with splash(recorded.stem):
         job = _resume_job(recorded, device, trust)
         needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
+        from rlplay.ui.start import chosen_keys
         from rlplay.ui.start import play as open_playground
+
+        chosen_keys()  # whose error belongs on the normal screen
     return open_playground(job)
 
 

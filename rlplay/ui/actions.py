@@ -127,6 +127,12 @@ def _next_lens(app: Playground, step: int) -> str | None:
     return names[at] if 0 <= at < len(names) else None
 
 
+async def _colours(app: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.colours import ColoursScreen
+
+    app.push_screen(ColoursScreen(app.session, app.lens_choice, app.tokens.palette))
+
+
 async def _focus(app: Playground, argument: Any) -> None:
     app.tokens.focus()
     if isinstance(argument, dict):
@@ -325,6 +331,7 @@ ACTIONS: dict[str, Action] = {
     "resume": _resume,
     "lens": _lens_step(1),
     "lens_back": _lens_step(-1),
+    "colours": _colours,
     "focus": _focus,
     "older": _look(-1),
     "newer": _look(1),

@@ -66,6 +66,7 @@ class Playground(GatedApp):
         self.finder = Finder()
         self.folding = Folding()
         self.view = "answers"
+        self.own_keys: dict[str, str] = {}  # the user's keys, by action
         self.next_scenario: str | None = None  # the scenario to open after this one,
         self.next_step = 0  # and the step of its lesson to begin at
         self.main: Screen[Any]
@@ -81,6 +82,17 @@ class Playground(GatedApp):
         if len(registered) != self._themes[0]:  # Textual asks for them at every line that it draws
             self._themes = len(registered), registered | {theme.name: theme for theme in THEMES}
         return self._themes[1]
+
+    def notify(self, message: str, **more: Any) -> None:
+        """Show a message at the top right, unless it is there already."""
+        if all(each.message != message or each.has_expired for each in self._notifications):
+            super().notify(message, **more)
+
+    def take_keys(self, own: dict[str, str]) -> None:
+        """Take the user's keys, by action, in Textual's names."""
+        self.own_keys = own
+        self.set_keymap(own)
+        self.keys.rename(own)
 
     @property
     def lens(self) -> Lens:

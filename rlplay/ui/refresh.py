@@ -132,7 +132,7 @@ class Refresher:
             app.curves.prepare(session.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
-            app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
+            app.notify(visible_lines(notice.text), severity=severity, markup=False)
         session.notices.clear()
         if session.new_changes:
             app.notify(changes_notice(session.new_changes), markup=False)
