@@ -148,7 +148,7 @@ class LearningScreen(Dialogue[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
-        self._seen: list[int] | None = None
+        self._read_before: list[int] | None = None
         self._playing = False
 
     def compose(self) -> ComposeResult:
@@ -165,9 +165,9 @@ class LearningScreen(Dialogue[None]):
     def follow(self) -> None:
         """Read the evaluations again if there are others."""
         updates = self._session.history.series("eval_reward")[0]
-        if updates == self._seen:
+        if updates == self._read_before:
             return
-        self._seen = list(updates)
+        self._read_before = list(updates)
         try:
             read = [self._session.source.held_out(update) for update in updates]
         except RunFileError as error:
