@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from textual.app import SystemCommand
-from textual.command import Hit, Hits
+from textual.command import CommandPalette, Hit, Hits
 from textual.system_commands import SystemCommandsProvider
 
 from rlplay.algorithms.knobs import KNOBS
@@ -19,7 +19,15 @@ from rlplay.ui.actions import ACTIONS
 from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
 from rlplay.ui.widgets.footer import key_name
+from rlplay.ui.widgets.over_another import OverAnother
 from rlplay.verbs import VERBS, Verb
+
+
+class Commands(OverAnother, CommandPalette):
+    """Textual's palette over the playground."""
+
+    def __init__(self) -> None:
+        super().__init__(id="--command-palette")
 
 
 def commands(app: Playground) -> Iterator[SystemCommand]:

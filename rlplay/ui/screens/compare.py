@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
@@ -25,6 +24,7 @@ from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping
 
@@ -47,7 +47,7 @@ class DisplayOptions(Protocol):
         """Whether numbers are shown as well as colours."""
 
 
-class CompareScreen(ModalScreen[None]):
+class CompareScreen(Dialogue[None]):
     """Follows two or more sessions, A, B and so on, and shows two of them side by side."""
 
     HELP = """\

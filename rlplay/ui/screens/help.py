@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
@@ -20,6 +19,7 @@ from rlplay.ui.messages import Perform
 from rlplay.ui.shortcuts import LIST_KEYS, written
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
 from rlplay.verbs import VERBS
@@ -49,7 +49,7 @@ _GROUPS = {
 }
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialogue[None]):
     """Explains `widget`, or the nearest panel around it that has help; statistics follow the `settings`."""
 
     DEFAULT_CSS = """

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -28,6 +27,7 @@ from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
@@ -40,7 +40,7 @@ Changes = dict[str, Any]
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
-class KnobsScreen(ModalScreen[Changes | None]):
+class KnobsScreen(Dialogue[Changes | None]):
     """Its result is the changes by setting, or None."""
 
     DEFAULT_CSS = """

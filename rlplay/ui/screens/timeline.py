@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
@@ -20,6 +19,7 @@ from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import Timeline
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates
 from rlplay.ui.words.setting_changes import changes_line
@@ -29,7 +29,7 @@ _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
 _EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {EVENT_MARKS['on']} resumed"
 
 
-class TimelineScreen(ModalScreen[None]):
+class TimelineScreen(Dialogue[None]):
     """Follows the run while it is open; the cursor stays on its update."""
 
     HELP = f"""\

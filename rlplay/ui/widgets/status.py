@@ -12,15 +12,21 @@ from textual.content import Content
 from textual.widget import Widget
 
 from rlplay.algorithms import named
+from rlplay.trace.numbers import number
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import tenths
 from rlplay.ui.messages import Perform
 from rlplay.ui.plot import trpo_search as search
+from rlplay.ui.plot.bars import sparkline
 from rlplay.ui.session.session import Session
 
 Part = tuple[str, str]
+SMALL = 110
+"""Columns below which the header shows the reward, since its curve may have no panel."""
+SPARKS = 10
+"""Updates in the header's curve of the reward."""
 
 PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
 
@@ -112,10 +118,13 @@ class Header(Bar):
             model = f" · {_short(started.model)} {_count(started.parameters)} · {started.device}"
             if started.parameters:  # else another trainer made the run and did not record its model
                 left.append((visible(model), "$text-muted"))
-        progress = _progress(session)
+        small = self.size.width < SMALL
+        progress = [*_progress(session)[:1], *_curve(session), *_progress(session)[1:]] if small else _progress(session)
         state = _state(session)
         while progress and _width([*left, *progress, *state]) > self.size.width - 6:
-            if len(progress) > 1:
+            if small and (len(left) > 3 or (len(left) > 2 and len(progress) <= 2)):
+                left.pop()
+            elif len(progress) > 1:
                 progress.pop()
             elif len(left) > (3 if session.looking is None else 2):
                 left.pop()
@@ -150,6 +159,14 @@ def _progress(session: Session) -> list[Part]:
     if session.seconds:
         parts.append((f" · {tenths(session.seconds)}", "$text-muted"))
     return parts
+
+
+def _curve(session: Session) -> list[Part]:
+    """The course of the reward, for a screen with no room for its panel."""
+    _, values = session.history.of_stage("reward")
+    if not values:
+        return []
+    return [(f"  reward {sparkline(values, SPARKS)} {number(values[-1])}", "$primary")]
 
 
 def _state(session: Session) -> list[Part]:
