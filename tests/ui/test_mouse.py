@@ -1,6 +1,7 @@
 """The mouse: what rests on a title is explained, what is clicked acts, what is dragged moves."""
 
 import pytest
+from textual import events
 
 from rlplay.link.messages import Advance
 from rlplay.trace.lenses import LENSES
@@ -147,6 +148,7 @@ async def test_clicks_on_the_header_open_the_settings_run_and_return():
 async def drag(pilot, start, end):
     await pilot.mouse_down(offset=start)
     await pilot.hover(offset=end)
+    await settled(pilot)  # the border has come to the mouse
     await pilot.mouse_up(offset=end)
     await settled(pilot)
 
@@ -175,6 +177,9 @@ async def test_the_border_above_the_curves_is_dragged():
         await begun(pilot, source)
         edge, height = app.tokens.region.bottom - 1, app.curves.region.height
         await drag(pilot, (40, edge), (40, edge - 8))
+        here = app.tokens.outer_size.height - 1  # a terminal's press and release make a click; the pilot's do not
+        app.tokens.post_message(events.Click(app.tokens, 10, here, 0, 0, 1, False, False, False))
+        await settled(pilot)
         assert app.screen is app.main, "the title under the mouse was not clicked"
         assert app.curves.region.height == height + 8
         await drag(pilot, (40, app.tokens.region.bottom - 1), (40, 44))
