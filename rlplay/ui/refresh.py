@@ -15,7 +15,7 @@ from rlplay.ui.session.belief import read_next
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Part, Session
 from rlplay.ui.words import clipping
-from rlplay.ui.words.empty_map import VACANT
+from rlplay.ui.words.empty_map import COMING, VACANT
 from rlplay.ui.words.narration import (
     Narration,
     narrate,
@@ -62,7 +62,7 @@ class Refresher:
             # A class of the screen would have the style of every widget computed anew.
             for panel in (app.rollouts, app.tokens, app.inspector, *app.curves.panels):
                 panel.set_class(session.looking is not None, "-past")
-        if changes & {"update", "look"}:
+        if changes & {"update", "look"} or session.shown is None:
             self._list(changes)
 
     def _list(self, changes: set[Part]) -> None:
@@ -71,7 +71,7 @@ class Refresher:
         matching = app.finder.filter(session.shown, order(session.shown, app.sort))
         listed = app.folding.fold(session.shown, matching, kind)
         app.finder.keep(listed)
-        app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
+        app.tokens.words = literal(session.problem) or self._nothing_found() or _vacant(session)
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
             preview.flipped, preview.version, app.finder, app.folding.unfolded, app.folding.copies,
@@ -80,12 +80,11 @@ class Refresher:
             shown_for = app.folding.shown_for(answer)
             app.tokens.point(*((shown_for, app.tokens.cursor[1]) if shown_for in listed else (listed[0], 0)))
         if "update" in changes:
-            token_rows = () if app.main.has_class("-narrow") else app.tokens.rows
             app.rollouts.words = "No answer matches." if app.finder.nothing else app.rollouts.EMPTY
-            app.rollouts.show(session.shown, listed, app.sort, token_rows, app.finder.count, kind, app.folding.copies)
+            app.rollouts.show(session.shown, listed, app.sort, app.tokens.rows, app.finder.count, kind)
             app.rollouts.point(*app.tokens.cursor)
-            if token_rows:  # its lines have changed, so it may have missed a scroll
-                app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
+            # Its lines have changed, so it may have missed a scroll.
+            app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
 
     def _nothing_found(self) -> str:
         """The message for a search without matches; for clipped tokens also why there are none."""
@@ -121,6 +120,12 @@ class Refresher:
         if session.new_changes:
             app.notify(changes_notice(session.new_changes), markup=False)
             session.new_changes.clear()
+
+
+def _vacant(session: Session) -> str:
+    """Why there are no answers to show."""
+    busy = session.status is None or session.status.running or bool(session.asked)
+    return COMING if busy and session.place == "live" else VACANT[session.place]
 
 
 def _narration(session: Session) -> Narration:

@@ -17,8 +17,9 @@ from rlplay.ui.plot.bars import BARS
 from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.picture import Frame, Picture, Size, painted
 from rlplay.ui.plot.probability_lines import share_text
-from rlplay.ui.plot.views import FIRST, NOTHING_YET, SECOND, VALUE, Source, signs
+from rlplay.ui.plot.views import FIRST, SECOND, VALUE, Source, signs
 
+NOTHING_YET = "The next token's probabilities in each update will be drawn here. Press `u` for the first."
 INKS = (FIRST, SECOND, "$run-c", "$run-d", "$run-e", "$run-f")
 """Of the named bands, from the bottom to the top."""
 OTHERS = "$border"

@@ -19,7 +19,7 @@ from rlplay.ui.plot.views import NOT_COMPUTED, VALUE, Source
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
 _INKS = RULE, SILENT, UP, DOWN, AXIS
-NO_STEP = "No data yet: press `u` for the first update."
+NO_STEP = "A dot for each token will be drawn here. Press `u` for the first update."
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The dots of a braille cell, by row and column."""
 _NEAREST = 0.01

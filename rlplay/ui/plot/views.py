@@ -23,7 +23,6 @@ from rlplay.ui.plot.smoothing import smoothed, smoothing_label
 from rlplay.worlds.world import World
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
-NOTHING_YET = "No data yet: press `u` for the first update."
 NEXT_UPDATE = "No data yet: press `u` for the next update."
 """For metrics that a new stage or new settings may compute."""
 ENDS_BEFORE = "The recording ends before an update has computed this."
@@ -62,13 +61,18 @@ class Source:
         """The text of an empty panel: `words`, or in an empty recording that there is no update."""
         return words if self.history.updates or not self.replayed else NO_UPDATE
 
-    def missing(self) -> str:
-        """Why a metric has no points: no update yet, no update since a change, or never computed."""
+    def missing(self, title: str) -> str:
+        """Why the curve `title` has no points: no update yet, no update since a change, or never computed."""
         if not self.history.updates:
-            return self.coming(NOTHING_YET)
+            return self.coming(first_update(title))
         if self.history.settled:
             return NOT_COMPUTED
         return ENDS_BEFORE if self.replayed else NEXT_UPDATE
+
+
+def first_update(title: str) -> str:
+    """The text of a panel before the first update: what it will show."""
+    return f"{title} of each update will be drawn here. Press `u` for the first."
 
 
 class View(Protocol):
@@ -134,7 +138,7 @@ class Lines:
         estimators = [_estimator(trace, source) for trace in self.traces]
         branches = len(source.history.abandoned(self.traces[0].metric))
         versions = [source.history.version(name) for name in self.metrics]
-        missing = None if any(source.history.series(name)[0] for name in self.metrics) else source.missing()
+        missing = None if any(source.history.series(name)[0] for name in self.metrics) else source.missing(self.title)
         return versions, source.history.marks, estimators, branches, source.span, missing
 
     def series(self, source: Source) -> list[Curve]:
@@ -154,7 +158,7 @@ class Lines:
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = self.series(source)
         if not series:
-            return source.missing()
+            return source.missing(self.title)
         series = [each for curve in series for each in with_average(curve, smoothing)]
         return curves(
             series, signs(source.history.marks), size, log, smoothing_label(smoothing), source.span, source.room

@@ -27,7 +27,7 @@ from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.verbs import VERBS
 
 _PANELS = {
-    "answers": ("Rollouts", "every answer with its score, its advantage and its length, by prompt"),
+    "answers": ("Answers", "every answer with its score, its advantage and its length, by prompt"),
     "tokens": ("Tokens", "every token of every answer, coloured by one statistic"),
     "token": ("Token", "the selected token: its candidates under reference, old and new policy, and its formula"),
 }

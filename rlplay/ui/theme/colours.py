@@ -56,7 +56,6 @@ class Palette:
     strong: Style
     muted: Style
     faint: Style
-    hatch: Style | None
     accent: Style
     key: Style
     warning: Style
@@ -112,9 +111,6 @@ def palette(variables: dict[str, str], colours: int = 1 << 24) -> Palette:
         strong=written(words, bold=True),
         muted=written(Color.parse(muted) if "auto" not in muted else background.blend(foreground, 0.58)),
         faint=written(background.blend(foreground, 0.22)),
-        hatch=written(background.blend(foreground, 0.06))
-        if colours > 256
-        else None,  # fewer colours have no shade this faint
         accent=written(accent),
         key=written(accent, bold=True),
         warning=written(Color.parse(variables["warning"])),

@@ -22,13 +22,14 @@ from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.smoothing import STRENGTHS
 from rlplay.ui.plot.views import (
     FIRST,
-    NOTHING_YET,
     VALUE,
     Source,
     View,
+    first_update,
     single,
 )
 from rlplay.ui.plot.world_map import WorldMap, unshaded
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.glossary_entries import explained
@@ -95,7 +96,6 @@ updates.
         border-title-color: $text-muted; border-subtitle-color: $text-muted; border-subtitle-align: left;
         &:focus { border: round $accent; }
         &.-words { content-align: center middle; text-align: center; color: $text-muted; }
-        &.-empty { hatch: right $foreground 5%; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -108,6 +108,14 @@ updates.
         Binding("enter", "open", "look at this update", show=False, id="curve.open"),
         Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
+    SHORTCUTS = (
+        Shortcut(("left", "right"), "cursor"),
+        Shortcut(("up", "down"), "metric"),
+        Shortcut(("enter",), "look"),
+        Shortcut(("L",), "log"),
+        Shortcut(("S",), "smooth"),
+        Shortcut(("B", "T", "P"), "views", False),
+    )
 
     class Altered(Message):
         """The view or its scale changed."""
@@ -120,7 +128,7 @@ updates.
             self.update = update
 
     def __init__(self, view: View, replayed: bool = False) -> None:
-        super().__init__(classes="-words -empty")
+        super().__init__(classes="-words")
         self.replayed = replayed
         self.border_title = Content(view.title)
         self.view, self.overview = view, OVERVIEW
@@ -287,9 +295,8 @@ updates.
         return sorted({update for name in names for update in self.source.history.series(name)[0]})
 
     def _draw(self, size: Size) -> Picture | str:
-        self.set_class(self.source is None, "-empty")
         # A recording that is still being read shows no text.
-        drawn: Picture | str = "" if self.replayed else NOTHING_YET
+        drawn: Picture | str = "" if self.replayed else first_update(self.view.title)
         if self.source is not None:
             drawn = self.view.draw(
                 replace(self.source, room=self.room, plain=self.app.no_color), size, self.log_scale, self.smoothing

@@ -29,6 +29,7 @@ from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import moved
 from rlplay.ui.session.facts import AnswerFacts, Steps, facts_of
 from rlplay.ui.session.what_if import WhatIfResult
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.widgets.rollouts import label
@@ -51,7 +52,7 @@ class Inspector(Lines):
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
 update (old) and the policy after it (new); the token in the answer is marked. The bar is the newest probability: in
 another colour what the update added to it, shaded what the update took. The candidates are recorded before the
-update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `o`
+update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `H`
 there shows the candidates' probabilities over the whole run.
 
 Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
@@ -74,6 +75,8 @@ Under the reward are the other **columns** of the prompt's row, such as the righ
 `answer=30`. At the end is the **prompt as the model reads it**: with the system message, the roles and the marks of the
 chat template.
 """
+
+    SHORTCUTS = (Shortcut(("up", "down"), "scroll"), Shortcut(("i",), "probe"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

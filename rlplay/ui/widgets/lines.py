@@ -33,6 +33,8 @@ class Lines(ScrollView, can_focus=True):
 
     EMPTY = ""
     """One sentence for an empty panel, with the key that fills it between backticks; `words` replaces it."""
+    BEFORE = AFTER = ""
+    """Around the words in the border, where the frame goes on into another panel's."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -43,7 +45,7 @@ class Lines(ScrollView, can_focus=True):
         self.palette: Palette
 
     def count(self) -> int:
-        """The number of lines; 0 shows the sentence `words` on a hatched background."""
+        """The number of lines; 0 shows the sentence `words`."""
         raise NotImplementedError
 
     def line(self, row: int) -> Iterable[Segment]:
@@ -99,7 +101,9 @@ class Lines(ScrollView, can_focus=True):
         if self._captions == (title, title.spans, subtitle, subtitle.spans):
             return
         self._captions = (title, title.spans, subtitle, subtitle.spans)
-        self.border_title, self.border_subtitle = title, subtitle
+        self.border_title, self.border_subtitle = (
+            Content.assemble(self.BEFORE, words, self.AFTER) for words in (title, subtitle)
+        )
 
     def redraw(self, *rows: int) -> None:
         """Redraw these lines."""
@@ -145,7 +149,7 @@ class Lines(ScrollView, can_focus=True):
         if not self._ground:
             self._ground = self.rich_style
         if self.count() == 0:
-            return self._hatched(y, width)
+            return self._empty(y, width)
         row = y + self.scroll_offset.y
         known = self._strips.get(row)
         if known is None:
@@ -172,18 +176,16 @@ class Lines(ScrollView, can_focus=True):
             return Strip(joined).crop(0, width)
         return Strip([*joined, Segment(" " * left, ground)] if left else joined, width)
 
-    def _hatched(self, y: int, width: int) -> Strip:
+    def _empty(self, y: int, width: int) -> Strip:
         # Backticks count in wrapping, so a line with a key may end a little early.
         words = textwrap.wrap(self.words, max(width - 8, 12))
         top = (self.scrollable_content_region.height - len(words)) // 2
-        mark = " " if self.palette.hatch is None else "╱"
         if not -1 <= y - top <= len(words) or not words:
-            return Strip([Segment(mark * width, self.palette.hatch)]).apply_style(self._ground)
+            return Strip([Segment(" " * width)]).apply_style(self._ground)
         inner = max(len(line.replace("`", "")) for line in words) + 4
         middle = self._centred(words[y - top] if 0 <= y - top < len(words) else "", inner)
         left = max((width - inner) // 2, 0)
-        sides = [Segment(mark * cells, self.palette.hatch) for cells in (left, max(width - inner - left, 0))]
-        return Strip([sides[0], *middle, sides[1]]).adjust_cell_length(width).apply_style(self._ground)
+        return Strip([Segment(" " * left), *middle]).adjust_cell_length(width).apply_style(self._ground)
 
     def _centred(self, text: str, width: int) -> list[Segment]:
         """One centred line of the sentence, with keys in the accent colour."""
