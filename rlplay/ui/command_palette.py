@@ -38,7 +38,7 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
 
     for verb in VERBS.values():
         if verb.name in ACTIONS:
-            yield command(_titled(verb), f"{_keyed(verb)}{verb.help}", verb.name)
+            yield command(_titled(verb), f"{_keyed(verb, app)}{verb.help}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
             yield command(f"Better: {side}", "Label the current pair, and go to the next.", "prefer", choice)
@@ -99,5 +99,5 @@ _OTHER_WORDS = {
 }
 
 
-def _keyed(verb: Verb) -> str:
-    return f"{key_name(verb)} · " if verb.keys else ""
+def _keyed(verb: Verb, app: Playground) -> str:
+    return f"{key_name(verb, app.own_keys)} · " if verb.keys else ""

@@ -50,7 +50,7 @@ class HealthScreen(Dialogue[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("k", "knobs", "knobs"),
+        Binding("k", "knobs", "knobs", id="knobs"),
         Binding("escape,h,q", "dismiss", "close"),
     ]
 

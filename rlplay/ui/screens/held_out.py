@@ -41,7 +41,7 @@ class HeldOutScreen(Dialogue[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "sort", "sort"),
+        Binding("o", "sort", "sort", id="sort"),
         Binding("enter", "unfold", "unfold the answer, or fold it"),
         Binding("escape,e,q", "dismiss", "close"),
         *LIST_KEYS,

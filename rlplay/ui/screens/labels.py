@@ -88,7 +88,7 @@ The models' scores of a pair appear below only after your choice, so that they c
         Binding("E", "enough", "skip the rest"),
         Binding("up", "scroll(-1)", "up", show=False),
         Binding("down", "scroll(1)", "down", show=False),
-        Binding("question_mark,f1", "help", "help"),
+        Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,q", "leave", "close"),
     ]
 

@@ -52,8 +52,8 @@ class LessonsScreen(Dialogue[str | None]):
     LessonsScreen Static { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "glossary", "glossary"),
-        Binding("y", "share", "copy"),
+        Binding("d", "glossary", "glossary", id="glossary"),
+        Binding("y", "share", "copy", id="copy"),
         Binding("delete,backspace", "reset", "forget this lesson's answers"),
         Binding("R", "reset_all", "forget all lessons' answers"),
         Binding("pageup", "scroll(-1)", "scroll the text up", priority=True),

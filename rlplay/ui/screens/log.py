@@ -48,7 +48,7 @@ class LogScreen(Dialogue[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "filter(-1)", "more levels"),
         Binding("right", "filter(1)", "fewer levels"),
-        Binding("y", "copy", "copy"),
+        Binding("y", "copy", "copy", id="copy"),
         Binding("escape,f12,q", "dismiss", "close"),
         *LIST_KEYS,
     ]

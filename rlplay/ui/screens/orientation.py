@@ -60,7 +60,8 @@ CARDS = (
     Card(
         "Finding help",
         "`?` explains the current panel, `d` any term, `k` every setting. `ctrl+p` finds everything by name, even "
-        "these cards. The line above the keys says what just happened. `t` plays the lesson.",
+        "these cards. The line above the keys says what just happened. `t` plays the lesson. The mouse works: click, "
+        "turn the wheel, drag the border before Token or above the curves, rest on a title.",
         "Narrator, Footer",
         high=True,
     ),

@@ -108,7 +108,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("M", "plain", "plain text or chat template"),
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
-        Binding("question_mark,f1", "help", "help"),
+        Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,q", "leave", "close"),
     ]
 

@@ -60,12 +60,12 @@ this update, with settings that you change; the first run is not touched.
     TimelineScreen Updates { height: 1fr; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("z", "rewind", "undo: go back to it"),
-        Binding("b", "branch", "compare: branch from it"),
-        Binding("v", "live", "back to live"),
-        Binding("y", "copy", "copy"),
-        Binding("w", "save", "save the view"),
-        Binding("question_mark,f1", "help", "help"),
+        Binding("z", "rewind", "undo: go back to it", id="undo"),
+        Binding("b", "branch", "compare: branch from it", id="compare"),
+        Binding("v", "live", "back to live", id="live"),
+        Binding("y", "copy", "copy", id="copy"),
+        Binding("w", "save", "save the view", id="shot"),
+        Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,g,q", "dismiss", "close"),
         *LIST_KEYS,
     ]
