@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -23,6 +22,7 @@ from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import Palette
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 AUTO = "auto"
 _AUTO_TITLE = "auto: the one that fits the phase"
@@ -34,7 +34,7 @@ _ROOM = 70
 """Cells for a scale."""
 
 
-class ColoursScreen(ModalScreen[None]):
+class ColoursScreen(Dialogue[None]):
     """Performs the verb `lens`."""
 
     DEFAULT_CSS = """

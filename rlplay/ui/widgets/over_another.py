@@ -69,7 +69,7 @@ class MainScreen(Underneath, Screen[None]):
 class OverAnother(Underneath):
     """For a screen with a translucent background."""
 
-    _seen: list[_Line] | None = None
+    _seen_below: list[_Line] | None = None
     _has_time = False
 
     def render_line(self, y: int) -> Strip:
@@ -77,12 +77,12 @@ class OverAnother(Underneath):
         below = self._screen_below()
         if below is None or y >= below.size.height:
             return super().render_line(y)
-        if self._seen is None or len(self._seen) != below.size.height:
-            self._seen = [_Line((), Color(0, 0, 0))] * below.size.height
+        if self._seen_below is None or len(self._seen_below) != below.size.height:
+            self._seen_below = [_Line((), Color(0, 0, 0))] * below.size.height
             self._dirty_regions.add(self.size.region)
         if self._dirty_regions:
-            self._look(below, self._seen)
-        return self._seen[y].strip
+            self._look_below(below, self._seen_below)
+        return self._seen_below[y].strip
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """None for the screen below: it is made of lines that have passed them."""
@@ -105,7 +105,7 @@ class OverAnother(Underneath):
         at = stack.index(self) if self in stack else 0
         return stack[at - 1] if at and self.styles.background.a < 1 else None
 
-    def _look(self, below: Screen[Any], seen: list[_Line]) -> None:
+    def _look_below(self, below: Screen[Any], seen: list[_Line]) -> None:
         """Take the lines of the screen below that have changed."""
         rows = {row for region in self._dirty_regions for row in region.line_range if 0 <= row < len(seen)}
         self._dirty_regions.clear()
