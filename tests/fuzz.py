@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import importlib
 import io
 import os
 import random
@@ -279,6 +280,8 @@ def _patience() -> Iterator[None]:
 def played(kind: str, count: int, first: int = 0) -> list[str]:
     """Play the cases from `first` on; what was wrong with those that failed."""
     play, _ = KINDS[kind]
+    if play is lines:
+        importlib.import_module("rlplay.engine.driver")  # which takes longer than a case may
     wrong = []
     folder = Path(tempfile.mkdtemp())
     try:
