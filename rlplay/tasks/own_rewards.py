@@ -98,6 +98,10 @@ def named_function(kind: str, entry: str) -> UserCode:
     raise OwnError(f"{kind} {entry!r}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION")
 
 
+_GIVEN = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"}
+"""What every reward function may take besides the columns of the data, as in TRL."""
+
+
 class _Reward:
     """A user's reward function, called with the columns that it takes."""
 
@@ -114,8 +118,10 @@ class _Reward:
     def _begun(self, columns: dict[str, Any]) -> Any:
         function = self._function.current()
         if missing := _missing(function, columns):
+            own = ", ".join(name for name in columns if name not in _GIVEN) or "none"
             raise OwnError(
-                f"{self._function.place}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
+                f"{self._function.place}: {self.__name__} takes {missing!r}, which is not a column of the data; "
+                f"the columns are: {own}"
             )
         with contained(self._function.place, self._function.failed):
             return function(**accepted(function, columns))
