@@ -7,6 +7,7 @@ import contextlib
 import datetime
 import os
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -83,6 +84,12 @@ def _remove_if_empty(folder: Path) -> None:
 def list_runs() -> list[Path]:
     """The recorded runs, newest first."""
     return sorted(runs_folder().glob("*" + SUFFIX), reverse=True)
+
+
+def shortest_name(path: Path) -> str:
+    """The shortest name by which `find_run` finds the run file, quoted for a shell."""
+    name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
+    return shlex.quote(name)
 
 
 def find_run(name_or_path: str | Path) -> Path:

@@ -9,13 +9,29 @@ import types
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rlplay.trace.text import visible
 
 
 class OwnError(ValueError):
     """A file of the user's that cannot be used: one line with the file, the place and what to do."""
+
+
+class UserCode(Protocol):
+    """A function of the user's, from wherever it comes."""
+
+    @property
+    def place(self) -> str:
+        """What it comes from, for a message."""
+
+    name: str
+
+    def current(self) -> Callable[..., Any]:
+        """The function as its source defines it now. Raises OwnError, one line, if it cannot be had."""
+
+    def failed(self, error: BaseException) -> OwnError:
+        """The error that the function raised, in one line with its place."""
 
 
 class UserFunction:
@@ -83,6 +99,11 @@ class ImportedFunction:
     def failed(self, error: BaseException) -> OwnError:
         """The error that the function raised, in one line with the place in the module's file."""
         return OwnError(f"{self.place}: {self.name}: {blame(self._file, error)}")
+
+
+def names_function(name: str) -> bool:
+    """Whether `name` means a function of the user's, `FILE.py:FUNCTION` or `MODULE:FUNCTION`, and not a bundled one."""
+    return ":" in name
 
 
 def is_module(name: str) -> bool:

@@ -16,6 +16,7 @@ import msgspec
 from rlplay.algorithms.catalogue import PRESETS, Preset
 from rlplay.algorithms.own import SUFFIXES, absolute_files
 from rlplay.algorithms.settings import Settings
+from rlplay.plain_yaml import plain_yaml, read_text
 from rlplay.spelling import did_you_mean, similar
 from rlplay.user_code import OwnError
 
@@ -38,12 +39,12 @@ def preset(name: str) -> Preset:
         raise ValueError(unknown_algorithm(name))
     path = Path(name).expanduser()
     try:
-        row = msgspec.yaml.decode(path.read_bytes(), type=_Row)
+        row = msgspec.convert(plain_yaml(read_text(path)), _Row)
     except FileNotFoundError:
         raise OwnError(f"algorithm {name}: there is no such file; correct the path, or put the file back") from None
     except OSError as error:
         raise OwnError(f"algorithm {name}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise OwnError(
             f"{name}: {error}; an algorithm has a title and settings, and optionally after, changes and paper"
         ) from None

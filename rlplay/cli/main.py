@@ -21,6 +21,7 @@ from rlplay.trace.text import visible
 from rlplay.version import __version__
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+LONGEST_MESSAGE = 1000
 
 
 class Commands(click.Group):
@@ -132,5 +133,8 @@ def _no_option(error: click.NoSuchOption) -> str:
 def _fail(error: BaseException, text: Any, status: int) -> None:
     if os.environ.get("RLPLAY_DEBUG"):
         traceback.print_exception(error)
-    print(f"rlplay: {visible(' '.join(str(text).split()))}", file=sys.stderr)
+    line = visible(" ".join(str(text).split()))
+    if len(line) > LONGEST_MESSAGE:  # it quotes a value of any length; the end says what to do
+        line = f"{line[: LONGEST_MESSAGE // 2]} … {line[-LONGEST_MESSAGE // 2 :]}"
+    print(f"rlplay: {line}", file=sys.stderr)
     sys.exit(status)

@@ -45,6 +45,12 @@ _CHANGES = (
         help="A layer that gets adapters, as in q_proj, or all-linear; repeatable.",
     ),
     click.option(
+        "--task",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        help="Your task: a function that returns its prompts with their rewards; or the name of a bundled task.",
+    ),
+    click.option(
         "--dataset",
         type=PATH,
         metavar="FILE_OR_NAME",
@@ -72,6 +78,19 @@ _CHANGES = (
         type=PATH,
         metavar="FILE.py:FUNCTION",
         help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
+    ),
+    click.option(
+        "--tools",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        multiple=True,
+        help="A function that the model may call in its answers, as in TRL; repeatable.",
+    ),
+    click.option(
+        "--environment_factory",
+        type=PATH,
+        metavar="FILE.py:CLASS",
+        help="A class whose methods the model may call, with reset and get_reward, as in TRL.",
     ),
     click.option(
         "--reward",
@@ -172,6 +191,7 @@ def _resume_job(recorded: Path, device: str) -> Job:
     """The job that continues a recorded run, without its script: the run does not record where in it it stopped."""
     import msgspec
 
+    from rlplay.plain_yaml import PlainYamlError, plain_yaml
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.runfile import RunReader
 
@@ -180,8 +200,8 @@ def _resume_job(recorded: Path, device: str) -> Job:
         if reader.last_snapshot() is None and reader.updates():
             raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
-            scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
-        except msgspec.MsgspecError as error:
+            scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
+        except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
     return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
 

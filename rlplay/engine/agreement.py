@@ -48,8 +48,12 @@ _PRECISIONS = {
 
 def precision(lm: LanguageModel) -> Precision:
     """What can be expected of the model's weights, be they float32 or bfloat16."""
-    half = any(p.dtype == torch.bfloat16 for p in lm.policy.parameters())
-    return _PRECISIONS[torch.bfloat16 if half else torch.float32]
+    return _PRECISIONS[torch.bfloat16 if rounded(lm) else torch.float32]
+
+
+def rounded(lm: LanguageModel) -> bool:
+    """Whether weights are in bfloat16, so that sampling and scoring give a token other log-probabilities."""
+    return any(p.dtype == torch.bfloat16 for p in lm.policy.parameters())
 
 
 _GROWTH = 1.25
@@ -88,8 +92,8 @@ def settle(lm: LanguageModel) -> None:
     lm.cached = _caches(lm, tokens, exact[0], tolerance)
     if not lm.cached:
         lm.remarks.append(_slow(name))
-    if expected is _PRECISIONS[torch.bfloat16]:
-        lm.remarks.append(_rounded(name, noise, tolerance, expected))
+    if rounded(lm):
+        lm.remarks.append(_rounding(name, noise, tolerance, expected))
 
 
 def agree(lm: LanguageModel, batch: Batch) -> bool:
@@ -124,7 +128,7 @@ def agree(lm: LanguageModel, batch: Batch) -> bool:
     return lm.cached
 
 
-def _rounded(name: str, noise: float, tolerance: float, expected: Precision) -> str:
+def _rounding(name: str, noise: float, tolerance: float, expected: Precision) -> str:
     """What bfloat16 means for this model, as it was measured."""
     return (
         f"{name} has bfloat16 weights: on a small batch, two ways to compute the same log-probability differ by up to "

@@ -56,6 +56,8 @@ class LanguageModel:
     """What the user should know of how the model is run, until it is told."""
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     """What the chat template is given besides the messages."""
+    tools: list[Callable[..., Any]] = field(default_factory=list)
+    """What the model may call; their schemas are in every prompt."""
     pieces: dict[int, str] = field(default_factory=dict)
 
     @cached_property
@@ -100,7 +102,11 @@ class LanguageModel:
         """The messages as the chat template writes them."""
         return str(
             self.tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=add_generation_prompt, **self.chat_template_kwargs
+                messages,
+                tools=self.tools or None,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                **self.chat_template_kwargs,
             )
         )
 

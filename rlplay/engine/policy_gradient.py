@@ -1,6 +1,7 @@
 """The loss of rewarded completions and its gradients: what an optimizer step of a policy gradient does.
 
-Completions whose graph would be too large are backpropagated part by part: the loss is a sum over their tokens.
+Completions whose graph would be too large are backpropagated part by part: the loss is a sum over their tokens. Those
+that cannot change the weights, such as a group of equal rewards, get no backward pass.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from torch import Tensor
 
 from rlplay.algorithms import masks
 from rlplay.algorithms.aggregation import token_weights
+from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import Settings
+from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.optimize import Seen
@@ -24,14 +27,53 @@ from rlplay.engine.tensors import Tensors
 
 def gradients(batch: Batch, rows: Tensor, state: State) -> Seen:
     """Fill the parameters' gradients with those of the loss of the completions `rows`."""
-    size = rows_at_once(state.lm, batch.ids.shape[1])
-    shares = share_of(batch, rows, state.settings).split(size)
-    parts = [_backward(batch, part, share, state) for part, share in zip(torch.split(rows, size), shares, strict=True)]
-    seen = parts[0] if len(parts) == 1 else _joined(parts)
+    share, places = share_of(batch, rows, state.settings), torch.arange(len(rows), device=rows.device)
+    silent = without_gradient(batch, rows, share, state)
+    pieces = [part for part in torch.split(places[~silent], rows_at_once(state.lm, batch.ids.shape[1])) if len(part)]
+    parts = [_backward(batch, rows[part], share.of(part), state) for part in pieces]
+    if silent.any():
+        pieces.append(places[silent])
+        parts.append(_silent(batch, rows[silent], share.of(places[silent]), state))
+    seen = parts[0] if len(parts) == 1 else _joined(parts, torch.cat(pieces))
     seen.metrics = step_metrics(batch, seen, state.settings)
     if state.settings.kl_ctrl != "fixed":
         seen.metrics["kl_coef"] = state.kl_coef
     return seen
+
+
+def without_gradient(batch: Batch, rows: Tensor, share: Share, state: State) -> Tensor:
+    """Which of the completions `rows` add exactly 0 to the gradient, whatever the policy makes of them: bool [R].
+
+    Every built-in surrogate has its advantage as a factor; a KL or entropy in the loss, a value head, and a function
+    of the user's may have a gradient without it. TRPO reads all completions for its constraint.
+    """
+    settings = state.settings
+    in_loss = state.kl_coef if settings.kl_placement == "loss" else 0.0
+    others = in_loss or settings.entropy_coef or batch.values is not None
+    if others or settings.surrogate == "trpo" or is_own(settings.surrogate):
+        return torch.zeros_like(rows, dtype=torch.bool)
+    assert batch.advantages is not None
+    return ~((batch.advantages[rows] != 0) & (share.weights > 0)).any(dim=1)
+
+
+@torch.no_grad()
+def _silent(batch: Batch, rows: Tensor, share: Share, state: State) -> Seen:
+    """What the loss reads of completions without a gradient.
+
+    Before the first optimizer step the policy is the one that sampled them, so that no pass is needed either.
+    """
+    if batch.step_metrics or rounded(state.lm):
+        inputs, _ = _inputs(batch, rows, state)
+    else:
+        old = batch.old_logprobs[rows]
+        reference = None if batch.ref_logprobs is None else batch.ref_logprobs[rows]
+        assert batch.advantages is not None
+        inputs = Inputs(old, old, reference, batch.advantages[rows])
+    terms = objective(inputs, share.weights, state.settings, state.kl_coef, share.keep, share.bonus)
+    for parameter in state.lm.policy.parameters():
+        if parameter.requires_grad and parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)  # Adam moves on by its momentum where a gradient is 0
+    return seen_of(rows, inputs.logprobs, terms, share, None, None)
 
 
 @dataclass
@@ -43,10 +85,9 @@ class Share:
     bonus: Tensor
     tokens: int
 
-    def split(self, size: int) -> list[Share]:
-        """Itself, cut into parts of `size` completions."""
-        parts = zip(*[torch.split(values, size) for values in (self.weights, self.keep, self.bonus)], strict=True)
-        return [Share(weights, keep, bonus, self.tokens) for weights, keep, bonus in parts]
+    def of(self, places: Tensor) -> Share:
+        """That of the completions at `places`, int64."""
+        return Share(self.weights[places], self.keep[places], self.bonus[places], self.tokens)
 
 
 def share_of(batch: Batch, rows: Tensor, settings: Settings) -> Share:
@@ -147,14 +188,15 @@ def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | 
     return inputs, laid_out(values, width) if values else None
 
 
-def _joined(parts: list[Seen]) -> Seen:
-    """The parts of a minibatch as one: their completions one after the other, their losses added up."""
+def _joined(parts: list[Seen], places: Tensor) -> Seen:
+    """The parts of a minibatch as one: their completions at their `places` in it, their losses added up."""
+    back = torch.argsort(places)
 
     def join(name: str) -> Any:
         values = [getattr(part, name) for part in parts]
         if isinstance(values[0], dict):
             return {key: sum(value[key] for value in values) for key in values[0]}
-        return None if values[0] is None else torch.cat(values)
+        return None if values[0] is None else torch.cat(values)[back]
 
     return Seen(**{field.name: join(field.name) for field in fields(Seen)})
 

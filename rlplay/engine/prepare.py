@@ -19,12 +19,14 @@ from rlplay.engine.model import choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
+from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
 from rlplay.scenario.world import world_of
 from rlplay.tasks.stories import remembered
+from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Started
 from rlplay.version import __version__
 
@@ -56,6 +58,8 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         lm = load_model(scenario.model, device, lambda what: progress(what, 0.5), weights, first)
         lm.remarks += short
     lm.chat_template_kwargs = scenario.chat_template_kwargs
+    if isinstance(task.environment, Tools):
+        offer(lm, task.environment)
     progress("checking that model and prompts fit", 0.7)
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking the model's numbers", 0.8)

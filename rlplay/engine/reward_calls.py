@@ -39,6 +39,7 @@ class Completions:
     texts: list[str]
     turns: list[list[Message]] | None = None  # of episodes with an environment
     states: list[list[str]] | None = None  # the environment's, after each turn
+    environments: Sequence[Any] = ()  # each answer's own, if a factory makes them
 
     @property
     def handed(self) -> Sequence[Completion]:
@@ -82,6 +83,8 @@ def _arguments(given: Completions, state: State) -> dict[str, Any]:
         "completion_ids": given.ids,
         "trainer_state": _trainer_state(state),
     }
+    if any(environment is not None for environment in given.environments):
+        arguments["environments"] = list(given.environments)
     return arguments | ({} if given.states is None else {"states": given.states})
 
 

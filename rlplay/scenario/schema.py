@@ -43,6 +43,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system_prompt: str | None = None
     chat_template_kwargs: dict[str, Any] = {}  # passed on to the model's chat template
     environment: str | None = None  # FILE.py:FUNCTION or MODULE:FUNCTION, as `tasks/task.py` describes it
+    tools: list[str] = []  # the same forms: what the model may call, as TRL has it
+    environment_factory: str | None = None  # a class whose methods the model may call, as TRL has it
     reward: list[str] = []  # FILE.py:FUNCTION or MODULE:FUNCTION each
     prompts: list[str] | None = None  # every update trains on these alone, in this order
     settings: dict[str, Any] = {}

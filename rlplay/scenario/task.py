@@ -12,8 +12,10 @@ from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import world_of
 from rlplay.tasks import load_task
 from rlplay.tasks.own import check_reward_weights, check_sources, instructed, load_own, narrowed
-from rlplay.tasks.own_rewards import load_environment, own_rewards
+from rlplay.tasks.own_rewards import load_environment, own_rewards, with_tools
+from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Task
+from rlplay.user_code import names_function
 from rlplay.worlds.task import world_task
 
 
@@ -31,12 +33,15 @@ def task_for(scenario: Scenario, progress: Callable[[str], object] = str) -> Tas
         parts = scenario.dataset_config, scenario.dataset_train_split
         task = load_own(scenario.dataset, own, progress, *parts, scenario.columns)
     else:
-        bundled = load_task(scenario.task or "")
-        task = msgspec.structs.replace(bundled, rewards=own or bundled.rewards)
+        name = scenario.task or ""
+        task = make_task(name) if names_function(name) else load_task(name)
+        task = msgspec.structs.replace(task, rewards=own or task.rewards)
     if scenario.prompts is not None:
         task = narrowed(task, scenario.prompts)
     if scenario.environment is not None:
         task = msgspec.structs.replace(task, environment=load_environment(scenario.environment))
+    if scenario.tools or scenario.environment_factory:
+        task = with_tools(task, scenario.tools, scenario.environment_factory)
     if scenario.system_prompt:
         task = instructed(task, scenario.system_prompt)
     names = list(task.rewards)

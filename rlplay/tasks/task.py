@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-Message = dict[str, str]
+if TYPE_CHECKING:
+    from rlplay.tasks.tools import Tools
+
+Message = dict[str, Any]
+"""A chat message: `role` and `content`, texts both, and what a tool call adds."""
 Completion = str | list[Message]
 Steps = list[tuple[int, float]]
 RewardFunction = Callable[..., Sequence[float | Steps | None]]
@@ -61,24 +65,24 @@ one number in [0, 1) for each turn that an episode may have, a function of seed,
 """
 
 
-class Task(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Something to learn: prompts to train on, held-out prompts, and scores.
 
     Training may use `rewards`, each with the weight that a scenario gives it. `gold` scorers are tracked and never
-    trained on: they show whether a rising reward means what it should. With an `environment`, a completion is an
-    episode: several turns of the model with the environment's replies between them.
+    trained on: they show whether a rising reward means what it should. With an `environment`, or tools in its place, a
+    completion is an episode: several turns of the model with replies between them.
 
     A task that is small enough names all its `situations`, each with the prompt that ends in it, and the `actions`,
     one token each, that are possible there: the policy is then recorded in every one of them.
     """
 
-    name: str
-    summary: str
+    name: str = ""
+    summary: str = ""
     train: list[Example]
-    held_out: list[Example]
-    rewards: dict[str, RewardFunction]
-    gold: dict[str, RewardFunction]
-    environment: Environment | None = None
+    held_out: list[Example] = []
+    rewards: dict[str, RewardFunction] = {}
+    gold: dict[str, RewardFunction] = {}
+    environment: Environment | Tools | None = None
     situations: dict[str, Example] = {}
     actions: list[str] = []
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Finished
+from rlplay.trace.sound import check_record
 
 FORMAT = 1
 APPLICATION = 0x524C7079  # "RLpy": identifies run files in SQLite's application_id and for `file`
@@ -59,6 +60,12 @@ COMMIT;
 """
 
 
+NUMBERED = "typeof(number) = 'integer' AND number BETWEEN 0 AND 2147483647"
+"""The condition that a row is of an update; SQLite lets a damaged file have any type in any column."""
+POINT = f"{NUMBERED} AND typeof(name) = 'text' AND typeof(value) IN ('real', 'integer', 'null')"
+"""The condition that a row is the value of a metric."""
+
+
 class RunFileError(ValueError):
     """A run file that rlplay cannot read or write; the message is one line: what, where, what to do."""
 
@@ -82,11 +89,34 @@ def pack(record: AnyRecord) -> bytes:
 
 
 def unpack(data: bytes, path: Path, number: int) -> AnyRecord:
-    """The record in stored bytes; RunFileError if they are damaged."""
+    """The record of update `number` in stored bytes, checked; RunFileError if they are damaged."""
     try:
-        return RECORDS.decode(zlib.decompress(data))
-    except (zlib.error, msgspec.MsgspecError, ValueError, IndexError) as error:
-        raise RunFileError(f"{path}: update {number} is damaged ({error}); look at another update") from None
+        record = RECORDS.decode(_inflated(data))
+        if record.update != number:
+            raise ValueError(f"a record of update {record.update} is among its own")
+        check_record(record)
+    except _DAMAGE as error:
+        raise damaged(path, number, error) from None
+    return record
+
+
+_DAMAGE = (zlib.error, msgspec.MsgspecError, ValueError, LookupError, TypeError, OverflowError, RecursionError)
+_LARGEST = 2**30
+"""Bytes of a record; a batch of 64,000 tokens with ten candidates each has 9 million."""
+
+
+def _inflated(data: bytes) -> bytes:
+    inflater = zlib.decompressobj()
+    content = inflater.decompress(data, _LARGEST)
+    if not inflater.eof:
+        raise ValueError("a record is cut off" if len(content) < _LARGEST else "a record is larger than a gigabyte")
+    return content
+
+
+def damaged(path: Path, number: int, error: Exception) -> RunFileError:
+    """The error of an update that cannot be read."""
+    what = " ".join(str(error).split())[:200]
+    return RunFileError(f"{path}: update {number} is damaged ({what}); look at another update")
 
 
 def without_detail(finished: Finished) -> Finished:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,6 @@ from textual.containers import Horizontal
 from textual.driver import Driver
 from textual.filter import Monochrome
 from textual.screen import Screen
-from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.algorithms.settings import Settings
@@ -33,21 +33,18 @@ from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.messages import (
     Answered,
     CursorMoved,
-    CursorStepped,
-    Drafted,
     Perform,
-    PreviewToggled,
     Reflowed,
     UpdatePicked,
 )
 from rlplay.ui.player import BEGIN, Player
-from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.session import Source
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
+from rlplay.ui.tuning import Tuning
 from rlplay.ui.words.lesson import no_lesson
 from rlplay.verbs import VERBS
 
@@ -55,6 +52,8 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
 FRAMES = 15
+SWITCH = 0.0005
+"""Seconds for which one thread may hold up another."""
 
 
 def _palette() -> type[Provider]:
@@ -64,7 +63,7 @@ def _palette() -> type[Provider]:
     return Palette
 
 
-class RlplayApp(Playground):
+class RlplayApp(Tuning):
     """The playground."""
 
     TITLE = "rlplay"
@@ -110,11 +109,6 @@ class RlplayApp(Playground):
         self.samples_first = False  # whether the first batch is sampled without a key
         self._greeted = False
         self.refresher = Refresher(self)
-
-    @property
-    def available_themes(self) -> dict[str, Theme]:
-        """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
-        return {**super().available_themes, **{theme.name: theme for theme in THEMES}}
 
     def get_driver_class(self) -> type[Driver]:
         """The driver for the terminal, or the one for the browser."""
@@ -163,6 +157,8 @@ class RlplayApp(Playground):
             dialogues.compare(self)
         # Objects made at start-up live until the end. Scanning them in every collection would delay key presses.
         gc.freeze()
+        # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
+        sys.setswitchinterval(SWITCH)
 
     @on(Reflowed)
     def _reflowed(self) -> None:
@@ -184,12 +180,12 @@ class RlplayApp(Playground):
     async def _heard(self, event: Status | Imagined) -> None:
         if isinstance(event, Imagined):
             await self.preview.heard(event)
-            self._show_preview()
+            self.show_preview()
         else:
             await self._greet(event)
             if self.knobs is not None and not event.running:
                 await self.preview.paused()
-                self._show_preview()
+                self.show_preview()
             waited, self._waited = self._waited, event.waits
             if event.waits and not waited and self.screen is self.main:
                 dialogues.label(self)
@@ -260,7 +256,10 @@ class RlplayApp(Playground):
         self.refresher.panels()
 
     async def action_verb(self, name: str) -> None:
-        """The key of a verb."""
+        """The key of a verb. The one that leaves asks before it ends a run."""
+        if name == "quit":
+            dialogues.leave(self)
+            return
         if VERBS[name].where == "engine":
             self._greeted = True
             self.lesson.take_over()
@@ -272,7 +271,7 @@ class RlplayApp(Playground):
 
     def action_help_quit(self) -> None:
         """Say how to quit when ctrl+c is pressed, which ends other programs."""
-        self.notify("q quits. ctrl+q quits from anywhere, even while you type.", title="Quit?")
+        self.notify("q quits. ctrl+q quits at once and from anywhere, even while you type.", title="Quit?")
 
     async def action_back(self) -> None:
         """Leave a search and show all answers; otherwise leave an older update and return to live."""
@@ -302,59 +301,6 @@ class RlplayApp(Playground):
         yield from commands(self)
         # Textual's screenshot squeezes wide characters; ours does not.
         yield from (each for each in super().get_system_commands(screen) if each.title != "Screenshot")
-
-    def open_knobs(self, at: str | None = None) -> None:
-        """Open all settings to view and change, with the cursor on the one named `at`."""
-        started = self.session.started
-        if started is None:
-            self.notify("The engine is still starting; its settings are not yet known.")
-            return
-        from rlplay.ui.screens.knobs import KnobsScreen
-
-        self.knobs = KnobsScreen(
-            self.session.settings,
-            scenario_of(started),
-            self.session.source.live,
-            at,
-            self.session.abilities,
-            bool(started.source),
-        )
-        # Answers and the token stay visible to preview a change.
-        self.main.add_class("-knobs")
-        self.push_screen(self.knobs, self._knobs_closed)
-        self.call_after_refresh(self._show_preview)
-
-    @on(Drafted)
-    async def _drafted(self, event: Drafted) -> None:
-        if self.knobs is not None:  # a branch's settings do not concern this run
-            await self.preview.draft(event.changes)
-            self._show_preview()
-
-    @on(PreviewToggled)
-    def _preview_toggled(self) -> None:
-        self.preview.as_trained = not self.preview.as_trained
-        self._show_preview()
-
-    @on(CursorStepped)
-    def _cursor_stepped(self, event: CursorStepped) -> None:
-        if event.along:
-            self.tokens.action_along(event.along)
-        else:
-            self.tokens.action_across(event.across)
-
-    def _show_preview(self) -> None:
-        self.session.changed.add("update")
-        self.refresher.panels()
-        if self.knobs is not None:
-            self.knobs.tell(self.preview.words)
-
-    async def _knobs_closed(self, changes: dict[str, Any] | None) -> None:
-        self.knobs = None
-        self.main.remove_class("-knobs")
-        self.preview.clear()
-        self.call_after_refresh(self._show_preview)  # not before there is room again
-        if changes:
-            await self.perform("set", changes)
 
     def share(self) -> tuple[str, str]:
         """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""

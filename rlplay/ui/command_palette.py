@@ -33,7 +33,7 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
             yield command(_titled(verb), f"{_keyed(verb)}{verb.help}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
-            yield command(f"Better: {side}", "Label the current pair; enter shows the next.", "prefer", choice)
+            yield command(f"Better: {side}", "Label the current pair, and go to the next.", "prefer", choice)
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", lens.reading, "lens", lens.name)
     for name in app.session.history.names():

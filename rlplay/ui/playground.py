@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.screen import Screen
+from textual.theme import Theme
 
 from rlplay.trace.lenses import LENSES, Lens, automatic
 from rlplay.trace.records import Choice
@@ -20,6 +21,7 @@ from rlplay.ui.session.folding import Folding
 from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session, Source
 from rlplay.ui.terminal.gate import GatedApp
+from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
 from rlplay.ui.widgets.inspector import Inspector
@@ -50,6 +52,7 @@ class Playground(GatedApp):
 
     def __init__(self, source: Source, others: Sequence[Source], show_others: Callable[[], None]) -> None:
         """Show `source`; `show_others` shows the runs `others`."""
+        self._themes: tuple[int, dict[str, Theme]] = -1, {}
         super().__init__()
         self.session = Session(source)
         self.other_runs = OtherRuns(self, self.session, others, show_others)
@@ -69,6 +72,14 @@ class Playground(GatedApp):
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
+
+    @property
+    def available_themes(self) -> dict[str, Theme]:
+        """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
+        registered = super().available_themes
+        if len(registered) != self._themes[0]:  # Textual asks for them at every line that it draws
+            self._themes = len(registered), registered | {theme.name: theme for theme in THEMES}
+        return self._themes[1]
 
     @property
     def lens(self) -> Lens:

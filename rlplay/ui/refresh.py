@@ -65,7 +65,9 @@ class Refresher:
         if "status" in changes:
             app.keys.allow(session.abilities)
             app.banner.show(session)
-            app.main.set_class(session.looking is not None, "-past")
+            # A class of the screen would have the style of every widget computed anew.
+            for panel in (app.rollouts, app.tokens, app.inspector, *app.curves.panels):
+                panel.set_class(session.looking is not None, "-past")
         if changes & {"update", "look"} or session.shown is None:
             self._list(changes)
 

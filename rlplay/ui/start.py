@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from rlplay import user_preferences
 from rlplay.foreign.copy import Copy
 from rlplay.link.remote import find
-from rlplay.paths import first_time, list_runs, new_run, runs_folder
+from rlplay.paths import first_time, new_run, shortest_name
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import START, Moment
 from rlplay.trace.text import visible
@@ -44,8 +43,7 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
 
 def kept(path: Path) -> str:
     """One line for the shell after the screen has closed: where the run is, and how to resume it."""
-    name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
-    return f"run kept: {visible(str(path))} · rlplay resume {shlex.quote(visible(name))}"
+    return f"run kept: {visible(str(path))} · rlplay resume {visible(shortest_name(path))}"
 
 
 def replay(path: str | Path) -> int:

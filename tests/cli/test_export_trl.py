@@ -190,3 +190,19 @@ def test_the_script_of_a_real_run_takes_the_same_step(tmp_path: Path) -> None:
         assert theirs[name] == pytest.approx(ours[name], abs=1e-4), name
     assert np.isfinite(ours["grad_norm"])
     assert (tmp_path / "train.trained" / "model.safetensors").is_file()
+
+
+def test_tools_and_environments_go_along(tmp_path: Path) -> None:
+    given = {"tools": ["game.py:add", "my.tools:look"], "environment_factory": "game.py:Game"}
+    script = script_of(run_of(tmp_path, {"algorithm": "grpo"}, **given))
+    (trainer,) = calls(script, "GRPOTrainer")
+    assert ast.unparse(trainer["tools"]) == "[load_function('game.py:add'), load_function('my.tools:look')]"
+    assert ast.unparse(trainer["environment_factory"]) == "load_function('game.py:Game')"
+    assert "from rlplay.tasks.own_rewards import load_function\n" in script
+    weights = {"correct": 1, "Game": 2}
+    (tmp_path / "b").mkdir()
+    weighted = script_of(run_of(tmp_path / "b", {"algorithm": "grpo", "reward_weights": weights}, **given))
+    assert "# rlplay: the environment's own reward has weight 2 in the run, and 1 in TRL\n" in weighted
+    (tmp_path / "c").mkdir()
+    with pytest.raises(ExportError, match="tools: TRL's RLOOTrainer has none"):
+        script_of(run_of(tmp_path / "c", {"algorithm": "rloo"}, **given))

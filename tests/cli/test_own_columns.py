@@ -104,7 +104,7 @@ def test_gsm8ks_columns_train_from_the_command_line(
 
 def test_a_system_prompt_stands_before_prompts_that_have_none() -> None:
     own = [{"role": "system", "content": "Mine."}, {"role": "user", "content": "Hi"}]
-    task = Task("t", "", [Example("1+1=", {}), Example(own, {})], [Example([own[1]], {})], {}, {})
+    task = Task(train=[Example("1+1=", {}), Example(own, {})], held_out=[Example([own[1]], {})])
     system = {"role": "system", "content": "Be brief."}
     found = instructed(task, "Be brief.")
     assert found.train == [Example([system, {"role": "user", "content": "1+1="}], {}), Example(own, {})]

@@ -141,10 +141,16 @@ def seldom(completion_ids, **columns):
 def same(completions, **columns):
     return [0.97] * len(completions)
 
+def some_groups(prompts, completion_ids, **columns):
+    even = {p: i % 2 for i, p in enumerate(dict.fromkeys(str(prompt) for prompt in prompts))}
+    return [0.4 if even[str(p)] else sum(ids) % 7 / 7 for p, ids in zip(prompts, completion_ids)]
+
 def choosy(completion_ids, **columns):
     return [None if sum(ids) % 3 == 0 else sum(ids) % 7 / 7 for ids in completion_ids]
 """
-"""Rewards that an untrained model earns unevenly, for the whole, for each half and seldom; always; not every time."""
+"""Rewards that an untrained model earns unevenly, for the whole, for each half and seldom; always; not every time.
+
+And for `some_groups` only: in every second group all answers earn the same."""
 
 
 def opinion(completion_ids: list[list[int]], **_columns: Any) -> list[float]:
@@ -180,8 +186,9 @@ def start(micro_models: Callable[[str], Path], tmp_path: Path) -> Callable[..., 
         (tmp_path / "uneven.py").write_text(REWARD)
         played = Scenario(
             name="micro", title="Micro", question="", task="arithmetic", eval_every=eval_every, eval_prompts=4,
-            reward=[f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], settings=SMALL | settings,
-            **{"model": str(micro_models(architecture)), "max_updates": 4} | (scenario or {}),
+            settings=SMALL | settings,
+            **{"reward": [f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], "max_updates": 4}
+            | ({} if "model" in (scenario or {}) else {"model": str(micro_models(architecture))}) | (scenario or {}),
         )  # fmt: skip
         records: list[AnyRecord] = []
         driver = Driver(Job(played, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)

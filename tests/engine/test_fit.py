@@ -29,7 +29,7 @@ def lm(micro_model: Path) -> LanguageModel:
 
 
 def task_of(*prompts: Any) -> Task:
-    return Task("t", "", [Example(prompt, {}) for prompt in prompts], [], {}, {})
+    return Task(train=[Example(prompt, {}) for prompt in prompts])
 
 
 def test_the_longest_prompt_and_a_completion_have_to_fit(lm: LanguageModel) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from rlplay.trace.text import visible
@@ -31,3 +32,15 @@ def literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def absolute(path: str) -> str:
+    """The absolute path of a file, so that the script runs anywhere; other names, such as a model's, unchanged."""
+    found = Path(path).expanduser()
+    return str(found.absolute()) if found.exists() else path
+
+
+def absolute_entry(entry: str) -> str:
+    """`FILE.py:FUNCTION` with the file's absolute path; `MODULE:FUNCTION` unchanged."""
+    file, _, function = entry.rpartition(":")
+    return f"{absolute(file)}:{function}"

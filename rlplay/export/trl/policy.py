@@ -13,7 +13,7 @@ from rlplay.export.trl.fields import Field, config_lines, note
 def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
     """Fields of the config, and comments; `weights` belong to the reward functions in the script's order."""
     yield from _sampling(s)
-    yield from config_lines({"reward_weights": weights})
+    yield from config_lines({"reward_weights": weights or None})
     yield from _left_out(s)
     kind, _ = trainer_of(s) or ("", "")
     yield from _rloo(s) if kind == "RLOOTrainer" else _grpo(s, kind)

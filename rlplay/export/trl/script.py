@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError, atomic_output
-from rlplay.export.trl.fields import literal, note, plain
+from rlplay.export.trl.fields import absolute, absolute_entry, literal, note, plain
 from rlplay.export.trl.limits import unsupported_setting, unsupported_task
 from rlplay.export.trl.section import RunFacts, section_lines
 from rlplay.export.trl.stages import PlayedStage, stages_of
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
+from rlplay.tasks import load_task
 from rlplay.trace.runfile import RunReader
+from rlplay.user_code import names_function
 from rlplay.version import __version__
 
 TRL = "1.16"
@@ -37,15 +40,19 @@ def script(reader: RunReader) -> str:
     scenario = scenario_of(reader.started)
     if reason := unsupported_task(scenario):
         raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
+    own_words = scenario.tools or scenario.environment_factory
+    if names_function(scenario.task or "") and not own_words and _has_environment(reader):
+        reason = "the task's environment replies in the middle of an answer, which TRL does not support"
+        raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
     stages, missing = stages_of(scenario, reader)
     for stage in stages:
         where = f"{reader.path.name}: stage {stage.name}: " if stage.name else f"{reader.path.name}: "
-        if reason := unsupported_setting(stage.settings):
+        if reason := unsupported_setting(stage.settings, bool(scenario.tools or scenario.environment_factory)):
             raise ExportError(f"{where}{reason}; change that, or export the run's tokens or curves")
         if stage.recorded == 0:
             raise ExportError(f"{where}it has no pairs to learn from yet; continue the run")
     lines = [*_head(reader), "", *_imports(scenario, stages), "", *_constants(reader, scenario, stages)]
-    model, facts = "MODEL", _run_facts(reader, scenario)
+    model, facts = "MODEL", _run_facts(reader, scenario, stages)
     for number, stage in enumerate(stages, start=1):
         place = "OUT" if len(stages) == 1 else f'OUT / "stage-{number}"'
         lines += ["", *section_lines(stage, facts, model, place)]
@@ -58,9 +65,30 @@ def script(reader: RunReader) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _run_facts(reader: RunReader, scenario: Scenario) -> RunFacts:
+def _run_facts(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> RunFacts:
     evaluated = bool(scenario.eval_every) and reader.latest("eval_reward") is not None
-    return RunFacts(scenario, reader.started.device == "cpu", evaluated)
+    return RunFacts(scenario, reader.started.device == "cpu", evaluated, _reward_names(reader, scenario, stages))
+
+
+def _reward_names(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> list[str]:
+    """The names of the reward functions; of a task of the user's, which is not run here, those that the run called."""
+    if scenario.reward or not scenario.task:
+        return [entry.rpartition(":")[2] for entry in scenario.reward]
+    if not names_function(scenario.task):
+        return list(load_task(scenario.task).rewards)
+    names = dict[str, None]()
+    for stage in stages:
+        kept = [number for number in reader.detailed() if stage.first <= number <= stage.last]
+        scored = reader.load(kept[0]).scored if kept else None
+        names |= dict.fromkeys(() if scored is None else scored.weights)
+    of_environment = (scenario.environment_factory or "").rpartition(":")[2]  # TRL adds its reward itself
+    return [name for name in names if name not in (REWARD_MODEL, of_environment)]
+
+
+def _has_environment(reader: RunReader) -> bool:
+    """Whether somebody else's words are in the answers of the run."""
+    records = (reader.load(number).sampled for number in reader.detailed()[:1])
+    return any(sampled is not None and not sampled.mask.all() for sampled in records)
 
 
 def _head(reader: RunReader) -> Iterator[str]:
@@ -90,7 +118,8 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     yield ""
     if scenario.model == "pocket":
         yield "from rlplay.paths import POCKET_PATH"
-    yield f"from rlplay.tasks import for_trl{', load_task' if scenario.task else ''}"
+    own_task = bool(scenario.task) and names_function(scenario.task or "")
+    yield f"from rlplay.tasks import for_trl{', load_task' if scenario.task and not own_task else ''}"
     own = {
         "instructed": bool(scenario.system_prompt),
         "load_own": not scenario.task,
@@ -98,42 +127,47 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     }
     if any(own.values()):
         yield f"from rlplay.tasks.own import {', '.join(name for name, needed in own.items() if needed)}"
-    if scenario.reward:
-        yield "from rlplay.tasks.own_rewards import load_reward"
+    loaders = {"load_function": scenario.tools or scenario.environment_factory, "load_reward": scenario.reward}
+    if any(loaders.values()):
+        yield f"from rlplay.tasks.own_rewards import {', '.join(name for name, used in loaders.items() if used)}"
+    if own_task:
+        yield "from rlplay.tasks.own_task import make_task"
 
 
 def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
-    model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(_absolute(scenario.model))
+    model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(absolute(scenario.model))
     yield f"MODEL = {model}{'  # a folder as transformers reads it' if scenario.model == 'pocket' else ''}"
     yield f"SEED = {scenario.seed}"
     yield 'OUT = Path(__file__).resolve().with_suffix(".trained")  # where the model goes'
     if any(stage.recorded is not None for stage in stages):
         yield f"RUN = {literal(str(reader.path.absolute()))}  # its pairs are learned from"
     yield ""
-    task = f"load_task({literal(scenario.task)})" if scenario.task else _own_dataset(scenario)
+    task = _task(scenario)
     yield f"task = {task}" if scenario.prompts is None else f"task = narrowed({task}, {literal(scenario.prompts)})"
     if scenario.system_prompt:
         yield f"task = instructed(task, {literal(scenario.system_prompt)})"
     if scenario.reward:
         yield "rewards = {"
         for entry in scenario.reward:
-            file, _, function = entry.rpartition(":")
-            yield f"    {literal(function)}: load_reward({literal(f'{_absolute(file)}:{function}')}),"
+            yield f"    {literal(entry.rpartition(':')[2])}: load_reward({literal(absolute_entry(entry))}),"
         yield "}"
     elif any(stage.settings.loss_type == "policy_gradient" for stage in stages):
         yield "rewards = task.rewards"
 
 
+def _task(scenario: Scenario) -> str:
+    """The task as an expression of the script."""
+    if not scenario.task:
+        return _own_dataset(scenario)
+    if names_function(scenario.task):
+        return f"make_task({literal(absolute_entry(scenario.task))})"
+    return f"load_task({literal(scenario.task)})"
+
+
 def _own_dataset(scenario: Scenario) -> str:
     """The dataset as an expression of the script, in the words of the run."""
-    words = [literal(_absolute(scenario.dataset or "")), "{}"]
+    words = [literal(absolute(scenario.dataset or "")), "{}"]
     parts: dict[str, Any] = {"config": scenario.dataset_config, "split": scenario.dataset_train_split}
     parts |= {"columns": scenario.columns or None}
     words += [f"{name}={literal(value)}" for name, value in parts.items() if value is not None]
     return f"load_own({', '.join(words)})"
-
-
-def _absolute(path: str) -> str:
-    """The absolute path of a file, so that the script runs anywhere; other names, such as a model's, unchanged."""
-    found = Path(path).expanduser()
-    return str(found.absolute()) if found.exists() else path

@@ -9,20 +9,21 @@ from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answers import answer_fields
-from rlplay.export.trl.fields import Field, config_lines, literal, note, plain
+from rlplay.export.trl.fields import Field, absolute_entry, config_lines, literal, note, plain
 from rlplay.export.trl.policy import policy_fields
 from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario
-from rlplay.tasks import load_task
 
 
 @dataclass
 class RunFacts:
-    """The run's scenario, its device, whether it answered held-out prompts, and where its reward model is saved."""
+    """The run's scenario, its device, whether it answered held-out prompts, the names of its reward functions, and
+    where its reward model is saved."""
 
     scenario: Scenario
     on_cpu: bool
     evaluated: bool
+    rewards: list[str]
     reward_model: str = ""
 
 
@@ -38,8 +39,9 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
     rewards = _rewards(stage.settings, facts) if stage.settings.loss_type == "policy_gradient" else {}
     yield f"trainer = {kind}("
     yield f"    model={model},"
-    if rewards:
+    if stage.settings.loss_type == "policy_gradient":
         yield f"    reward_funcs=[{', '.join(rewards)}],"
+    yield from _tools(stage.settings, facts.scenario)
     yield "    train_dataset=Dataset.from_list(rows),"
     if _evaluates(stage, facts):
         yield "    eval_dataset=Dataset.from_list(held_out),"
@@ -55,7 +57,7 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
 
 def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float]) -> Iterator[Field]:
     yield from _length(stage, place)
-    if weights:
+    if stage.settings.loss_type == "policy_gradient":
         yield from policy_fields(stage.settings, weights)
         yield from config_lines({"chat_template_kwargs": facts.scenario.chat_template_kwargs or None})
     else:
@@ -64,6 +66,22 @@ def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float
         yield from answer_fields(stage.settings, stage.recorded is not None)
     yield from _common(stage.settings, facts)
     yield from _evaluation(stage, facts)
+
+
+def _tools(settings: Settings, scenario: Scenario) -> Iterator[str]:
+    """The arguments of a trainer that samples for what the model may call."""
+    if settings.loss_type != "policy_gradient":
+        return
+    if scenario.tools:
+        functions = (f"load_function({literal(absolute_entry(entry))})" for entry in scenario.tools)
+        yield f"    tools=[{', '.join(functions)}],"
+    if (factory := scenario.environment_factory) is None:
+        return
+    weight = settings.reward_weights.get(factory.rpartition(":")[2], 1.0 if not settings.reward_weights else 0.0)
+    if weight != 1:
+        said = note(f"the environment's own reward has weight {weight:g} in the run, and 1 in TRL")
+        yield f"    {said}"
+    yield f"    environment_factory=load_function({literal(absolute_entry(factory))}),"
 
 
 def _evaluates(stage: PlayedStage, facts: RunFacts) -> bool:
@@ -91,10 +109,7 @@ def _rows(stage: PlayedStage) -> Iterator[str]:
 
 def _rewards(settings: Settings, facts: RunFacts) -> dict[str, float]:
     """The reward functions as Python expressions in the script, with their weights."""
-    names = [entry.rpartition(":")[2] for entry in facts.scenario.reward]
-    if facts.scenario.task and not names:
-        names = list(load_task(facts.scenario.task).rewards)
-    found = {name: f"for_trl.summed(rewards[{literal(name)}])" for name in names}
+    found = {name: f"for_trl.summed(rewards[{literal(name)}])" for name in facts.rewards}
     if facts.reward_model:
         found[REWARD_MODEL] = facts.reward_model
     wanted = settings.reward_weights or dict.fromkeys(found, 1.0)

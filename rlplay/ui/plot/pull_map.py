@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,27 +103,27 @@ def _cells(found: Pulls, frame: Frame, rows: tuple[int, Scale], fences: tuple[fl
     share = (np.clip(found.ratio.astype(np.float64), frame.first, frame.last) - frame.first) / (
         frame.last - frame.first
     )
-    x = np.rint(share * (2 * width - 1)).astype(int)
-    y = np.rint((1 - scale.unit(found.advantage.astype(np.float64), log=False)) * (4 * height - 1)).astype(int)
-    dots = np.zeros((height, width), dtype=int)
-    np.bitwise_or.at(dots, (y // 4, x // 2), _BITS[y % 4, x % 2])
-    kinds = [_count(kind, (y // 4, x // 2), dots.shape) for kind in (found.advantage > 0, found.advantage < 0)]
-    silent = _count(found.silent, (y // 4, x // 2), dots.shape)
+    x = np.rint(share * (2 * width - 1)).astype(np.int64)
+    y = np.rint((1 - scale.unit(found.advantage.astype(np.float64), log=False)) * (4 * height - 1)).astype(np.int64)
+    signs = np.sign(found.advantage).astype(np.int64) + 1
+    spots = _counted((y * 2 * width + x) * 3 + signs, (height, 4, width, 2, 3))
+    dots = np.tensordot(spots.any(axis=-1), _BITS, axes=((1, 3), (0, 1)))
+    down, _, up = np.moveaxis(spots.sum(axis=(1, 3)), -1, 0)
+    silent = _counted(((y // 4) * width + x // 2)[found.silent], (height, width))
     zero = round((1 - float(scale.unit(np.array(0.0), log=False))) * (height - 1))
     ruled = {frame.column(bound) - frame.left for bound in (*fences, 1.0) if frame.first < bound < frame.last}
 
     def cell(row: int, at: int) -> Cell:
-        if dots[row, at]:
-            up, down = kinds[0][row, at], kinds[1][row, at]
-            return chr(0x2800 + dots[row, at]), SILENT if silent[
-                row, at
-            ] else UP if up > down else DOWN if down else AXIS
-        return ("┊" if at in ruled else "┈" if row == zero else " "), RULE
+        if not dots[row, at]:
+            return ("┊" if at in ruled else "┈" if row == zero else " "), RULE
+        if silent[row, at]:
+            return chr(0x2800 + dots[row, at]), SILENT
+        more = up[row, at] - down[row, at]
+        return chr(0x2800 + dots[row, at]), UP if more > 0 else DOWN if down[row, at] else AXIS
 
     return [[cell(row, at) for at in range(width)] for row in range(height)]
 
 
-def _count(kept: Array, places: tuple[Array, Array], shape: tuple[int, ...]) -> Array:
-    counts = np.zeros(shape, dtype=int)
-    np.add.at(counts, (places[0][kept], places[1][kept]), 1)
-    return counts
+def _counted(places: Array, shape: tuple[int, ...]) -> Array:
+    """How often each place occurs, as an array of this `shape`."""
+    return np.bincount(places, minlength=math.prod(shape)).reshape(shape)

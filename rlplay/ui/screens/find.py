@@ -43,7 +43,7 @@ class FindScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Find"
-            panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` all answers")
+            panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` close, all answers")
             yield Entry(self._before, placeholder="reward<0.5 length>20, clipped, or text")
             yield Static()
 

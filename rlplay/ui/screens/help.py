@@ -17,7 +17,7 @@ from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
-from rlplay.ui.widgets.footer import KEY_NAMES
+from rlplay.ui.shortcuts import LIST_KEYS, written
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.rollouts import Rollouts
@@ -43,16 +43,6 @@ _GROUPS = {
     "script": "Lesson",
     "program": "Program",
 }
-_NAMES = {
-    **KEY_NAMES,
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-    "comma": ",",
-    "semicolon": ";",
-    "escape": "esc",
-}
 
 
 class HelpScreen(ModalScreen[None]):
@@ -76,6 +66,7 @@ class HelpScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close"),
         Binding("question_mark,f1,d", "glossary", "glossary"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:
@@ -127,14 +118,14 @@ def _block(title: str, symbol: str, formula: str, reading: str) -> Content:
 def _keys(panel: Widget | None) -> Content:
     rows = [Content.styled("Keys", "bold $accent")]
     own = [
-        (" ".join(_written(key) for key in binding.key.split(",")), binding.description)
+        (" ".join(written(key) for key in binding.key.split(",")), binding.description)
         for binding in (panel.BINDINGS if panel is not None else ())
         if isinstance(binding, Binding)
     ]
     groups = [("In this panel", own)]
     for group, title in _GROUPS.items():
         verbs = [verb for verb in VERBS.values() if verb.group == group and verb.keys]
-        groups.append((title, [(" ".join(map(_written, verb.keys)), verb.help) for verb in verbs]))
+        groups.append((title, [(" ".join(map(written, verb.keys)), verb.help) for verb in verbs]))
     nameless = [verb for verb in VERBS.values() if not verb.keys]
     for title, scripted in (("By name, with ctrl+p", False), ("Only in the script of a scenario", True)):
         entries = [(verb.name, verb.help) for verb in nameless if (verb.where == "script") == scripted]
@@ -143,10 +134,6 @@ def _keys(panel: Widget | None) -> Content:
         rows += [Content(""), Content.styled(title, "$text-muted")] if entries else []
         rows += [Content.assemble((f"{keys:>9}  ", "bold $accent"), words) for keys, words in entries]
     return Content("\n").join([*rows, Content(""), _PALETTE])
-
-
-def _written(key: str) -> str:
-    return _NAMES.get(key, key)
 
 
 _PALETTE = Content.assemble(

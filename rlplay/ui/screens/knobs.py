@@ -78,10 +78,10 @@ class KnobsScreen(ModalScreen[Changes | None]):
     """Actions that need a change. Until there is one, their letters search like all others."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "apply", "apply"),
-        Binding("r", "reset", "reset"),
-        Binding("y", "copy", "copy the command"),
+        Binding("z", "reset", "undo"),
+        Binding("y", "copy", "copy"),
         Binding("Y", "copy_code", "copy the share code"),
-        Binding("v", "compare", "compare with what was trained"),
+        Binding("b", "compare", "compare"),
         Binding("shift+left", "wander(-1, 0)", "token left", show=False),
         Binding("shift+right", "wander(1, 0)", "token right", show=False),
         Binding("shift+up", "wander(0, -1)", "line up", show=False),
@@ -89,6 +89,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
         Binding("slash", "find", "find"),
         Binding("asterisk", "show_all", "all settings, or those of the lesson"),
         Binding("escape", "cancel", "cancel"),
+        Binding("q", "dismiss(None)", "close"),
     ]
 
     def __init__(
@@ -152,7 +153,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @property
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
-        changed = f"`r` reset{' · `v` compare' * self.live}" if self.draft.differing() else "`/` find"
+        changed = f"`z` undo{' · `b` compare' * self.live}" if self.draft.differing() else "`/` find"
         return f"`← →` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
 
     def check_action(

@@ -18,6 +18,7 @@ from rlplay.trace.records import Finished, Started
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import tenths
 from rlplay.ui.session.session import Session
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import palette
 from rlplay.ui.widgets.narrator import keyed
 
@@ -45,9 +46,11 @@ class LogScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "filter", "level"),
+        Binding("left", "filter(-1)", "more levels"),
+        Binding("right", "filter(1)", "fewer levels"),
         Binding("y", "copy", "copy"),
         Binding("escape,f12,q", "dismiss", "close"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, session: Session) -> None:
@@ -59,7 +62,7 @@ class LogScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_subtitle = keyed("`l` level · `y` copy · `esc` close")
+            panel.border_subtitle = keyed("`← →` level · `y` copy · `esc` close")
             yield Static()
             yield RichLog(wrap=True, markup=False, highlight=False, min_width=20)
 
@@ -79,9 +82,9 @@ class LogScreen(ModalScreen[None]):
         least = LEVELS.index(self._level)
         return [(at, line) for at, line in self._session.log if LEVELS.index(line.level) >= least]
 
-    def action_filter(self) -> None:
-        """Hide one more level; after errors only, show all levels again."""
-        self._level = LEVELS[(LEVELS.index(self._level) + 1) % len(LEVELS)]
+    def action_filter(self, step: int) -> None:
+        """Hide one more level, or show one more; after errors only, show all levels again."""
+        self._level = LEVELS[(LEVELS.index(self._level) + step) % len(LEVELS)]
         self._rewrite()
 
     def action_copy(self) -> None:

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from rlplay.trace.text import visible
 from rlplay.ui.layout.answer_order import ARROWS, AS_SAMPLED, Sort
 from rlplay.ui.messages import Perform
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
 
 
@@ -29,7 +30,7 @@ class SortScreen(ModalScreen[None]):
         border-subtitle-color: $text-muted;
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,o,q", "dismiss", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,o,q", "dismiss", "close"), *LIST_KEYS]
 
     def __init__(self, names: list[str], sort: Sort) -> None:
         """The `names` to sort by, and how it is sorted now."""

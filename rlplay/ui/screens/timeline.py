@@ -18,6 +18,7 @@ from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import Timeline
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates
@@ -59,13 +60,14 @@ this update, with settings that you change; the first run is not touched.
     TimelineScreen Updates { height: 1fr; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("z", "rewind", "go back to it"),
-        Binding("b", "branch", "branch from it"),
+        Binding("z", "rewind", "undo: go back to it"),
+        Binding("b", "branch", "compare: branch from it"),
         Binding("v", "live", "back to live"),
-        Binding("y", "copy", "copy the table"),
+        Binding("y", "copy", "copy"),
         Binding("w", "save", "save the view"),
         Binding("question_mark,f1", "help", "help"),
         Binding("escape,g,q", "dismiss", "close"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, session: Session) -> None:

@@ -29,6 +29,7 @@ from rlplay.ui.plot.views import (
     single,
 )
 from rlplay.ui.plot.world_map import WorldMap, unshaded
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.glossary_entries import explained
@@ -107,6 +108,14 @@ updates.
         Binding("enter", "open", "look at this update", show=False, id="curve.open"),
         Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
+    SHORTCUTS = (
+        Shortcut(("left", "right"), "cursor"),
+        Shortcut(("up", "down"), "metric"),
+        Shortcut(("enter",), "look"),
+        Shortcut(("L",), "log"),
+        Shortcut(("S",), "smooth"),
+        Shortcut(("B", "T", "P"), "views", False),
+    )
 
     class Altered(Message):
         """The view or its scale changed."""

@@ -22,6 +22,7 @@ from rlplay.ui.layout.answer_order import ARROWS, Sort, sortable
 from rlplay.ui.layout.token_layout import Row
 from rlplay.ui.messages import CursorMoved, Perform
 from rlplay.ui.session.facts import facts_of
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.narrator import keyed
 
@@ -74,6 +75,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         Binding("pagedown", "step(8)", "page down", show=False),
         Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
+    SHORTCUTS = (Shortcut(("up", "down"), "answer"), Shortcut(("o",), "sort"), Shortcut(("enter",), "unfold"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -104,10 +106,8 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         )
         compares = kind != "reward model"  # its loss compares two scores and has no gradient per token
         self._means = None if update is None else facts_of(update).means if compares else _outcomes(update)
-        self._silent = (
-            set() if self._sampled is None or not compares else _without_signal(self._sampled, self._credited)
-        )
-        self._repeated = {} if self._sampled is None else repeated(self._sampled, order)
+        self._silent = set() if update is None or not compares else update.once(_without_signal)
+        self._repeated = {} if update is None else repeated(update, order)
         self._rows = [] if self._sampled is None else _aligned_rows(token_rows)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
         named = Content.assemble("Answers", (f" · {found}" if found else "", "$accent"))
@@ -195,7 +195,10 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         else:
             cut = sampled.truncated[completion] and sampled.done
             room = width - used - len(unit) - 1
-            yield Segment(f"{length:>{min(room, 5)}}{unit}" if room >= 4 else f"{length:>4}", self.palette.muted)
+            yield Segment(
+                f"{length:>{min(room, 5)}}{unit}" if room >= 4 else f"{length:>{min(width - used - 1, 4)}}",
+                self.palette.muted,
+            )
             yield Segment("…" if cut else " ", self.palette.warning)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():
@@ -260,9 +263,10 @@ def _outcomes(update: Update) -> Array | None:
     return np.asarray(update.credited.values[update.sampled.offsets[1:] - 1])
 
 
-def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:
+def _without_signal(update: Update) -> set[int]:
     """The groups in which every advantage is 0."""
-    if credited is None:
+    sampled, credited = update.sampled, update.credited
+    if sampled is None or credited is None:
         return set()
     pulled = per_answer(sampled, (credited.advantages != 0) & (sampled.mask == 1)) > 0
     return set(range(len(sampled.prompts))) - set(sampled.group[pulled].tolist())

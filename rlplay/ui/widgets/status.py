@@ -154,7 +154,7 @@ def _waiting(session: Session) -> list[Part]:
 
 def _asking(pairs: int) -> list[Part]:
     labels = "1 label" if pairs == 1 else f"{pairs} labels"
-    return [(f"● waiting for {labels}", "bold $warning"), (" · press ", "$text-muted"), ("a", "bold $primary")]
+    return [(f"● waiting for {labels}", "bold $warning"), (" · press ", "$text-muted"), ("A", "bold $primary")]
 
 
 def _short(model: str) -> str:
