@@ -27,6 +27,8 @@ class Verb:
 
 
 PANELS = ("answers", "tokens", "token", "curves")
+MAP_VIEWS = ("map", "optimal map")
+"""What the verb curve shows of a world, besides metrics."""
 """The panels that the verb `panel` takes."""
 VIEWS = ("belief", "tree", "pull")
 """The views with a verb of their own, which take the place of any curve."""
@@ -78,7 +80,8 @@ VERBS: dict[str, Verb] = {
         Verb("shot", "save the view", ("w",), "look", "screen",
              "Save the screen beside the run: as a drawing (SVG), a picture (PNG) and text.",
              words="picture screenshot image drawing export"),
-        Verb("curve", "curve", (), "look", "screen", "Show the curve of a metric.", "metric name"),
+        Verb("curve", "curve", (), "look", "screen", "Show the curve of a metric, or a map of a world.",
+             "metric name, map or optimal map"),
         Verb("belief", "belief river", ("B",), "look", "screen",
              "Show the probabilities of the tokens at the cursor, at first the first token, over all updates.",
              words="distribution probability candidates stacked river"),

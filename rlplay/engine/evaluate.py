@@ -27,7 +27,7 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
     The same prompts and the same random numbers at every evaluation, so that evaluations compare. Nothing happens
     where there is nothing yet to score answers with.
     """
-    if not rewards_of(state):
+    if not (rewards_of(state) and state.task.held_out):
         return
     examples = asked(state.task.held_out[: plan.eval_prompts], state.task.environment)
     settings = state.settings

@@ -56,7 +56,7 @@ def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, 
     Returns the batch, and of each prompt whether its two answers are alike: bool [P].
     """
     settings, lm, update = state.settings, state.lm, state.update + 1
-    examples = draw_prompts(plan.train, settings.num_prompts, plan.seed, update)
+    examples = draw_prompts(state.task.train, settings.num_prompts, plan.seed, update)
     prompts, keep = Prompts.of(lm, asked(examples, state.task.environment)), candidates(lm, settings)
     if texts := given_answers(examples, settings.loss_type, _swapped(plan, update, len(examples))):
         group = torch.arange(len(examples), device=lm.device).repeat_interleave(len(texts) // len(examples))

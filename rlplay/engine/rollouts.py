@@ -40,7 +40,8 @@ def rollouts(state: State, plan: Plan) -> Generator[Sampling, None, Batch]:
 
 def _answers(state: State, plan: Plan, count: int, skip: int, again: int) -> Generator[Sampling, None, Batch]:
     settings, lm, update = state.settings, state.lm, state.update + 1
-    prompts = Prompts.of(lm, asked(draw_prompts(plan.train, count, plan.seed, update, skip), state.task.environment))
+    task = state.task
+    prompts = Prompts.of(lm, asked(draw_prompts(task.train, count, plan.seed, update, skip), task.environment))
     batch = yield from sample(
         lm, prompts, generations=settings.num_generations, length=settings.max_completion_length,
         temperature=settings.temperature, keep=candidates(lm, settings), seed=plan.seed, update=update, again=again,

@@ -10,12 +10,18 @@ import msgspec
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One part of a pipeline: a number of updates under the scenario's settings, overridden by the stage's own.
 
-    Each stage begins with the policy of the one before, which also becomes its reference.
+    Each stage begins with the policy of the one before, which also becomes its reference. A stage may have a `dataset`
+    and rewards in place of the scenario's.
     """
 
     name: str
     updates: int
     settings: dict[str, Any] = {}
+    dataset: str | None = None
+    dataset_config: str | None = None
+    dataset_train_split: str | None = None
+    columns: dict[str, str] = {}
+    reward: list[str] = []
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

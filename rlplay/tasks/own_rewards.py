@@ -12,7 +12,7 @@ import msgspec
 from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.tasks.task import Environment, RewardFunction, Task
 from rlplay.tasks.tools import Tools
-from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, is_module
+from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, contained, is_module
 
 
 def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
@@ -79,10 +79,8 @@ def as_environment(function: UserCode) -> Environment:
 
     def answer(**given: Any) -> Any:
         current = function.current()
-        try:
+        with contained(function.place, function.failed):
             return current(**accepted(current, given))
-        except (Exception, SystemExit) as error:
-            raise function.failed(error) from error
 
     return answer
 
@@ -119,10 +117,8 @@ class _Reward:
             raise OwnError(
                 f"{self._function.place}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
             )
-        try:
+        with contained(self._function.place, self._function.failed):
             return function(**accepted(function, columns))
-        except (Exception, SystemExit) as error:
-            raise self._function.failed(error) from error
 
     async def _awaited(self, found: Awaitable[Any]) -> Any:
         try:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rlplay.tasks.task import Example, Message, RewardFunction
+from rlplay.tasks.example import Example, Message, RewardFunction
 from rlplay.user_code import OwnError, UserCode
 
 _OWN_METHODS = ("reset", "get_reward")

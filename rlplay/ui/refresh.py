@@ -121,6 +121,7 @@ class Refresher:
             app.narrator.narrate(_narration(session), app.spot())
         app.curves.mark_update(session.older_update)
         app.curves.world, app.curves.beliefs, app.curves.wanted = session.world, session.beliefs, self._panels()
+        app.curves.steered = session.has_engine
         app.curves.read_belief = partial(read_next, session)
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read

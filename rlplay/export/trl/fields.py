@@ -44,3 +44,17 @@ def absolute_entry(entry: str) -> str:
     """`FILE.py:FUNCTION` with the file's absolute path; `MODULE:FUNCTION` unchanged."""
     file, _, function = entry.rpartition(":")
     return f"{absolute(file)}:{function}"
+
+
+def parts_of(step: int, wanted: int) -> int:
+    """The largest divisor of `step` up to `wanted` (0: all), so that the parts of an optimizer step are equal."""
+    most = min(wanted or step, step)
+    return next(size for size in range(most, 0, -1) if step % size == 0)
+
+
+def batch_lines(what: str, step: int, at_once: int, wanted: int) -> Iterator[Field]:
+    """The fields for an optimizer step of `step` items, `at_once` of them in one pass; the run asked for `wanted`."""
+    yield f"per_device_train_batch_size={at_once},  # {what} at once, of {step} in an optimizer step"
+    yield f"gradient_accumulation_steps={step // at_once},"
+    if wanted and at_once != min(wanted, step):
+        yield note(f"per_device_train_batch_size {wanted} is {at_once} here, because of TRL's equal parts or its loss")

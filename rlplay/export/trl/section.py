@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
@@ -17,13 +17,13 @@ from rlplay.scenario.schema import Scenario
 
 @dataclass
 class RunFacts:
-    """The run's scenario, its device, whether it answered held-out prompts, the names of its reward functions, and
-    where its reward model is saved."""
+    """The run's scenario, its device, whether it answered held-out prompts, the names of the reward functions
+    of the stage at hand, and where its reward model is saved."""
 
     scenario: Scenario
     on_cpu: bool
     evaluated: bool
-    rewards: list[str]
+    rewards: list[str] = field(default_factory=list)
     reward_model: str = ""
 
 
@@ -50,6 +50,7 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
     yield f"    args={kind.replace('Trainer', 'Config')}("
     yield from (f"        {field}" for field in _fields(stage, facts, place, list(rewards.values())))
     yield "    ),"
+    yield from _adapters(facts.scenario)
     yield ")"
     yield "trainer.train()"
     yield f"trainer.save_model(str({place}))"
@@ -82,6 +83,18 @@ def _tools(settings: Settings, scenario: Scenario) -> Iterator[str]:
         said = note(f"the environment's own reward has weight {weight:g} in the run, and 1 in TRL")
         yield f"    {said}"
     yield f"    environment_factory=load_function({literal(absolute_entry(factory))}),"
+
+
+def _adapters(scenario: Scenario) -> Iterator[str]:
+    """The argument of a trainer for LoRA, with the values that the run had."""
+    if not scenario.use_peft:
+        return
+    wanted = scenario.lora_target_modules
+    modules = wanted[0] if wanted == ["all-linear"] else wanted or None
+    yield "    peft_config=LoraConfig("
+    yield f'        r={scenario.lora_r}, lora_alpha={scenario.lora_alpha}, lora_dropout=0.0, task_type="CAUSAL_LM",'
+    yield f"        target_modules={literal(modules)},"
+    yield "    ),"
 
 
 def _evaluates(stage: PlayedStage, facts: RunFacts) -> bool:
@@ -133,10 +146,13 @@ def _length(stage: PlayedStage, place: str) -> Iterator[Field]:
 
 
 def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
-    yield from config_lines({"gradient_accumulation_steps": 1, "learning_rate": settings.learning_rate,
+    yield from config_lines({"learning_rate": settings.learning_rate,
                       "lr_scheduler_type": settings.lr_scheduler_type, "warmup_steps": settings.warmup_steps or None,
                       "weight_decay": settings.weight_decay or None,
                       "max_grad_norm": settings.max_grad_norm})  # fmt: skip
+    if facts.scenario.dtype == "bfloat16":
+        yield from config_lines({"model_init_kwargs": {"dtype": "bfloat16"}})
+        yield note("the optimizer has float32 copies of the weights in rlplay; here it changes the bfloat16 weights")
     yield from config_lines({"bf16": False, "gradient_checkpointing": settings.gradient_checkpointing})
     if facts.on_cpu:
         yield "use_cpu=True,  # as in the run"

@@ -15,8 +15,14 @@ from rlplay.ui.plot.views import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, RE
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.worlds.world import World
 
-NAMED: dict[str, View] = {"belief": River(), "tree": AnswerTree(), "pull": PullMap()}
-"""The views with a verb, by its name; they take the place of any curve."""
+NAMED: dict[str, View] = {
+    "belief": River(),
+    "tree": AnswerTree(),
+    "pull": PullMap(),
+    "map": MAPS[0],
+    "optimal map": MAPS[2],
+}
+"""The views that can be asked for by name, with a verb or as a curve; they take the place of any curve."""
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 

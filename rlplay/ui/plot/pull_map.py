@@ -15,7 +15,7 @@ from rlplay.ui.formula.parts import bounds
 from rlplay.ui.plot.curves import RULE, Curve
 from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
 from rlplay.ui.plot.scale import Scale, nice, scale_of
-from rlplay.ui.plot.views import NOT_COMPUTED, VALUE, Source
+from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, Source
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
 NO_STEP = "A dot for each token will be drawn here. Press `u` for the first update."
@@ -48,7 +48,8 @@ class PullMap:
         found = pulls(source.live)
         if found is None or not len(found.ratio):
             over = source.live is not None and source.live.finished is not None
-            return NOT_COMPUTED if over else source.coming(NO_STEP)
+            none = LIGHT if source.light else NOT_COMPUTED
+            return none if over else source.coming(NO_STEP)
         fences = bounds({"epsilon": 0.2, **source.settings}) if _clips(source) else ()
         return _plot(found, fences, size)
 

@@ -24,7 +24,7 @@ from rlplay.ui.plot.world_map import WorldMap
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.worlds.world import World, WorldError
 
-_TWO_ROWS = 16
+_TWO_ROWS = 12
 _LEAST_LINES = 5
 """Of a panel with its frame."""
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
@@ -39,6 +39,7 @@ class CurvePanels(Widget):
         super().__init__()
         self.panels = [CurvePanel(view, replayed) for view in OVERVIEW]
         self._replayed = replayed
+        self.steered = not replayed
         self._stacked = False
         self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
         self._due: list[tuple[CurvePanel, Source]] = []
@@ -87,7 +88,7 @@ class CurvePanels(Widget):
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
-        source = replace(source, beliefs=self.beliefs)
+        source = replace(source, beliefs=self.beliefs, steered=self.steered)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 

@@ -291,7 +291,8 @@ chat template.
             if value is None:
                 # After the update is finished, a missing value stays missing.
                 mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
-                lines.append([Segment(f"{name:<22}{mark:>3}", self.palette.muted)])
+                light = mark == "–" and settings.get("observe") == "light" and lens.name in NEEDS_A_PASS
+                lines.append([Segment(f"{name:<22}{mark:>3}{' observe=light' * light}", self.palette.muted)])
                 continue
             is_signed = lens.two_sided and lens.low < 0
             text = signed(value, 3) if is_signed else plain(value, 3)
@@ -316,6 +317,8 @@ def _clip(state: float) -> str:
     return MARKS.get(int(state), "no")
 
 
+NEEDS_A_PASS = ("prob_delta", "ref_kl", "log_ratio")
+"""Statistics that observe=light leaves out, unless the training needs the pass anyway."""
 _COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("return G", "returned", signed),
     ("baseline", "baseline", signed),
