@@ -27,7 +27,7 @@ def spoken(scenario: Scenario) -> Iterator[tuple[Settings, list[Expect] | Screen
               for each in msgspec.to_builtins(scenario.stages)]  # fmt: skip
     followed = script_settings(resolve(scenario.settings), stages)
     assert followed is not None
-    held = followed.settings
+    held, together = followed.settings, list[Expect]()
     for step in parse(scenario.script):
         if isinstance(step, Expect):
             together.append(step)
