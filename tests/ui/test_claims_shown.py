@@ -23,9 +23,11 @@ from tests.ui.stage import playground, settled, shown
 
 def spoken(scenario: Scenario) -> Iterator[tuple[Settings, list[Expect] | ScreenVerb]]:
     """The claims that a lesson makes in one breath, and what it puts up; each with the settings that hold then."""
-    followed = script_settings(resolve(scenario.settings), msgspec.to_builtins(scenario.stages))
-    together: list[Expect] = []
-    held = followed.settings
+    stages = [{name: value for name, value in each.items() if value is not None}
+              for each in msgspec.to_builtins(scenario.stages)]  # fmt: skip
+    followed = script_settings(resolve(scenario.settings), stages)
+    assert followed is not None
+    held, together = followed.settings, list[Expect]()
     for step in parse(scenario.script):
         if isinstance(step, Expect):
             together.append(step)
@@ -81,7 +83,7 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
                 if isinstance(said, ScreenVerb):
                     await app.perform(said.verb, said.argument)
                     await pilot.pause()
-                    wanted = NAMED.get(said.verb)
+                    wanted = NAMED.get(said.verb) or NAMED.get(str(said.argument))
                     seen = [panel.view for panel in app.curves.seen if panel.region.area]
                     there = wanted in seen if wanted else said.argument in on_screen(app)
                     missing += [] if there else [(name, said)]
@@ -99,4 +101,4 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
 
 
 def test_every_view_with_a_verb_can_be_named_in_a_scenario() -> None:
-    assert set(NAMED) == set(VIEWS)
+    assert set(VIEWS) <= set(NAMED)

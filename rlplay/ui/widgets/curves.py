@@ -24,7 +24,7 @@ from rlplay.ui.plot.world_map import WorldMap
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.worlds.world import World, WorldError
 
-_TWO_ROWS = 16
+_TWO_ROWS = 12
 _LEAST_LINES = 5
 """Of a panel with its frame."""
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
