@@ -41,7 +41,7 @@ class HeldOutScreen(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "sort", "sort"),
-        Binding("m", "unfold", "whole answers"),
+        Binding("enter", "unfold", "whole answers"),
         Binding("escape,e,q", "dismiss", "close"),
     ]
 
@@ -71,7 +71,8 @@ class HeldOutScreen(ModalScreen[None]):
         panel.border_title = "Held-out answers" if found is None else _title(found)
         sort = "as asked" if self._worst_first else "worst first"
         fold = "fold" if self._whole else "whole answers"
-        panel.border_subtitle = keyed(f"`o` {sort} · `m` {fold} · `esc` close" if found is not None else "`esc` close")
+        keys = "`esc` close" if found is None else f"`o` {sort} · `enter` {fold} · `esc` close"
+        panel.border_subtitle = keyed(keys)
         words = Content(_NOTHING) if found is None else Content("\n").join(self._lines(found))
         self.query_one(SteadyStatic).say(words)
 
