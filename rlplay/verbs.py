@@ -30,6 +30,8 @@ PANELS = ("answers", "tokens", "token", "curves")
 MAP_VIEWS = ("map", "optimal map")
 """What the verb curve shows of a world, besides metrics."""
 """The panels that the verb `panel` takes."""
+VIEWS = ("belief", "tree", "pull")
+"""The views with a verb of their own, which take the place of any curve."""
 
 VERBS: dict[str, Verb] = {
     verb.name: verb
@@ -53,8 +55,8 @@ VERBS: dict[str, Verb] = {
              words="restart reset begin again"),
         Verb("set", "set", (), "engine", "engine",
              "Change settings; live, no restart.", "mapping of settings"),
-        Verb("prefer", "which is better?", ("a",), "engine", "engine",
-             "Label pairs (with labeller=user): two answers side by side, a or b for the better one.",
+        Verb("prefer", "which is better?", ("A",), "engine", "engine",
+             "Label pairs (with labeller=user): two answers side by side, ← or → for the better one.",
              "a, b or skip, or a list of them"),
         Verb("resume", "resume", ("r",), "engine", "screen",
              "Start the engine again after it has ended, from the run's last snapshot.",
@@ -62,7 +64,10 @@ VERBS: dict[str, Verb] = {
         Verb("lens", "colour", ("c",), "look", "screen",
              "Colour the tokens by the next statistic.", "lens name, or auto", True,
              words="color heatmap"),
-        Verb("lens_back", "colour back", ("C",), "look", "screen", "Colour the tokens by the previous statistic."),
+        Verb("colours", "all colours", ("C",), "look", "screen",
+             "Choose the statistic that colours the tokens from a list that says what each means.",
+             words="color heatmap lens legend pick"),
+        Verb("lens_back", "colour back", (), "look", "screen", "Colour the tokens by the previous statistic."),
         Verb("focus", "focus", (), "look", "screen",
              "Put the cursor on a token.", "mapping with completion and token"),
         Verb("older", "older update", ("left_square_bracket",), "look", "screen",
@@ -132,6 +137,9 @@ VERBS: dict[str, Verb] = {
         Verb("held_out", "held-out answers", ("e",), "panels", "screen",
              "The answers to the held-out prompts, which are never trained on, each with its reward.",
              words="evaluation validation test set generalise generalize"),
+        Verb("learning", "learning map", ("E",), "panels", "screen",
+             "The held-out prompts over all evaluations: learned, forgotten, never, always; each answer through time.",
+             words="morph evaluation validation flip forgotten learned heldout"),
         Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings.",
              words="error warning"),
         Verb("help", "help", ("question_mark", "f1"), "panels", "screen",

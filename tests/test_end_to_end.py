@@ -31,7 +31,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.wait_for(r"update 1 +[·●]")
     terminal.press("i")
     terminal.wait_for("policy now")
-    terminal.press("v")
+    terminal.press("V")
     terminal.wait_for("95 % .* n = 256")
     terminal.press("escape")
     terminal.wait_for("Answers")

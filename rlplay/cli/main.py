@@ -81,6 +81,9 @@ def cli() -> None:
     Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
     scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel.
     """
+    from rlplay.scenario.plugins import join
+
+    join()
 
 
 for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove, settings):

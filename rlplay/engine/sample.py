@@ -20,6 +20,7 @@ from rlplay.engine.decode import decoder
 from rlplay.engine.episodes import Episodes
 from rlplay.engine.model import LanguageModel
 from rlplay.tasks.task import Environment, Example
+from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Sampled
 
 _DROP_SHARE = 8
@@ -70,7 +71,7 @@ def unseen(sampling: Generator[Sampling, None, Batch], moment: Moment) -> Genera
 def sample(
     lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
     seed: int, update: int, again: int = 0, stream: int = ROLLOUTS, greedy: bool = False,
-    environment: Environment | None = None, top_p: float = 1.0, top_k: int = 0,
+    environment: Environment | Tools | None = None, top_p: float = 1.0, top_k: int = 0,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
 

@@ -15,9 +15,10 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.plain_yaml import LARGEST_NUMBER, Parsed, PlainYamlError, read_text
-from rlplay.scenario.lesson import card_problems, knobs_problems, quiz_problems, shows_problems
+from rlplay.scenario.lesson import card_problems, knobs_problems, panels_problems, quiz_problems, shows_problems
 from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems, typed_mapping
 from rlplay.scenario.names import bundled, folder, looks_like_path
+from rlplay.scenario.other_prompts import other_prompts
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
@@ -32,10 +33,10 @@ __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
 _TEXTS = (
     "title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split", "system_prompt",
-    "environment",
+    "environment", "environment_factory",
 )  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
-_LISTS = ("reward", "prompts", "lora_target_modules")
+_LISTS = ("reward", "tools", "prompts", "lora_target_modules")
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1, "lora_r": 1,
           "lora_alpha": 1}  # fmt: skip
 _MOST = dict.fromkeys(_LEAST, 10**9) | {"seed": LARGEST_NUMBER}
@@ -116,6 +117,8 @@ def with_changes(
     columns: str | Mapping[str, str] | None = None,
     system_prompt: str | None = None,
     environment: str | None = None,
+    tools: Sequence[str] = (),
+    environment_factory: str | None = None,
     chat_template_kwargs: str | Mapping[str, Any] | None = None,
     reward: Sequence[str] = (),
     surrogate: str | None = None,
@@ -147,15 +150,21 @@ def with_changes(
     plain = {"seed": seed, "max_updates": updates, "model": model, "dtype": dtype, "use_peft": use_peft}
     plain |= {"lora_r": lora_r, "lora_alpha": lora_alpha}
     changes |= {name: value for name, value in plain.items() if value is not None}
-    changes |= _other_prompts(scenario, task, dataset)
+    changes |= other_prompts(scenario, task, dataset)
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
-    parts |= {"system_prompt": system_prompt, "environment": environment}
+    parts |= {"system_prompt": system_prompt, "environment": environment,
+              "environment_factory": environment_factory}  # fmt: skip
     mappings = {"columns": columns, "chat_template_kwargs": chat_template_kwargs}
     changes |= {name: typed_mapping(name, given) for name, given in mappings.items() if given is not None}
     changes |= {name: value for name, value in parts.items() if value is not None}
     if strange := [name for name in knobs if name not in KNOBS]:
         raise ScenarioError(f"--knobs: {unknown(strange[0])}")
-    lists = {"reward": list(reward), "knobs": list(knobs), "lora_target_modules": list(lora_target_modules)}
+    lists = {
+        "reward": list(reward),
+        "tools": list(tools),
+        "knobs": list(knobs),
+        "lora_target_modules": list(lora_target_modules),
+    }
     changes |= {name: names for name, names in lists.items() if names}
     changed: Scenario = msgspec.structs.replace(scenario, **changes)
     try:
@@ -164,43 +173,13 @@ def with_changes(
         raise ScenarioError(f"{error.object!r} is not UTF-8, the encoding of run files; rename it") from None
     if problem := _bad_settings(settings):
         raise ScenarioError(problem)
-    if dataset is not None and not reward and _maximises(changed):
+    if dataset is not None and not (reward or changed.environment_factory) and _maximises(changed):
         raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without a reward there is nothing to maximise")
     for name, least in _LEAST.items():
         if not least <= getattr(changed, name) <= _MOST[name]:
             bound = f"{_MOST[name]} or less" if getattr(changed, name) > least else f"{least} or more"
             raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {bound}")
     return from_folder(changed, Path.cwd())
-
-
-def _other_prompts(scenario: Scenario, task: str | None, dataset: str | None) -> dict[str, Any]:
-    """What changes in `scenario` if the command line names other prompts."""
-    if task is None and dataset is None:
-        return {}
-    if task is not None and dataset is not None:
-        raise ScenarioError("--task brings its own prompts, and so does --dataset; give one of them")
-    if scenario.world is not None:
-        raise ScenarioError(f"{scenario.name} is about a world: it takes no --{'dataset' if task is None else 'task'}")
-    shared: dict[str, Any] = {
-        "summary": "",
-        "task": task,
-        "dataset": dataset,
-        "prompts": None,
-        "script": [],
-        "quiz": [],
-        "card": {},
-    }
-    shared |= {"shows": [], "dataset_config": None, "dataset_train_split": None, "columns": {}}
-    if task is not None:
-        if not names_function(task) and task not in task_names():
-            raise ScenarioError(f"unknown task {task!r}{did_you_mean(task, task_names())}")
-        title = {"name": "own-task", "title": "Your own task", "question": f"What does {Path(task).name} teach?"}
-        return shared | title | {"reward": []}
-    return shared | {
-        "name": "own-data",
-        "title": "Your own data",
-        "question": f"What does {Path(dataset or '').name} teach?",
-    }
 
 
 def _changed(
@@ -352,4 +331,5 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "card": card_problems,
     "shows": shows_problems,
     "knobs": knobs_problems,
+    "panels": panels_problems,
 }

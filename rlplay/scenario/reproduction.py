@@ -37,6 +37,8 @@ _OWN = (
     "system_prompt",
     "chat_template_kwargs",
     "environment",
+    "tools",
+    "environment_factory",
 )
 """What a share code does not carry."""
 _NO_CODE = "No share code: the scenario is a file of your own; pass that file on with the command."

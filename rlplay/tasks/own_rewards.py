@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rlplay.algorithms.settings import REWARD_MODEL
-from rlplay.tasks.task import Environment, RewardFunction
-from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, is_module
+from rlplay.tasks.task import Environment, RewardFunction, Task
+from rlplay.tasks.tools import Tools
+from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, contained, is_module
 
 
 def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
@@ -39,6 +42,31 @@ def load_environment(entry: str) -> Environment:
     return as_environment(named_function("environment", entry))
 
 
+def load_function(entry: str) -> Callable[..., Any]:
+    """The function or class `FILE.py:NAME` or `MODULE:NAME` itself, as it is now; errors as in `load_reward`."""
+    return named_function("function", entry).current()
+
+
+def load_tools(entries: Sequence[str], factory: str | None) -> Tools:
+    """The tools and the factory of environments that the entries name, in the forms of `load_reward`."""
+    functions = [named_function("tools", entry) for entry in entries]
+    return Tools(functions, None if factory is None else named_function("environment_factory", factory))
+
+
+def with_tools(task: Task, entries: Sequence[str], factory: str | None) -> Task:
+    """`task` with the tools, and with the environments' own reward if they have one.
+
+    Raises OwnError, one line, if the task has an environment itself or another reward has that name.
+    """
+    if task.environment is not None:
+        raise OwnError(f"the task {task.name} has an environment that replies to every turn; it takes no tools")
+    tools = load_tools(entries, factory)
+    own = tools.rewards()
+    if twice := [name for name in own if name in task.rewards]:
+        raise OwnError(f"two rewards are called {twice[0]!r}: a function, and the environment's get_reward; rename one")
+    return msgspec.structs.replace(task, environment=tools, rewards=task.rewards | own)
+
+
 def as_reward(function: UserCode) -> RewardFunction:
     """A user's reward function as it is at each call, called with the columns that it takes."""
     # TRL asks the callable itself whether it is asynchronous.
@@ -51,10 +79,8 @@ def as_environment(function: UserCode) -> Environment:
 
     def answer(**given: Any) -> Any:
         current = function.current()
-        try:
+        with contained(function.place, function.failed):
             return current(**accepted(current, given))
-        except (Exception, SystemExit) as error:
-            raise function.failed(error) from error
 
     return answer
 
@@ -91,10 +117,8 @@ class _Reward:
             raise OwnError(
                 f"{self._function.place}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
             )
-        try:
+        with contained(self._function.place, self._function.failed):
             return function(**accepted(function, columns))
-        except (Exception, SystemExit) as error:
-            raise self._function.failed(error) from error
 
     async def _awaited(self, found: Awaitable[Any]) -> Any:
         try:

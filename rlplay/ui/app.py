@@ -45,6 +45,7 @@ from rlplay.ui.session.session import Source
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning
+from rlplay.ui.widgets.splits import Splits
 from rlplay.ui.words.lesson import no_lesson
 from rlplay.verbs import VERBS
 
@@ -70,7 +71,7 @@ class RlplayApp(Tuning):
     NOTIFICATION_TIMEOUT = 6
     CSS_PATH = "rlplay.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide"), (200, "-huge")]  # noqa: RUF012 (Textual's type)
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-middle"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
     COMMANDS = {_palette}  # noqa: RUF012 (Textual's type)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -132,7 +133,7 @@ class RlplayApp(Tuning):
         yield self.header
         yield self.phases
         yield self.banner
-        with Horizontal(id="body"):
+        with Splits(self.inspector, self.curves, id="body"):
             with Horizontal(id="answers"):
                 yield self.rollouts
                 yield self.tokens
@@ -159,6 +160,11 @@ class RlplayApp(Tuning):
         gc.freeze()
         # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
         sys.setswitchinterval(SWITCH)
+
+    def on_resize(self) -> None:
+        """Another size has its own layout."""
+        for splits in self.main.query(Splits) if hasattr(self, "main") else ():
+            splits.reset()
 
     @on(Reflowed)
     def _reflowed(self) -> None:

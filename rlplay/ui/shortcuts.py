@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textual.binding import Binding
+
 KEY_NAMES = {
     "full_stop": ".",
     "question_mark": "?",
@@ -25,6 +27,14 @@ KEY_NAMES = {
     "f12": "F12",
     "f1": "F1",
 }
+
+
+LIST_KEYS = (
+    Binding("j", "app.simulate_key('down')", "down", show=False),
+    Binding("k", "app.simulate_key('up')", "up", show=False),
+    Binding("G", "app.simulate_key('end')", "last", show=False),
+)
+"""What vi's keys do in a dialogue with one list or text, whose letters are free."""
 
 
 def written(key: str) -> str:

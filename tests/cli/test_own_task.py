@@ -10,7 +10,7 @@ import pytest
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.task import task_for
+from rlplay.scenario.task import tasks_for
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Example
 from rlplay.trace.runfile import RunReader
@@ -130,7 +130,7 @@ def test_a_scenario_names_the_file_beside_it(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "s.yaml").write_text("title: T\nquestion: Q?\ntask: mine.py:make\nsettings: {num_prompts: 2}\n")
     assert with_changes(load(tmp_path / "s.yaml")).task == f"{tmp_path / 'mine.py'}:make"
     monkeypatch.chdir(tmp_path)
-    assert len(task_for(with_changes(load("s.yaml"))).train) == 6
+    assert len(tasks_for(with_changes(load("s.yaml")))[0].train) == 6
     (tmp_path / "t.yaml").write_text("title: T\nquestion: Q?\ntask: gone.py:make\n")
     with pytest.raises(ScenarioError, match=r"t\.yaml:3: task .*gone\.py:make: there is no file"):
         load("t.yaml")
@@ -140,7 +140,7 @@ def test_it_replaces_the_prompts_of_a_scenario(tmp_path: Path) -> None:
     entry = f"{file(tmp_path)}:make"
     scenario = with_changes(load("learn-to-think"), task=entry)
     assert (scenario.task, scenario.script, scenario.prompts) == (entry, [], None)
-    task = task_for(scenario)
+    task = tasks_for(scenario)[0]
     assert list(task.rewards) == ["right"]
     command = Reproduction(scenario).command(stage_settings(scenario)[0])
     assert f"--task {entry}" in command

@@ -59,6 +59,8 @@ def recorded(folder: Path) -> Path:
 def with_own_task(folder: Path, algorithm: str = "grpo") -> Path:
     """A run whose scenario names the function as its task."""
     text = f"name: theirs\ntitle: T\nquestion: Q?\ntask: {folder / 'evil.py'}:f\norigin: {folder / 'theirs.yaml'}\n"
+    if algorithm == "grpo":
+        text += f"tools: ['{folder / 'evil.py'}:f']\nenvironment_factory: {folder / 'evil.py'}:f\n"
     started = synthetic_started(scenario_text=text, settings=msgspec.to_builtins(resolve({"algorithm": algorithm})))
     writer = RunWriter.create(folder / f"{algorithm}.rlplay", started)
     for record in synthetic_update(1):
@@ -108,7 +110,7 @@ def task_of_a_recording(folder: Path) -> None:
 
 
 def task_of_a_scenario(folder: Path) -> None:
-    (folder / "task.yaml").write_text("title: T\nquestion: Q?\ntask: evil.py:f\n")
+    (folder / "task.yaml").write_text("title: T\nquestion: Q?\ntask: evil.py:f\ntools: [evil.py:f]\n")
     assert called("show", "task.yaml") == 0
     with_changes(load(folder / "task.yaml"))
 

@@ -13,7 +13,7 @@ from rlplay.paths import POCKET_PATH
 from rlplay.scenario.expect import Expect
 from rlplay.scenario.loader import ScenarioError, bundled, load, with_changes
 from rlplay.scenario.script import parse
-from rlplay.scenario.task import task_for
+from rlplay.scenario.task import tasks_for
 
 GOOD = "title: T\nquestion: Q?\ntask: arithmetic\n"
 
@@ -29,7 +29,7 @@ def test_bundled_scenarios_are_whole(name: str) -> None:
     scenario = load(name)
     steps = parse(scenario.script)
     settings = resolve(scenario.settings)
-    task = task_for(scenario)
+    task = tasks_for(scenario)[0]
     assert scenario.name == name
     assert any(isinstance(step, Expect) for step in steps)
     assert set(settings.reward_weights) <= set(task.rewards)

@@ -9,8 +9,8 @@ from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.ratios import NO_STEP, ONE_STEP, ONE_STEP_THEN
-from rlplay.ui.plot.views import GHOST, NO_UPDATE, Source, first_update, single
+from rlplay.ui.plot.ratios import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
+from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, Source, first_update, single
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
@@ -263,3 +263,25 @@ def test_a_curve_that_is_put_up_has_its_held_out_points():
     source = Source(History.of([(0, "eval_gold/helpful/mean", 5, 0.5)], []))
     drawn = single("gold/helpful/mean").draw(source, Size(40, 8), False)
     assert isinstance(drawn, Picture), "points alone are drawn, too"
+
+
+async def test_advice_to_turn_a_setting_is_for_ones_own_run():
+    history, live = recorded(steps=1)
+    app = Host(history, not_ended(live.number))
+    async with app.run_test(size=(160, 12)):
+        curves = app.query_one(CurvePanels)
+        curves.steered = False
+        curves.show(history, not_ended(live.number), CHOSEN)
+        for panel in app.panels:
+            panel.put(panel.view)
+        assert Ratios().draw(app.panels[2].source, Size(40, 8), False) == ONE_STEP_HERE
+        assert "Raise" not in ONE_STEP_HERE
+
+
+def test_a_curve_that_observe_light_leaves_out_says_so():
+    history, live = recorded()
+    source = Source(history, live, {"observe": "light"})
+    assert source.missing("KL", ("kl", "kl_old")) == LIGHT
+    assert "observe=light" in LIGHT
+    assert source.missing("Loss", ("loss",)) != LIGHT
+    assert Source(history, live, {"observe": "full"}).missing("KL", ("kl", "kl_old")) != LIGHT

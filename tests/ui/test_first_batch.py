@@ -43,8 +43,10 @@ async def test_the_first_batch_is_on_the_screen_without_a_key(size: tuple[int, i
 
 async def test_a_key_pressed_while_the_engine_starts_takes_its_place() -> None:
     app, source = opened()
+    greeting = [source._queue.get_nowait() for _ in range(source._queue.qsize())]
     async with app.run_test(size=SIZES[1]) as pilot:
         await pilot.press("u")
+        source.put(*greeting)
         await settled(pilot)
         assert moves(source) == [Advance("update", 1)]
 

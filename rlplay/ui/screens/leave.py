@@ -22,7 +22,7 @@ class LeaveScreen(ConfirmScreen):
 
 
 def question(session: Session) -> str:
-    """What leaving ends and what is kept, in a line; "" if nothing is lost: no update is finished, or live."""
+    """What leaving ends and what is kept, in a line; "" if no work is lost: nothing is live, or no update finished."""
     newest = session.newest
     if not session.has_engine or session.failed is not None or newest is None or not session.finished:
         return ""

@@ -75,7 +75,6 @@ class AttachedSource:
         if self._writer is not None:
             self._writer.close()
         self._reader.close()
-        self._copy.close()
 
     def load(self, number: int) -> Update | None:
         """An update of the recording."""

@@ -184,8 +184,6 @@ class ReplaySource:
         self._stop()
         if self._watch is not None:
             self._watch.cancel()
-        if self._copy is not None:
-            self._copy.close()
         await self._ahead.rest()
         self._reader.close()
 

@@ -46,13 +46,15 @@ class Inspector(Lines):
     """One token: the alternatives to it, its gradient from the loss, and every statistic."""
 
     EMPTY = "Details of the selected token appear here."
+    TITLE_VERB = "help"
+    tip = "Everything about the selected token: what else could have come, its loss and its numbers. Click for help."
     HELP = """\
 # Token
 
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
 update (old) and the policy after it (new); the token in the answer is marked. The bar is the newest probability: in
 another colour what the update added to it, shaded what the update took. The candidates are recorded before the
-update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `o`
+update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `H`
 there shows the candidates' probabilities over the whole run.
 
 Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
@@ -291,7 +293,8 @@ chat template.
             if value is None:
                 # After the update is finished, a missing value stays missing.
                 mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
-                lines.append([Segment(f"{name:<22}{mark:>3}", self.palette.muted)])
+                light = mark == "–" and settings.get("observe") == "light" and lens.name in NEEDS_A_PASS
+                lines.append([Segment(f"{name:<22}{mark:>3}{' observe=light' * light}", self.palette.muted)])
                 continue
             is_signed = lens.two_sided and lens.low < 0
             text = signed(value, 3) if is_signed else plain(value, 3)
@@ -316,6 +319,8 @@ def _clip(state: float) -> str:
     return MARKS.get(int(state), "no")
 
 
+NEEDS_A_PASS = ("prob_delta", "ref_kl", "log_ratio")
+"""Statistics that observe=light leaves out, unless the training needs the pass anyway."""
 _COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("return G", "returned", signed),
     ("baseline", "baseline", signed),

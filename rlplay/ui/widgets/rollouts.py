@@ -47,6 +47,8 @@ class Rollouts(Lines):
 
     AFTER = " "
     EMPTY = "The answers to each prompt are listed here, with reward and advantage."
+    TITLE_VERB = "sort"
+    tip = "Every answer, with its reward and advantage, grouped by prompt. Click to sort."
     HELP = """\
 # Answers
 
@@ -195,7 +197,10 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         else:
             cut = sampled.truncated[completion] and sampled.done
             room = width - used - len(unit) - 1
-            yield Segment(f"{length:>{min(room, 5)}}{unit}" if room >= 4 else f"{length:>4}", self.palette.muted)
+            yield Segment(
+                f"{length:>{min(room, 5)}}{unit}" if room >= 4 else f"{length:>{min(width - used - 1, 4)}}",
+                self.palette.muted,
+            )
             yield Segment("…" if cut else " ", self.palette.warning)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():

@@ -110,7 +110,7 @@ def narrate_asking(pairs: int) -> Narration:
     wait = "1 pair waits" if pairs == 1 else f"{pairs} pairs wait"
     return Narration(
         f"{wait} for your label: which of the two answers is better? The update learns from your choice.",
-        "`a` shows them side by side.",
+        "`A` shows them side by side.",
     )
 
 
