@@ -315,14 +315,15 @@ class RlplayApp(Tuning):
         return Reproduction(scenario_of(started)).moment(self.lesson.played.steps, held)
 
     def tour(self) -> None:
-        """Play the lesson up to its next text; if it waits for labels, ask for them."""
-        if self.session.status is not None and self.session.status.waits:
+        """Play the lesson up to its next text; if the engine waits for labels that no step gives, ask for them."""
+        at_work = self.lesson.learner.at_work
+        if not at_work and self.session.status is not None and self.session.status.waits:
             dialogues.label(self)
         elif self.narrator.more():
             pass
         elif self.narrator.asking:
             self.narrator.insist()
-        elif self.lesson.learner.at_work:
+        elif at_work:
             self.lesson.learner.gives_up()
         elif self.lesson.playing:
             self.notify(self.lesson.waits_for)
