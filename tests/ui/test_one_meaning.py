@@ -13,7 +13,7 @@ OPENS = {
     "BranchScreen": "branch", "CompareScreen": "compare", "FindScreen": "find", "GlossaryScreen": "glossary",
     "HealthScreen": "health", "HeldOutScreen": "held_out", "HelpScreen": "help", "KnobsScreen": "knobs",
     "LabelScreen": "prefer", "LessonsScreen": "lessons", "LogScreen": "log", "ProbeScreen": "probe",
-    "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours",
+    "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours", "LearningScreen": "learning",
 }  # fmt: skip
 """The verb that opens a dialogue: its key closes it again."""
 
@@ -30,6 +30,9 @@ SEVERAL = {
     "b": ({"compare", "compare: branch from it"}, "both end side by side; without a branch, compare makes one, too"),
     "z": ({"undo", "undo: go back to it"}, "undo: an update, those after the one under the cursor, a change, a label"),
     "q": ({"quit", "close", "leave"}, "leave what is on the screen; last the program"),
+    "space": ({"run/pause", "play"}, "run or pause what moves: the run, or the evaluations of a held-out prompt"),
+    "left_square_bracket": ({"older update", "evaluation before"}, "back in the run"),
+    "right_square_bracket": ({"newer update", "evaluation after"}, "on in the run"),
     "question_mark": ({"help", "glossary"}, "more help: of the panel, then of its words"),
     "f1": ({"help", "glossary"}, "the same as ?"),
 }
@@ -50,7 +53,7 @@ def meanings() -> dict[str, set[str]]:
 def test_the_walk_finds_the_keys_of_every_part():
     names = {owner.__name__ for owner in owners(RlplayApp)}
     assert {"RlplayApp", "Tokens", "Rollouts", "CurvePanel", "Updates", "ProbeScreen", "KnobsScreen"} <= names
-    assert meanings()["space"] == {"run/pause"}
+    assert meanings()["u"] == {"update"}
 
 
 def test_no_key_does_two_things():
