@@ -27,7 +27,11 @@ class Verb:
 
 
 PANELS = ("answers", "tokens", "token", "curves")
+MAP_VIEWS = ("map", "optimal map")
+"""What the verb curve shows of a world, besides metrics."""
 """The panels that the verb `panel` takes."""
+VIEWS = ("belief", "tree", "pull")
+"""The views with a verb of their own, which take the place of any curve."""
 
 VERBS: dict[str, Verb] = {
     verb.name: verb
@@ -60,7 +64,10 @@ VERBS: dict[str, Verb] = {
         Verb("lens", "colour", ("c",), "look", "screen",
              "Colour the tokens by the next statistic.", "lens name, or auto", True,
              words="color heatmap"),
-        Verb("lens_back", "colour back", ("C",), "look", "screen", "Colour the tokens by the previous statistic."),
+        Verb("colours", "all colours", ("C",), "look", "screen",
+             "Choose the statistic that colours the tokens from a list that says what each means.",
+             words="color heatmap lens legend pick"),
+        Verb("lens_back", "colour back", (), "look", "screen", "Colour the tokens by the previous statistic."),
         Verb("focus", "focus", (), "look", "screen",
              "Put the cursor on a token.", "mapping with completion and token"),
         Verb("older", "older update", ("left_square_bracket",), "look", "screen",
@@ -76,7 +83,8 @@ VERBS: dict[str, Verb] = {
         Verb("shot", "save the view", ("w",), "look", "screen",
              "Save the screen beside the run: as a drawing (SVG), a picture (PNG) and text.",
              words="picture screenshot image drawing export"),
-        Verb("curve", "curve", (), "look", "screen", "Show the curve of a metric.", "metric name"),
+        Verb("curve", "curve", (), "look", "screen", "Show the curve of a metric, or a map of a world.",
+             "metric name, map or optimal map"),
         Verb("belief", "belief river", ("B",), "look", "screen",
              "Show the probabilities of the tokens at the cursor, at first the first token, over all updates.",
              words="distribution probability candidates stacked river"),
@@ -129,6 +137,9 @@ VERBS: dict[str, Verb] = {
         Verb("held_out", "held-out answers", ("e",), "panels", "screen",
              "The answers to the held-out prompts, which are never trained on, each with its reward.",
              words="evaluation validation test set generalise generalize"),
+        Verb("learning", "learning map", ("E",), "panels", "screen",
+             "The held-out prompts over all evaluations: learned, forgotten, never, always; each answer through time.",
+             words="morph evaluation validation flip forgotten learned heldout"),
         Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings.",
              words="error warning"),
         Verb("help", "help", ("question_mark", "f1"), "panels", "screen",

@@ -95,7 +95,7 @@ def files(tmp_path: Path) -> Files:
 
 @pytest.fixture
 def terminal(files: Files) -> Iterator[Tapped]:
-    program = Tapped(rlplay(str(files.scenario)), {"RLPLAY_HOME": str(files.home)})
+    program = Tapped(rlplay(str(files.scenario), "--trust"), {"RLPLAY_HOME": str(files.home)})
     yield program
     program.close()
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlplay.cli.splash import splash
+from rlplay.cli.splash import lift, splash
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
+from rlplay.cli.watch import watched
 from rlplay.printing import raw_stream
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ _COMPARED = 8  # runs at once: as many as the screen has line styles
 
 _DEVICE = click.option(
     "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
+)
+_TRUST = click.option(
+    "--trust", is_flag=True, help="Run the Python code that the scenario names; remembered until it changes."
 )
 _CHANGES = (
     click.option(
@@ -132,6 +136,36 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     return with_changes(load(name or FLAGSHIP), **changes)
 
 
+def _ask_trust(scenario: Scenario, changes: dict[str, Any], trusted: bool, recorded: bool = False) -> None:
+    """Ask for code that the user has not named on this command line or trusted before; remember the answer.
+
+    Raises click.UsageError, one line, if the user says no, or if there is no terminal to ask in.
+    """
+    from rlplay.scenario.trust import code_in, code_of, trust, untrusted
+    from rlplay.trace.text import visible
+
+    if not (code := code_of(scenario)):
+        return
+    given = [value for each in changes.values() for value in (each if isinstance(each, tuple) else (each,))]
+    words = [word.partition("=")[2].strip() if "=" in word else word for word in given if isinstance(word, str)]
+    spoken = [word for word in words if ":" in word]
+    spoken += code_in({"algorithm": changes.get("algorithm")})
+    strange = untrusted(code, spoken, changed=recorded)
+    if strange and not trusted:
+        places = ", ".join(map(visible, strange))
+        what = "run" if recorded else "scenario"
+        if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _confirmed(
+            f"This {what} runs the code of {places}. Trust it?"
+        ):
+            raise click.UsageError(f"it would run the code of {places}; read that first, then add --trust")
+    trust(code)
+
+
+def _confirmed(question: str) -> bool:
+    lift()
+    return click.confirm(question)
+
+
 def _moment(name: str | None) -> Moment:
     """Where in a lesson a share code leads; the start for any other name."""
     from rlplay.scenario.names import looks_like_code
@@ -140,10 +174,12 @@ def _moment(name: str | None) -> Moment:
     return shared_in(name).moment if name is not None and looks_like_code(name) else START
 
 
-def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
+def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any], trusted: bool) -> Job:
     from rlplay.scenario.job import new_job
 
-    return new_job(_scenario(scenario, changes), out, device)
+    chosen = _scenario(scenario, changes)
+    _ask_trust(chosen, changes, trusted)
+    return new_job(chosen, out, device)
 
 
 def needs_a_terminal(instead: str) -> None:
@@ -154,40 +190,50 @@ def needs_a_terminal(instead: str) -> None:
 
 
 def _open(
-    scenario: str | None, device: str, changes: dict[str, Any], demo: bool = False, then: Sequence[str] = ()
+    scenario: str | None,
+    device: str,
+    changes: dict[str, Any],
+    trusted: bool = False,
+    demo: bool = False,
+    then: Sequence[str] = (),
 ) -> int:
     with splash(scenario or FLAGSHIP):
-        job = _new_job(scenario, device, None, changes)
+        job = _new_job(scenario, device, None, changes, trusted)
         needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
+        from rlplay.ui.start import chosen_keys
         from rlplay.ui.start import play as open_playground
+
+        chosen_keys()  # whose error belongs on the normal screen
     return open_playground(job, demo, then, _moment(scenario))
 
 
 @click.command(hidden=True)
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
-def play(scenario: str | None, device: str, **changes: Any) -> int:
+@_TRUST
+def play(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
     """Open the playground."""
-    return _open(scenario, device, changes)
+    return _open(scenario, device, changes, trust)
 
 
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
-def demo(scenario: str | None, device: str, **changes: Any) -> int:
+@_TRUST
+def demo(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
     """Play a lesson hands-free; any key takes over.
 
     Without SCENARIO, it plays the lessons that show the most, one after another.
     """
     if scenario is not None:
-        return _open(scenario, device, changes, demo=True)
+        return _open(scenario, device, changes, trust, demo=True)
     from rlplay.scenario.course import tour
 
     first, *others = tour()
     return _open(first, device, changes, demo=True, then=others)
 
 
-def _resume_job(recorded: Path, device: str) -> Job:
+def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
     """The job that continues a recorded run, without its script: the run does not record where in it it stopped."""
     import msgspec
 
@@ -196,14 +242,16 @@ def _resume_job(recorded: Path, device: str) -> Job:
     from rlplay.trace.runfile import RunReader
 
     with RunReader(recorded) as reader:
-        # Before the end of the first update, resuming starts again.
-        if reader.last_snapshot() is None and reader.updates():
+        # Before the first snapshot, which follows the first update, resuming starts again.
+        if reader.last_snapshot() is None and len(reader.updates()) > 1:
             raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
             scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
         except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
-    return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
+    scenario = msgspec.structs.replace(scenario, script=[])
+    _ask_trust(scenario, {}, trusted, recorded=True)
+    return Job(scenario, str(recorded), device, resume=True)
 
 
 def _option_words(changes: dict[str, Any]) -> list[str]:
@@ -226,21 +274,26 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
 @click.command(epilog="Example: rlplay resume last")
 @click.argument("recorded", metavar="RUN", type=RUN)
 @_DEVICE
-def resume(recorded: Path, device: str) -> int:
+@_TRUST
+def resume(recorded: Path, device: str, trust: bool) -> int:
     """Continue a recorded run in the playground.
 
     The run continues from its last snapshot.
     """
     with splash(recorded.stem):
-        job = _resume_job(recorded, device)
+        job = _resume_job(recorded, device, trust)
         needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
+        from rlplay.ui.start import chosen_keys
         from rlplay.ui.start import play as open_playground
+
+        chosen_keys()  # whose error belongs on the normal screen
     return open_playground(job)
 
 
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
+@_TRUST
 @click.option("--resume", type=RUN, metavar="RUN", help="Continue a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
@@ -251,6 +304,7 @@ def run(
     as_json: bool,
     out: Path | None,
     resume: Path | None,
+    trust: bool,
     **changes: Any,
 ) -> int:
     """Play a scenario without a screen and check what it expects.
@@ -265,9 +319,9 @@ def run(
 
     if resume is not None:
         _refuse_changes(scenario, out, changes)
-        job = _resume_job(resume, device)
+        job = _resume_job(resume, device, trust)
     else:
-        job = _new_job(scenario, device, out, changes)
+        job = _new_job(scenario, device, out, changes, trust)
         if step := _moment(scenario).step:
             raise click.UsageError(f"the share code leads to step {step} of a lesson on the screen: rlplay {scenario}")
     steps = parse(whole_script(job.scenario))
@@ -277,11 +331,12 @@ def run(
     from rlplay.engine.state import Halt
 
     report = (JsonLines if as_json else Lines)(raw_stream(sys.stdout), raw_stream(sys.stderr))
+    again = shlex.join(["rlplay", "run", "--resume", job.run])
     try:
-        with redirect_stdout(sys.stderr):  # keeps what a reward function prints out of the report
+        # What a reward function prints is no part of the report.
+        with watched(again), redirect_stdout(sys.stderr):
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
-        again = shlex.join(["rlplay", "run", "--resume", job.run])
         raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
 
 
@@ -316,14 +371,16 @@ def compare(recorded: tuple[Path, ...]) -> int:
     "--port", type=WholeNumber(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
 )
 @_with_changes
-def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:
+@_TRUST
+def serve(scenario: str | None, port: int, device: str, trust: bool, **changes: Any) -> None:
     """Open the playground in this machine's browsers.
 
     Each tab is a separate run with the same options, at http://127.0.0.1:N, for this machine only.
     """
     from importlib.util import find_spec
 
-    _scenario(scenario, changes)  # reports a bad scenario here, not in the browser
+    # A bad scenario is reported here, and a stranger's code asked for, not in the browser.
+    _ask_trust(_scenario(scenario, changes), changes, trust)
     if find_spec("textual_serve") is None:
         raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
     from rlplay.cli.serve import serve as serve_playground

@@ -15,7 +15,7 @@ from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
 from rlplay.plain_yaml import LARGEST_NUMBER, Parsed, PlainYamlError, read_text
-from rlplay.scenario.lesson import card_problems, knobs_problems, quiz_problems, shows_problems
+from rlplay.scenario.lesson import card_problems, knobs_problems, panels_problems, quiz_problems, shows_problems
 from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems, typed_mapping
 from rlplay.scenario.names import bundled, folder, looks_like_path
 from rlplay.scenario.other_prompts import other_prompts
@@ -331,4 +331,5 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "card": card_problems,
     "shows": shows_problems,
     "knobs": knobs_problems,
+    "panels": panels_problems,
 }

@@ -64,6 +64,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quiz: list[dict[str, Any]] = []  # questions after the script, as its `ask` takes them
     card: dict[str, Any] = {}  # what to take away at the end: takeaway, formula, sources
     shows: list[int] = []  # the concepts of the course that it teaches, by number
+    panels: list[str] = []  # the curves and views to begin with, the most important first; others follow
     knobs: list[str] = []  # the settings that the knobs panel shows; empty: all
     origin: str = ""  # its name on the command line, filled in by `load`: a bundled name or an absolute path
 

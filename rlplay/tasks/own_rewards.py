@@ -12,7 +12,7 @@ import msgspec
 from rlplay.algorithms.settings import REWARD_MODEL
 from rlplay.tasks.task import Environment, RewardFunction, Task
 from rlplay.tasks.tools import Tools
-from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, is_module
+from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, contained, is_module
 
 
 def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
@@ -79,10 +79,8 @@ def as_environment(function: UserCode) -> Environment:
 
     def answer(**given: Any) -> Any:
         current = function.current()
-        try:
+        with contained(function.place, function.failed):
             return current(**accepted(current, given))
-        except (Exception, SystemExit) as error:
-            raise function.failed(error) from error
 
     return answer
 
@@ -98,6 +96,10 @@ def named_function(kind: str, entry: str) -> UserCode:
     if is_module(place):
         return ImportedFunction(place, name)
     raise OwnError(f"{kind} {entry!r}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION")
+
+
+_GIVEN = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"}
+"""What every reward function may take besides the columns of the data, as in TRL."""
 
 
 class _Reward:
@@ -116,13 +118,13 @@ class _Reward:
     def _begun(self, columns: dict[str, Any]) -> Any:
         function = self._function.current()
         if missing := _missing(function, columns):
+            own = ", ".join(name for name in columns if name not in _GIVEN) or "none"
             raise OwnError(
-                f"{self._function.place}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
+                f"{self._function.place}: {self.__name__} takes {missing!r}, which is not a column of the data; "
+                f"the columns are: {own}"
             )
-        try:
+        with contained(self._function.place, self._function.failed):
             return function(**accepted(function, columns))
-        except (Exception, SystemExit) as error:
-            raise self._function.failed(error) from error
 
     async def _awaited(self, found: Awaitable[Any]) -> Any:
         try:

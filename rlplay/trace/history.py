@@ -6,6 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
 from rlplay.trace.metrics import means_the_same
@@ -99,6 +100,10 @@ class History:
     def names(self) -> list[str]:
         """Every metric seen so far, in the order they first appeared."""
         return list(self._lines)
+
+    def named(self, pattern: str) -> str:
+        """The first metric whose name fits a pattern such as `rewards/*/mean`; the pattern itself if none does yet."""
+        return next((name for name in self._lines if fnmatchcase(name, pattern)), pattern)
 
     @property
     def updates(self) -> list[int]:

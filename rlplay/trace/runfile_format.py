@@ -135,7 +135,7 @@ def explained(path: Path, action: str) -> Iterator[None]:
     """Turns SQLite's errors into RunFileError; `action` is "read" or "written"."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes a damaged schema byte by byte
         remedy = "check the disk's free space and permissions" if action == "written" else "restore it from a copy"
         raise RunFileError(f"{path} cannot be {action} ({error}); {remedy}") from error
 
@@ -153,7 +153,7 @@ def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
                 raise error
             # A read-only folder cannot hold the log, but the file itself can still be read.
             db = _opened(path, "mode=ro&immutable=1")
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise RunFileError(f"{path} is not a run file ({error}); `rlplay runs` lists the recorded runs") from None
     if reading:
         db.execute("PRAGMA query_only = ON")

@@ -45,6 +45,7 @@ from rlplay.ui.session.session import Source
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning
+from rlplay.ui.widgets.splits import Splits
 from rlplay.ui.words.lesson import no_lesson
 from rlplay.verbs import VERBS
 
@@ -70,7 +71,7 @@ class RlplayApp(Tuning):
     NOTIFICATION_TIMEOUT = 6
     CSS_PATH = "rlplay.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide"), (200, "-huge")]  # noqa: RUF012 (Textual's type)
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-middle"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
     COMMANDS = {_palette}  # noqa: RUF012 (Textual's type)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -132,7 +133,7 @@ class RlplayApp(Tuning):
         yield self.header
         yield self.phases
         yield self.banner
-        with Horizontal(id="body"):
+        with Splits(self.inspector, self.curves, id="body"):
             with Horizontal(id="answers"):
                 yield self.rollouts
                 yield self.tokens
@@ -159,6 +160,11 @@ class RlplayApp(Tuning):
         gc.freeze()
         # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
         sys.setswitchinterval(SWITCH)
+
+    def on_resize(self) -> None:
+        """Another size has its own layout."""
+        for splits in self.main.query(Splits) if hasattr(self, "main") else ():
+            splits.reset()
 
     @on(Reflowed)
     def _reflowed(self) -> None:
@@ -309,14 +315,15 @@ class RlplayApp(Tuning):
         return Reproduction(scenario_of(started)).moment(self.lesson.played.steps, held)
 
     def tour(self) -> None:
-        """Play the lesson up to its next text; if it waits for labels, ask for them."""
-        if self.session.status is not None and self.session.status.waits:
+        """Play the lesson up to its next text; if the engine waits for labels that no step gives, ask for them."""
+        at_work = self.lesson.learner.at_work
+        if not at_work and self.session.status is not None and self.session.status.waits:
             dialogues.label(self)
         elif self.narrator.more():
             pass
         elif self.narrator.asking:
             self.narrator.insist()
-        elif self.lesson.learner.at_work:
+        elif at_work:
             self.lesson.learner.gives_up()
         elif self.lesson.playing:
             self.notify(self.lesson.waits_for)

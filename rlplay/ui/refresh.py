@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from functools import partial
 
+import msgspec
+
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.kinds import kind_of
+from rlplay.trace.records import Started
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
@@ -38,6 +43,7 @@ class Refresher:
     def __init__(self, app: Playground) -> None:
         self._app = app
         self._unshown: set[Part] = set()
+        self._wanted: tuple[Started | None, list[str]] = None, []
         self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
 
     def next_part(self) -> None:
@@ -95,6 +101,16 @@ class Refresher:
             f"{clipping.explain_none(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
         )
 
+    def _panels(self) -> list[str]:
+        """The panels that the scenario of the run wants; none if this rlplay cannot read it."""
+        started = self._app.session.started
+        if started is not self._wanted[0]:
+            wanted: list[str] = []
+            with contextlib.suppress(msgspec.MsgspecError):
+                wanted = [] if started is None else scenario_of(started).panels
+            self._wanted = started, wanted
+        return self._wanted[1]
+
     def _words(self) -> None:
         app, session = self._app, self._app.session
         changes, self._unshown = self._unshown, set()
@@ -104,7 +120,7 @@ class Refresher:
             app.inspect()
             app.narrator.narrate(_narration(session), app.spot())
         app.curves.mark_update(session.older_update)
-        app.curves.world, app.curves.beliefs = session.world, session.beliefs
+        app.curves.world, app.curves.beliefs, app.curves.wanted = session.world, session.beliefs, self._panels()
         app.curves.steered = session.has_engine
         app.curves.read_belief = partial(read_next, session)
         settings = session.settings_of(session.shown)
@@ -116,7 +132,7 @@ class Refresher:
             app.curves.prepare(session.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
-            app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
+            app.notify(visible_lines(notice.text), severity=severity, markup=False)
         session.notices.clear()
         if session.new_changes:
             app.notify(changes_notice(session.new_changes), markup=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from rlplay import user_preferences
 from rlplay.foreign.copy import Copy
 from rlplay.link.remote import find
-from rlplay.paths import first_time, new_run, shortest_name
+from rlplay.paths import first_time, new_run, own_keys, shortest_name
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import START, Moment
 from rlplay.trace.text import visible
@@ -66,8 +66,21 @@ def compare(runs: Sequence[Path]) -> int:
     return run(RlplayApp(one, others=others))
 
 
+def chosen_keys() -> dict[str, str]:
+    """The user's own keys, by action. Raises ValueError, one line, if their file is wrong."""
+    if not own_keys().exists():
+        return {}
+    from rlplay.ui.own_keys import read  # imports every screen
+
+    return read(RlplayApp)
+
+
 def run(app: RlplayApp) -> int:
-    """Run with the theme that was chosen last, unless TEXTUAL_THEME names one; keep the one chosen now."""
+    """Run with the user's own keys and the theme that was chosen last, unless TEXTUAL_THEME names one.
+
+    The theme chosen now is kept. Raises ValueError, one line, if the file of the keys is wrong.
+    """
+    app.take_keys(chosen_keys())
     last = user_preferences.theme()
     if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
         app.theme = last

@@ -10,6 +10,7 @@ from rlplay.scenario.reproduction import scenario_of
 from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
 from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import Refresher
+from rlplay.ui.widgets.splits import Splits
 
 
 class Tuning(Playground):
@@ -34,6 +35,7 @@ class Tuning(Playground):
             bool(started.source),
         )
         # Answers and the token stay visible to preview a change.
+        self.main.query_one(Splits).reset()
         self.main.add_class("-knobs")
         self.push_screen(self.knobs, self._knobs_closed)
         self.call_after_refresh(self.show_preview)

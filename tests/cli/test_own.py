@@ -172,7 +172,8 @@ FIRST = "def f(completions):\n    return [1.0 for _ in completions]\n"
 def test_a_column_it_asks_for_in_vain_is_named_with_those_there_are(tmp_path: Path) -> None:
     text = "def f(completions, solution, style='plain', **others):\n    return [0.0]\n"
     reward = load_reward(f"{written(tmp_path, 'score.py', text)}:f")
-    with pytest.raises(OwnError, match=r"score\.py: f asks for 'solution'; the columns are answer, completions$"):
+    missing = r"score\.py: f takes 'solution', which is not a column of the data; the columns are: answer$"
+    with pytest.raises(OwnError, match=missing):
         reward(answer=["2"], completions=["a"])
     assert reward(solution=["2"], completions=["a"]) == [0.0]
 

@@ -320,3 +320,28 @@ async def test_a_lesson_waits_until_the_pairs_are_labelled() -> None:
         source.status(running=True)
         source.update(1)
         await until(pilot, lambda: "Done." in str(app.narrator.render()))
+
+
+async def test_on_request_a_lesson_labels_in_place_of_the_learner() -> None:
+    labels = {"you": {"say": "Press `a` for the first pair.", "prefer": ["a", "b", "skip"]}}
+    app, source = playground([{"phase": 1}, labels, {"say": "Done."}])
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        await until(pilot, lambda: bool(source.commands))
+        source.records([sampled()])
+        source.status(running=True)
+        source.waiting(0, 1, 2, waits=False)
+        await until(pilot, lambda: "do it for me" in str(app.narrator.render()))
+        source.waiting(0, 1, 2)
+        await until(pilot, lambda: app.labels is not None)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.labels is None)
+        source.commands.clear()
+        await pilot.press("t")
+        for given, left in enumerate(((1, 2), (2,), ()), start=1):
+            await until(pilot, lambda given=given: len(source.commands) == given)
+            source.waiting(*left, waits=bool(left))
+        await until(pilot, lambda: "Done." in str(app.narrator.render()))
+        assert source.commands == [Prefer(0, "a"), Prefer(1, "b"), Prefer(2, "skip")]
+        assert app.screen is app.main

@@ -8,14 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from rlplay.trace.text import visible
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Dialogue[bool]):
     """Its result is whether the user said yes."""
 
     DEFAULT_CSS = """

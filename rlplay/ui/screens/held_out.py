@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile_format import RunFileError
@@ -21,6 +20,7 @@ from rlplay.ui.format.numbers import plain
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
 _REFRESH_SECONDS = 0.5
@@ -29,7 +29,7 @@ _FOLDED = 300
 _NOTHING = "No held-out answers are on record up to this update."
 
 
-class HeldOutScreen(ModalScreen[None]):
+class HeldOutScreen(Dialogue[None]):
     """Follows the run while it is open."""
 
     DEFAULT_CSS = """
@@ -41,7 +41,7 @@ class HeldOutScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "sort", "sort"),
+        Binding("o", "sort", "sort", id="sort"),
         Binding("enter", "unfold", "unfold the answer, or fold it"),
         Binding("escape,e,q", "dismiss", "close"),
         *LIST_KEYS,

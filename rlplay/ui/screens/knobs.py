@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -28,6 +27,7 @@ from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
@@ -40,7 +40,7 @@ Changes = dict[str, Any]
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
-class KnobsScreen(ModalScreen[Changes | None]):
+class KnobsScreen(Dialogue[Changes | None]):
     """Its result is the changes by setting, or None."""
 
     DEFAULT_CSS = """
@@ -78,15 +78,15 @@ class KnobsScreen(ModalScreen[Changes | None]):
     """Actions that need a change. Until there is one, their letters search like all others."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "apply", "apply"),
-        Binding("z", "reset", "undo"),
-        Binding("y", "copy", "copy"),
+        Binding("z", "reset", "undo", id="undo"),
+        Binding("y", "copy", "copy", id="copy"),
         Binding("Y", "copy_code", "copy the share code"),
-        Binding("b", "compare", "compare"),
+        Binding("b", "compare", "compare", id="compare"),
         Binding("shift+left", "wander(-1, 0)", "token left", show=False),
         Binding("shift+right", "wander(1, 0)", "token right", show=False),
         Binding("shift+up", "wander(0, -1)", "line up", show=False),
         Binding("shift+down", "wander(0, 1)", "line down", show=False),
-        Binding("slash", "find", "find"),
+        Binding("slash", "find", "find", id="find"),
         Binding("asterisk", "show_all", "all settings, or those of the lesson"),
         Binding("escape", "cancel", "cancel"),
         Binding("q", "dismiss(None)", "close"),

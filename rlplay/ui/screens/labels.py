@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from rlplay.link.messages import Prefer
@@ -22,6 +21,7 @@ from rlplay.ui.session.labelling import SIDES, Labelling
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.answer import Answer
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 FRAMES = 15
 KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `E` skip the rest · `?` help · `esc` later"
@@ -37,7 +37,7 @@ SAME = 5e-4
 """Scores that differ by less look equal on the screen."""
 
 
-class LabelScreen(ModalScreen[None]):
+class LabelScreen(Dialogue[None]):
     """Shows the waiting pairs until none is left or the user leaves; the engine keeps waiting."""
 
     HELP = """\
@@ -88,7 +88,7 @@ The models' scores of a pair appear below only after your choice, so that they c
         Binding("E", "enough", "skip the rest"),
         Binding("up", "scroll(-1)", "up", show=False),
         Binding("down", "scroll(1)", "down", show=False),
-        Binding("question_mark,f1", "help", "help"),
+        Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,q", "leave", "close"),
     ]
 

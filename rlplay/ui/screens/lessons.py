@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -24,12 +23,13 @@ from rlplay.ui.messages import Perform
 from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.user_preferences import LessonProgress
 
 RIGHT, WRONG = ("✓ ", "$success"), ("✗ ", "$error")
 
 
-class LessonsScreen(ModalScreen[str | None]):
+class LessonsScreen(Dialogue[str | None]):
     """Its result is the name of the scenario to play, or None."""
 
     DEFAULT_CSS = """
@@ -52,8 +52,8 @@ class LessonsScreen(ModalScreen[str | None]):
     LessonsScreen Static { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "glossary", "glossary"),
-        Binding("y", "share", "copy"),
+        Binding("d", "glossary", "glossary", id="glossary"),
+        Binding("y", "share", "copy", id="copy"),
         Binding("delete,backspace", "reset", "forget this lesson's answers"),
         Binding("R", "reset_all", "forget all lessons' answers"),
         Binding("pageup", "scroll(-1)", "scroll the text up", priority=True),

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import RichLog, Static
 
 from rlplay.link.messages import LogLine
@@ -21,6 +20,7 @@ from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import palette
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 LEVELS = ("debug", "info", "warning", "error")
 _REFRESH_SECONDS = 0.5
@@ -29,7 +29,7 @@ _NARROWEST = 20
 """Cells of a line before the log knows its width."""
 
 
-class LogScreen(ModalScreen[None]):
+class LogScreen(Dialogue[None]):
     """Follows the session's log while it is open."""
 
     DEFAULT_CSS = """
@@ -48,7 +48,7 @@ class LogScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "filter(-1)", "more levels"),
         Binding("right", "filter(1)", "fewer levels"),
-        Binding("y", "copy", "copy"),
+        Binding("y", "copy", "copy", id="copy"),
         Binding("escape,f12,q", "dismiss", "close"),
         *LIST_KEYS,
     ]

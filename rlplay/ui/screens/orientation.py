@@ -10,11 +10,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
 from rlplay.paths import note_oriented
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 LIT = "-lit"
 
@@ -59,14 +60,15 @@ CARDS = (
     Card(
         "Finding help",
         "`?` explains the current panel, `d` any term, `k` every setting. `ctrl+p` finds everything by name, even "
-        "these cards. The line above the keys says what just happened. `t` plays the lesson.",
+        "these cards. The line above the keys says what just happened. `t` plays the lesson. The mouse works: click, "
+        "turn the wheel, drag the border before Token or above the curves, rest on a title.",
         "Narrator, Footer",
         high=True,
     ),
 )
 
 
-class OrientationScreen(ModalScreen[None]):
+class OrientationScreen(Dialogue[None]):
     """Enter, → or a click shows the next card. The keys that the cards speak of work: they close the cards and act."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""

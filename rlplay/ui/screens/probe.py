@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe
@@ -21,6 +20,7 @@ from rlplay.ui.format.text import literal
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import WARN, keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 
 FRAMES = 15
@@ -38,7 +38,7 @@ ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Waiting for the engine …"
 
 
-class ProbeScreen(ModalScreen[None]):
+class ProbeScreen(Dialogue[None]):
     """Asks the engine about the prefix in `session.probing`, also while the run continues."""
 
     HELP = """\
@@ -108,7 +108,7 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("M", "plain", "plain text or chat template"),
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
-        Binding("question_mark,f1", "help", "help"),
+        Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,q", "leave", "close"),
     ]
 

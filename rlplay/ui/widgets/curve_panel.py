@@ -12,6 +12,7 @@ from textual.content import Content, Span
 from textual.message import Message
 from textual.widget import Widget
 
+from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.messages import UpdatePicked
@@ -266,8 +267,21 @@ updates.
             raise SkipAction
         self.post_message(self.Moved(None))
 
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the curves where the mouse is on their title."""
+        tip = self._tip() if event.y == 0 else ""
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
+
+    def _tip(self) -> str:
+        rows = [row for row in map(describe, self.view.metrics) if row is not None]
+        return " ".join([*(f"{row.title}: {row.reading}" for row in rows if row.reading), "Click for the next view."])
+
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor at the mouse; a second click shows that update."""
+        """Put the cursor at the mouse; a second click shows that update. On the title, show the next view."""
+        if event.y == 0:
+            self.action_cycle(1)
+            return
         updates = self._updates()
         drawn = self._drawn[1] if self._drawn is not None else None
         offset = event.get_content_offset(self)

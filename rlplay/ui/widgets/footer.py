@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual import events
 from textual.app import RenderResult
+from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
 
@@ -57,9 +58,9 @@ class Entry:
 PALETTE = Entry(("ctrl+p",), "all", "palette", "Every action, setting, curve, colour and word by name.")
 
 
-def key_name(verb: Verb) -> str:
-    """The verb's first key, as written on a keyboard."""
-    return written(verb.keys[0]) if verb.keys else ""
+def key_name(verb: Verb, own: Mapping[str, str]) -> str:
+    """The verb's first key, or the user's `own` one, as written on a keyboard."""
+    return written(own.get(verb.name, verb.keys[0])) if verb.keys else ""
 
 
 class Footer(Widget):
@@ -70,10 +71,16 @@ class Footer(Widget):
         super().__init__(id=id)
         self._cannot: Container[str] = ()
         self._panel: list[Entry] = []
+        self._own: Mapping[str, str] = {}
+        self._shown = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
+        self._verbs: list[Entry] = []
+        self.rename({})
+
+    def rename(self, own: Mapping[str, str]) -> None:
+        """Show the user's `own` keys."""
+        self._own = own
         self._verbs = [
-            Entry(verb.keys[:1], verb.title, verb.name, verb.help)
-            for verb in VERBS.values()
-            if verb.footer and verb.name not in without
+            Entry((own.get(verb.name, verb.keys[0]),), verb.title, verb.name, verb.help) for verb in self._shown
         ]
 
     def on_mount(self) -> None:
@@ -82,7 +89,16 @@ class Footer(Widget):
 
     def _follow(self, focused: Widget | None) -> None:
         shortcuts: tuple[Shortcut, ...] = getattr(focused, "SHORTCUTS", ())
-        self._panel = [Entry(each.keys, each.title, _EARLY if each.early else _LATE) for each in shortcuts]
+        bound = [each for each in getattr(focused, "BINDINGS", ()) if isinstance(each, Binding) and each.id]
+        names = {key: verb.name for verb in VERBS.values() for key in verb.keys} | {each.key: each.id for each in bound}
+        self._panel = [
+            Entry(
+                tuple(self._own.get(names.get(key) or "", key) for key in each.keys),
+                each.title,
+                _EARLY if each.early else _LATE,
+            )
+            for each in shortcuts
+        ]
         self.refresh()
 
     def render(self) -> RenderResult:
@@ -107,6 +123,14 @@ class Footer(Widget):
         for begin, entry in self._places():
             if begin <= event.x < begin + entry.cells:
                 self.app.simulate_key(entry.key_at(event.x - begin))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the key under the mouse."""
+        under = (entry for begin, entry in self._places() if begin <= event.x < begin + entry.cells)
+        entry = next(under, None)
+        tip = "" if entry is None else f"{entry.help or entry.title} Click to press the key."
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
 
     def _places(self) -> Iterator[tuple[int, Entry]]:
         """Each entry with the cell where it begins."""

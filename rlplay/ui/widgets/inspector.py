@@ -46,6 +46,8 @@ class Inspector(Lines):
     """One token: the alternatives to it, its gradient from the loss, and every statistic."""
 
     EMPTY = "Details of the selected token appear here."
+    TITLE_VERB = "help"
+    tip = "Everything about the selected token: what else could have come, its loss and its numbers. Click for help."
     HELP = """\
 # Token
 

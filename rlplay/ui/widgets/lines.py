@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events, on
 from textual.content import Content
 from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region, Size
@@ -18,8 +19,10 @@ from textual.strip import Strip
 from textual.theme import Theme
 
 from rlplay.ui.format.text import TICK
+from rlplay.ui.messages import Perform
 from rlplay.ui.terminal.gate import passed, ungated
 from rlplay.ui.theme.colours import Palette, palette
+from rlplay.ui.widgets.splits import Splits
 
 CORNERS = 6
 """Cells of a border's line that text cannot use."""
@@ -35,6 +38,9 @@ class Lines(ScrollView, can_focus=True):
     """One sentence for an empty panel, with the key that fills it between backticks; `words` replaces it."""
     BEFORE = AFTER = ""
     """Around the words in the border, where the frame goes on into another panel's."""
+
+    TITLE_VERB = ""
+    """What a click on the upper or the lower border does; "" for nothing."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -125,6 +131,26 @@ class Lines(ScrollView, can_focus=True):
         top = min(top, first)
         if top != self.scroll_offset.y:
             self.scroll_to(y=top, animate=False, immediate=True)
+
+    @property
+    def tip(self) -> str:
+        """What the upper and the lower border say to a mouse that rests on them; "" for nothing."""
+        return ""
+
+    def _on_border(self, event: events.MouseEvent) -> bool:
+        return event.y in (0, self.outer_size.height - 1)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the panel where the mouse is on its border."""
+        tip = self.tip if self._on_border(event) else ""
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
+
+    @on(events.Click)
+    def _title_clicked(self, event: events.Click) -> None:
+        dragged = any(isinstance(around, Splits) and around.moved for around in self.ancestors)
+        if self.TITLE_VERB and self._on_border(event) and not dragged:
+            self.post_message(Perform(self.TITLE_VERB))
 
     def notify_style_update(self) -> None:
         """Focus and size change the background of every line."""

@@ -47,6 +47,8 @@ class Rollouts(Lines):
 
     AFTER = " "
     EMPTY = "The answers to each prompt are listed here, with reward and advantage."
+    TITLE_VERB = "sort"
+    tip = "Every answer, with its reward and advantage, grouped by prompt. Click to sort."
     HELP = """\
 # Answers
 

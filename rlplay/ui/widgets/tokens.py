@@ -39,14 +39,15 @@ class Tokens(Lines):
     """All completions of one update. The cursor is a token; arrows and the mouse move it."""
 
     BEFORE, EMPTY = " ", VACANT["live"]
+    TITLE_VERB = "colours"
     HELP = """\
 # Tokens
 
 Every answer of the update, below its dim prompt. The colour of a token shows one statistic, named in the title. The
 scale below never changes, so shades are comparable between updates; ≤ or ≥ at an end means that some values lie beyond
-it and share its shade. `c` and `C` step through the statistics. At first, and after the last one, the panel chooses the
-statistic that fits the phase (auto). `x` goes to the token with the largest value; if several tokens have it, `x` again
-goes to the next.
+it and share its shade. `c` goes to the next statistic; `C`, or a click on the title or the scale, lists them all with
+what each means. At first, and after the last one, the panel chooses the statistic that fits the phase (auto). `x` goes
+to the token with the largest value; if several tokens have it, `x` again goes to the next.
 
 **Without colour:** on a two-sided scale, tokens on the upper side are underlined; with `NO_COLOR` and with 16 colours,
 tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
@@ -199,6 +200,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
         own = int(sampled.mask[start:end].sum())
         return (completion, token), describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
+
+    @property
+    def tip(self) -> str:
+        """What the colour means."""
+        return "" if self._lens is None else f"{self._lens.title}: {self._lens.reading} Click to choose another colour."
 
     def clipping(self) -> tuple[str, str]:
         """The text to copy: the token under the cursor."""
