@@ -14,7 +14,7 @@ from rlplay.algorithms.settings import check
 from rlplay.scenario.names import bundled
 from rlplay.scenario.record_to_script import script_from
 from rlplay.scenario.reproduction import scenario_of
-from rlplay.scenario.schema import Scenario
+from rlplay.scenario.schema import Scenario, Stage
 from rlplay.trace.runfile import RunReader
 
 _EXAMPLE = """\
@@ -168,6 +168,9 @@ def _plain(scenario: Scenario) -> dict[str, Any]:
     kept = ("name", "title", "script", "origin") + ("max_updates",) * bool(scenario.stages)
     defaults = msgspec.to_builtins(Scenario("", "", ""))
     content = {name: value for name, value in content.items() if name not in kept and value != defaults[name]}
+    if "stages" in content:
+        unset = msgspec.to_builtins(Stage("", 0))
+        content["stages"] = [{name: v for name, v in stage.items() if v != unset[name]} for stage in content["stages"]]
     for part in (content, *content.get("stages", ())):
         if "settings" in part:
             part["settings"] = {name: check(name, value) for name, value in part["settings"].items()}

@@ -107,7 +107,8 @@ def _stage_faults(stages: list[Any], settings: Settings | None) -> Iterator[str]
 
 
 def _data_problems(stage: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with the data of a stage."""
+    """What is wrong with the data of a stage; what is empty counts as left out."""
+    stage = {name: value for name, value in stage.items() if value not in (None, {}, [])}
     for name in ("dataset", *_OF_DATASET):
         value = stage.get(name, "-")
         if name == "columns":

@@ -13,6 +13,7 @@ pytest.importorskip("transformers")
 from rlplay.foreign.copy import Copy
 from rlplay.link.remote import find
 from rlplay.record.trl.remote import CANNOT, TAKEN
+from rlplay.trace.runfile import RunReader
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.attached import GONE, AttachedSource
 from rlplay.ui.widgets.footer import Footer
@@ -129,7 +130,7 @@ async def test_leaving_waits_for_what_is_being_read(
     trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[str] = []
-    begun_one, pull, close = threading.Event(), Copy.pull, Copy.close
+    begun_one, pull, close = threading.Event(), Copy.pull, RunReader.close
 
     def slow(copy: Copy) -> int:
         begun_one.set()
@@ -137,13 +138,14 @@ async def test_leaving_waits_for_what_is_being_read(
         done.append("read")
         return pull(copy)
 
-    def closed(copy: Copy) -> None:
-        done.append("closed")
-        close(copy)
+    def closed(reader: RunReader) -> None:
+        if reader is app.session.source._reader:
+            done.append("closed")
+        close(reader)
 
     app = attached(tmp_path)
     monkeypatch.setattr(Copy, "pull", slow)
-    monkeypatch.setattr(Copy, "close", closed)
+    monkeypatch.setattr(RunReader, "close", closed)
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, begun_one.is_set)
         begun_one.clear()
