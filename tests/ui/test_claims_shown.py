@@ -23,8 +23,7 @@ from tests.ui.stage import playground, settled, shown
 
 def spoken(scenario: Scenario) -> Iterator[tuple[Settings, list[Expect] | ScreenVerb]]:
     """The claims that a lesson makes in one breath, and what it puts up; each with the settings that hold then."""
-    stages = [{name: value for name, value in each.items() if value is not None}
-              for each in msgspec.to_builtins(scenario.stages)]  # fmt: skip
+    stages = [{"name": each.name, "updates": each.updates, "settings": each.settings} for each in scenario.stages]
     followed = script_settings(resolve(scenario.settings), stages)
     assert followed is not None
     held, together = followed.settings, list[Expect]()
