@@ -15,12 +15,15 @@ import click
 from rlplay.cli.splash import splash
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
 from rlplay.printing import raw_stream
+from rlplay.processes import LOST, STORE, end_with_parent, in_several, is_first, launch
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
+    from rlplay.scenario.script import Step
     from rlplay.scenario.share import Moment
 
 FLAGSHIP = "learn-to-think"
+_BAD_INPUT, _BROKEN = 2, 3
 _COMPARED = 8  # runs at once: as many as the screen has line styles
 
 _DEVICE = click.option(
@@ -224,6 +227,13 @@ def resume(recorded: Path, device: str) -> int:
 @click.option("--resume", type=RUN, metavar="RUN", help="Continue a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
+@click.option(
+    "--processes",
+    type=WholeNumber(1),
+    metavar="N",
+    default=1,
+    help="Train in N processes: each samples and learns from a share of the answers, on a GPU if there are any.",
+)
 def run(
     scenario: str | None,
     device: str,
@@ -231,6 +241,7 @@ def run(
     as_json: bool,
     out: Path | None,
     resume: Path | None,
+    processes: int,
     **changes: Any,
 ) -> int:
     """Play a scenario without a screen and check what it expects.
@@ -251,18 +262,58 @@ def run(
         if step := _moment(scenario).step:
             raise click.UsageError(f"the share code leads to step {step} of a lesson on the screen: rlplay {scenario}")
     steps = parse(whole_script(job.scenario))
+    if processes > 1 and not in_several():
+        words = ["run", *([scenario] if scenario else []), "--device", device, *_option_words(changes)]
+        words += ["--updates", str(updates)] * (updates is not None) + ["--json"] * as_json
+        return _in_processes([*words, *(["--resume", job.run] if resume else ["--out", job.run])], processes, job.run)
+    if in_several():
+        return _as_one_of_several(job, steps, updates, as_json)
+    return _play(job, steps, updates, as_json)
+
+
+def _in_processes(words: list[str], count: int, recorded: str) -> int:
+    """Run `rlplay` with these words in `count` processes. Raises UsageError if one of them ends before the others."""
+    status, problem = launch([sys.executable, "-m", "rlplay", *words], count)
+    if problem:
+        again = shlex.join(["rlplay", "run", "--resume", recorded, "--processes", str(count)])
+        raise click.UsageError(f"{problem}; all finished updates are saved. To continue: {again}")
+    return status
+
+
+def _as_one_of_several(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -> int:
+    """The same run in a process that `--processes` or a launcher has started; only the first one talks."""
+    from rlplay.engine import ranks
+
+    if STORE in os.environ:
+        end_with_parent()
+    try:
+        ranks.join(os.environ, cpu=job.device == "cpu")
+        # A new run's name has its time in it, so the first one's holds.
+        return _play(ranks.first(lambda: job), steps, updates, as_json)
+    except ranks.LostProcess as error:
+        if STORE in os.environ:
+            return LOST  # what started it says which process that was
+        raise click.UsageError(f"{error}; the others stop. 'rlplay run --resume RUN' continues the run") from error
+    except Exception as error:
+        if is_first() or os.environ.get("RLPLAY_DEBUG"):
+            raise
+        return _BAD_INPUT if isinstance(error, (ValueError, click.ClickException)) else _BROKEN  # the first says why
+
+
+def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -> int:
     from rlplay.engine.driver import Driver
+    from rlplay.engine.headless import resume_command
     from rlplay.engine.headless import run as play_headless
     from rlplay.engine.report import JsonLines, Lines
     from rlplay.engine.state import Halt
 
-    report = (JsonLines if as_json else Lines)(raw_stream(sys.stdout), raw_stream(sys.stderr))
+    silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+    report = (JsonLines if as_json else Lines)(silent or raw_stream(sys.stdout), silent or raw_stream(sys.stderr))
     try:
         with redirect_stdout(sys.stderr):  # keeps what a reward function prints out of the report
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
-        again = shlex.join(["rlplay", "run", "--resume", job.run])
-        raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
+        raise click.UsageError(f"training stopped: {error}. To continue: {resume_command(job.run)}") from error
 
 
 @click.command(epilog="Example: rlplay replay last")

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import torch
 
+from rlplay.engine import ranks
 from rlplay.engine.agreement import settle
 from rlplay.engine.estimate import warns
 from rlplay.engine.fit import check_fit, check_settings
@@ -21,6 +22,7 @@ from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
+from rlplay.processes import in_several
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import task_for
 from rlplay.scenario.world import world_of
@@ -33,15 +35,18 @@ Progress = Callable[[str, float], None]
 
 def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     """Load what the job names. Raises ValueError, one line, if it is not there or does not fit together."""
-    if (processes := os.environ.get("WORLD_SIZE", "1")) != "1":
-        raise ValueError(f"WORLD_SIZE is {processes}, and rlplay trains in one process; start it without a launcher")
+    if in_several() and ranks.count() == 1:
+        raise ValueError(
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but only 'rlplay run' trains in several processes; "
+            "start this without a launcher"
+        )
     scenario = job.scenario
     stages = stages_of(scenario)
     settings = stages[0].settings
     for stage in stages:
         allow_functions(stage.settings)
-    threads = set_threads(job.threads)
     device = choose_device(job.device)
+    threads = set_threads(job.threads)  # only now: accelerate sets a number, too
     task = task_for(scenario, lambda what: progress(what, 0.4))
     if (world := world_of(scenario)) is not None:
         lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
@@ -60,6 +65,11 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
     progress("checking the model's numbers", 0.8)
     settle(lm)
+    if ranks.count() > 1:
+        lm.remarks.append(
+            f"{ranks.count()} processes train this run together, each with {threads} CPU "
+            f"{'thread' if threads == 1 else 'threads'} and a share of the answers"
+        )
     lm.run_as(settings)
     for stage in stages:
         check_settings(stage.settings, lm, world)
