@@ -7,6 +7,8 @@ import contextlib
 import datetime
 import os
 import re
+import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +56,7 @@ def new_run(scenario_name: str) -> Path:
     Several runs may start in the same second, so creating the folder for its snapshots reserves the path. An empty
     folder is removed when the program ends. If the folder cannot be created, the writer of the run reports why.
     """
+    _sweep()
     plain = re.sub(r"[^a-z0-9]+", "-", scenario_name.lower()).strip("-")[:60] or "run"
     stem = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
     path, count = runs_folder() / (stem + SUFFIX), 1
@@ -61,6 +64,18 @@ def new_run(scenario_name: str) -> Path:
         count += 1
         path = runs_folder() / f"{stem}_{count}{SUFFIX}"
     return path
+
+
+def _sweep() -> None:
+    """Remove what programs that were killed while loading have reserved: empty folders without a run, an hour old."""
+    for folder in runs_folder().glob("*.snapshots"):
+        with contextlib.suppress(OSError):
+            if not folder.with_suffix(SUFFIX).exists() and time.time() - folder.stat().st_mtime > _LONGEST_LOAD:
+                folder.rmdir()
+
+
+_LONGEST_LOAD = 3600.0
+"""Seconds after which a program that has reserved a run's path has begun the run, or never will."""
 
 
 def _reserve(folder: Path) -> bool:
@@ -83,6 +98,17 @@ def _remove_if_empty(folder: Path) -> None:
 def list_runs() -> list[Path]:
     """The recorded runs, newest first."""
     return sorted(runs_folder().glob("*" + SUFFIX), reverse=True)
+
+
+def own_keys() -> Path:
+    """The file of the user's own keys; it may not exist."""
+    return home() / "keys.yaml"
+
+
+def shortest_name(path: Path) -> str:
+    """The shortest name by which `find_run` finds the run file, quoted for a shell."""
+    name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
+    return shlex.quote(name)
 
 
 def find_run(name_or_path: str | Path) -> Path:

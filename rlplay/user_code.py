@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
+import threading
 import traceback
 import types
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 from rlplay.trace.text import visible
+
+LIMIT = 600.0
+"""Seconds that a call of a user's function may take, unless RLPLAY_REWARD_SECONDS is another number."""
+_DIGITS = 8
 
 
 class OwnError(ValueError):
     """A file of the user's that cannot be used: one line with the file, the place and what to do."""
+
+
+class UserCode(Protocol):
+    """A function of the user's, from wherever it comes."""
+
+    @property
+    def place(self) -> str:
+        """What it comes from, for a message."""
+
+    name: str
+
+    def current(self) -> Callable[..., Any]:
+        """The function as its source defines it now. Raises OwnError, one line, if it cannot be had."""
+
+    def failed(self, error: BaseException) -> OwnError:
+        """The error that the function raised, in one line with its place."""
 
 
 class UserFunction:
@@ -67,13 +91,9 @@ class ImportedFunction:
 
     def __init__(self, module: str, name: str) -> None:
         self.place, self.name = module, name
-        try:
+        with contained(module, lambda error: _not_imported(module, error)):
             imported = importlib.import_module(module)
-            self._function = _of_module(imported, module, name)
-        except OwnError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise OwnError(f"{module}: {_in_one_line(error)}; install the package, or name another module") from error
+        self._function = _of_module(imported, module, name)
         self._file = Path(getattr(imported, "__file__", None) or module)
 
     def current(self) -> Callable[..., Any]:
@@ -83,6 +103,82 @@ class ImportedFunction:
     def failed(self, error: BaseException) -> OwnError:
         """The error that the function raised, in one line with the place in the module's file."""
         return OwnError(f"{self.place}: {self.name}: {blame(self._file, error)}")
+
+
+def _not_imported(module: str, error: BaseException) -> OwnError:
+    return OwnError(f"{module}: {_in_one_line(error)}; install the package, or name another module")
+
+
+@contextmanager
+def contained(what: str, failed: Callable[[BaseException], OwnError]) -> Iterator[None]:
+    """Run the user's code: whatever it raises but a ctrl+c becomes what `failed` makes of it.
+
+    It can neither end the process with os._exit nor take longer than `within_limit` allows.
+    """
+    process, end = os.getpid(), os._exit
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != process:  # a process that it has forked may end
+            end(status)
+        raise SystemExit(f"os._exit({status})")
+
+    os._exit = refuse
+    try:
+        with within_limit(what):
+            yield
+    except (KeyboardInterrupt, OwnError):
+        raise
+    except BaseException as error:  # a script that ends itself must not end the run
+        raise failed(error) from error
+    finally:
+        os._exit = end
+
+
+class _TooSlow(BaseException):
+    """Raised inside a user's function that has had its time; no `except Exception` there keeps it."""
+
+
+@contextmanager
+def within_limit(what: str) -> Iterator[None]:
+    """Abandon what the user's code does in the context once it has taken `LIMIT` seconds, with an OwnError.
+
+    The environment variable RLPLAY_REWARD_SECONDS sets another limit. It works in the main thread alone, of systems
+    with signals, and cannot end what never lets go of the interpreter, such as a hopeless regular expression.
+    """
+    given = os.environ.get("RLPLAY_REWARD_SECONDS", "")
+    limit = float(given) if given.isascii() and given.isdecimal() and 0 < len(given) < _DIGITS else LIMIT
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGUSR2"):
+        yield
+        return
+    thread, over = threading.get_ident(), threading.Event()
+
+    def give_up(_signal: int, _frame: object) -> None:
+        if not over.is_set():
+            raise _TooSlow
+
+    def wait() -> None:
+        seconds = limit
+        while not over.wait(seconds):
+            signal.pthread_kill(thread, signal.SIGUSR2)
+            seconds = 1.0  # again, in case the function has caught it
+
+    before = signal.signal(signal.SIGUSR2, give_up)
+    clock = threading.Thread(target=wait, name="time limit", daemon=True)
+    clock.start()
+    try:
+        yield
+    except _TooSlow:
+        over.set()
+        raise OwnError(f"{what} takes more than {limit:g} s; RLPLAY_REWARD_SECONDS sets another limit") from None
+    finally:
+        over.set()
+        clock.join()
+        signal.signal(signal.SIGUSR2, before)
+
+
+def names_function(name: str) -> bool:
+    """Whether `name` means a function of the user's, `FILE.py:FUNCTION` or `MODULE:FUNCTION`, and not a bundled one."""
+    return ":" in name
 
 
 def is_module(name: str) -> bool:
@@ -113,13 +209,15 @@ def _module(path: Path) -> types.ModuleType:
     # Dataclasses and pickle look their module up here.
     sys.modules[module.__name__] = module
     try:
-        # Not by importlib: its cache cannot tell two versions of the same second and length apart.
-        exec(compile(path.read_bytes(), path, "exec"), vars(module))
+        code = compile(path.read_bytes(), path, "exec")
     except SyntaxError as error:
         place = path if error.filename is None else error.filename
         raise OwnError(f"{place}:{error.lineno}: SyntaxError: {error.msg}") from error
-    except (Exception, SystemExit) as error:  # a script that ends itself must not end the run
+    except Exception as error:
         raise OwnError(blame(path, error)) from error
+    with contained(str(path), lambda error: OwnError(blame(path, error))):
+        # Not by importlib: its cache cannot tell two versions of the same second and length apart.
+        exec(code, vars(module))
     return module
 
 

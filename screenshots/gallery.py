@@ -129,7 +129,7 @@ async def _labels(stage: Stage) -> None:
 
 
 async def _chosen(stage: Stage) -> None:
-    await stage.press("a", "b")
+    await stage.press("A", "right")
 
 
 async def _ended(stage: Stage) -> None:
@@ -168,6 +168,7 @@ OCCASIONS: dict[str, Occasion] = {
     "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
     "copying": _copying,
     "forgetting": _forgetting,
+    "leaving": lambda stage: stage.press("q"),
 }
 ENDING: dict[str, Occasion] = {"labels": _labels, "labels chosen": _chosen, "ended": _ended}
 """What has to happen for a picture that no verb alone leads to: as a run begins, in its course, and at its end."""

@@ -22,7 +22,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: Path) -> None:
     terminal.wait_for("Learn to think")
-    terminal.wait_for("paused")
+    terminal.wait_for("paused", timeout=90)  # it imports, evaluates and samples
     terminal.press(".")
     terminal.wait_for(r"How many \w+ does")
     terminal.press("n")
@@ -31,10 +31,10 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
     terminal.wait_for(r"update 1 +[·●]")
     terminal.press("i")
     terminal.wait_for("policy now")
-    terminal.press("v")
+    terminal.press("V")
     terminal.wait_for("95 % .* n = 256")
     terminal.press("escape")
-    terminal.wait_for("Rollouts")
+    terminal.wait_for("Answers")
     terminal.press("u")
     terminal.wait_for(r"update 2 +[·●]")
     terminal.press("z")
@@ -52,6 +52,8 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
 
     resumed = child_of(terminal.pid, "rlplay.engine.main")
     terminal.press("q")
+    terminal.wait_for("Leave[?] The run is on disk: rlplay resume last goes on after update 2")
+    terminal.press("q")
     assert terminal.wait_for_exit() == 0
     assert resumed is not None
     assert ended(resumed, timeout=10)
@@ -63,7 +65,7 @@ def test_open_step_update_undo_crash_resume_quit(terminal: Terminal, tmp_path: P
 
 
 def test_the_engine_ends_with_the_screen(terminal: Terminal) -> None:
-    terminal.wait_for("paused")
+    terminal.wait_for("paused", timeout=90)
     terminal.press("space")
     terminal.wait_for(r"update 1 +[·●]")
     engine = child_of(terminal.pid, "rlplay.engine.main")

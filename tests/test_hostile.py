@@ -95,7 +95,7 @@ def files(tmp_path: Path) -> Files:
 
 @pytest.fixture
 def terminal(files: Files) -> Iterator[Tapped]:
-    program = Tapped(rlplay(str(files.scenario)), {"RLPLAY_HOME": str(files.home)})
+    program = Tapped(rlplay(str(files.scenario), "--trust"), {"RLPLAY_HOME": str(files.home)})
     yield program
     program.close()
 
@@ -121,6 +121,7 @@ def test_nothing_that_the_real_program_reads_is_obeyed_by_the_terminal(terminal:
     terminal.opens("w", "Saved as")
     files.reward(f"raise ValueError({files.poison.word('error')!r})")
     terminal.opens("u", marker("error"))
+    terminal.opens("q", "Leave[?]")
     terminal.press("q")
     assert terminal.wait_for_exit() == 0
     terminal.settle(0)

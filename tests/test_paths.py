@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +46,26 @@ def test_two_that_begin_in_the_same_second_get_paths_of_their_own(home: Path) ->
     script = "from rlplay import paths; print(paths.new_run('other'))"
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert not Path(printed.strip()).with_suffix(".snapshots").exists(), "nothing stays of a run that never began"
+
+
+def test_what_a_killed_program_had_reserved_is_removed_later(home: Path) -> None:
+    script = "import os; from rlplay import paths; print(paths.new_run('other'), flush=True); os.kill(os.getpid(), 9)"
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stdout
+    left = Path(printed.strip()).with_suffix(".snapshots")
+    paths.new_run("seed")
+    assert left.exists(), "that program may still be loading"
+    os.utime(left, (0, 0))
+    run, full, link = (home / "runs" / f"{name}.snapshots" for name in ("run", "full", "link"))
+    for folder in (run, full):
+        folder.mkdir()
+    run.with_suffix(".rlplay").write_text("")
+    (full / "000001.safetensors").write_text("a state")
+    link.symlink_to(full)
+    for folder in (run, full):
+        os.utime(folder, (0, 0))
+    paths.new_run("seed")
+    assert not left.exists()
+    assert [folder.exists() for folder in (run, full, link)] == [True] * 3
 
 
 def test_where_no_folder_can_be_made_there_is_a_path_still(home: Path) -> None:

@@ -17,9 +17,10 @@ from typing import Any
 
 import pyte
 import pytest
-from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
+from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType, web
 
 from rlplay.cli import main as cli
+from rlplay.cli.serve import TABS, Playground, bound
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import RunFileError
 from tests.terminal import QUERY, child_of, rlplay, running
@@ -102,7 +103,7 @@ async def tab(served: Served) -> AsyncIterator[Tab]:
 async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
     assert served.first_line.count("\n") == 1
     async with tab(served) as page:
-        await page.wait_for("Rollouts")
+        await page.wait_for("Answers")
         await page.press("?")
         await page.wait_for("Every answer of the update")
         app, engine = served.app(), await served.engine()
@@ -115,7 +116,7 @@ async def test_a_tab_shows_the_playground_and_ends_it(served: Served) -> None:
 
 async def test_the_app_ends_with_a_server_that_is_killed(served: Served) -> None:
     async with tab(served) as page:
-        await page.wait_for("Rollouts")
+        await page.wait_for("Answers")
         app, engine = served.app(), await served.engine()
         served.process.kill()
         await _there(lambda: _gone(app, engine))
@@ -138,6 +139,39 @@ async def test_only_this_machines_own_pages_are_answered(served: Served) -> None
     listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     places = {line.split()[1] for line in listening.splitlines() if f":{int(port):04X} 0" in line and " 0A " in line}
     assert places == {f"0100007F:{int(port):04X}"}, "on the loopback address alone"
+
+
+async def test_no_more_than_so_many_tabs_are_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def quiet(_self: Playground, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for _ in socket:
+            pass
+        return socket
+
+    monkeypatch.setattr(Playground, "handle_websocket", quiet)
+    door = bound(0)
+    server = Playground(["two-plus-two"], door.getsockname()[1])
+    monkeypatch.setattr(server, "on_startup", lambda _app: asyncio.sleep(0))
+    runner = web.AppRunner(await server.application())
+    await runner.setup()
+    await web.SockSite(runner, door).start()
+    async with ClientSession() as session:
+
+        async def status(path: str) -> int:
+            async with session.get(server.public_url + path) as answer:
+                return answer.status
+
+        tabs = [await session.ws_connect(f"{server.public_url}/ws") for _ in range(TABS)]
+        assert [await status("/"), await status("/ws")] == [503, 503]
+        await tabs.pop().close()
+        while await status("/") == 503:  # the server notices in its own time
+            await asyncio.sleep(0.01)
+        tabs.append(await session.ws_connect(f"{server.public_url}/ws"))
+        assert await status("/ws") == 503
+        for each in tabs:
+            await each.close()
+    await runner.cleanup()
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -16,7 +16,9 @@ import msgspec
 from rlplay.algorithms.catalogue import PRESETS, Preset
 from rlplay.algorithms.own import SUFFIXES, absolute_files
 from rlplay.algorithms.settings import Settings
+from rlplay.plain_yaml import plain_yaml, read_text
 from rlplay.spelling import did_you_mean, similar
+from rlplay.trace.plugins import additions, refuse
 from rlplay.user_code import OwnError
 
 
@@ -38,21 +40,26 @@ def preset(name: str) -> Preset:
         raise ValueError(unknown_algorithm(name))
     path = Path(name).expanduser()
     try:
-        row = msgspec.yaml.decode(path.read_bytes(), type=_Row)
+        row = msgspec.convert(plain_yaml(read_text(path)), _Row)
     except FileNotFoundError:
         raise OwnError(f"algorithm {name}: there is no such file; correct the path, or put the file back") from None
     except OSError as error:
         raise OwnError(f"algorithm {name}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (ValueError, msgspec.MsgspecError) as error:
         raise OwnError(
             f"{name}: {error}; an algorithm has a title and settings, and optionally after, changes and paper"
         ) from None
+    return _described(name, row, path.parent)
+
+
+def _described(name: str, row: _Row, folder: Path) -> Preset:
+    """The algorithm that a row describes. Raises OwnError, one line, if it names what is not there."""
     if row.after not in PRESETS:
         raise OwnError(f"{name}: after={row.after}: no such algorithm{did_you_mean(row.after, list(PRESETS))}")
     known = [field for field in Settings.__struct_fields__ if field != "algorithm"]
     if unknown := [field for field in row.settings if field not in known]:
         raise OwnError(f"{name}: unknown setting {unknown[0]!r}{did_you_mean(unknown[0], known)}")
-    axes = PRESETS[row.after].axes | absolute_files(row.settings, path.parent)
+    axes = PRESETS[row.after].axes | absolute_files(row.settings, folder)
     return Preset(name, row.title, row.paper, row.after, row.changes, axes)
 
 
@@ -68,3 +75,12 @@ def unknown_algorithm(name: str) -> str:
     """The message for an unknown algorithm: the nearest names, and where to find all."""
     one, other, third = similar(name, list(PRESETS))
     return f"unknown algorithm {name!r}; nearest are {one}, {other} and {third}; 'rlplay algorithms' lists all"
+
+
+def join_algorithms() -> None:
+    """Add the algorithms of other packages: mappings as in a file, with absolute paths if they name files."""
+    for name, content in additions("rlplay.algorithms", dict, PRESETS).items():
+        try:
+            PRESETS[name] = _described(name, msgspec.convert(content, _Row), Path.cwd())
+        except (ValueError, msgspec.MsgspecError) as error:
+            refuse("rlplay.algorithms", name, str(error))

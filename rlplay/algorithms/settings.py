@@ -23,6 +23,7 @@ from rlplay.algorithms.scales import SCALES
 from rlplay.algorithms.schedules import Schedule
 from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.spelling import nearest
 
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
@@ -47,6 +48,10 @@ LOSSES = ("policy_gradient", *(name for name in PAIR_LOSSES if name != "reward")
 
 REWARD_MODEL = "reward_model"
 """The name in `reward_weights` for the score of a reward model from an earlier stage."""
+
+
+HEAVIEST = 1e6
+"""The largest weight of a reward and the largest reward of a square, by their absolute value."""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -181,6 +186,9 @@ def check(name: str, value: Any) -> Any:
     bounded = isinstance(checked, (int, float)) and knob.low is not None and knob.high is not None
     if bounded and not knob.low <= checked <= knob.high:
         raise ValueError(_refusal(name, value))
+    numbers = [each for each in checked.values() if isinstance(each, float)] if name in _MAPPINGS else []
+    if wrong := [each for each in numbers if not abs(each) <= HEAVIEST]:
+        raise ValueError(f"{name} takes numbers from {written(-HEAVIEST)} to {written(HEAVIEST)}; got {wrong[0]:g}")
     return checked
 
 
@@ -232,8 +240,8 @@ def _parsed(name: str, value: Any) -> Any:
     if _TYPES[name] == float | None and value.lower() in ("", "none", "null"):
         return None
     if name in _MAPPINGS:
-        with contextlib.suppress(msgspec.DecodeError):
-            return msgspec.yaml.decode(value)
+        with contextlib.suppress(PlainYamlError):
+            return plain_yaml(value)
     number = {int: int, float: float, float | None: float}.get(_TYPES[name])
     if number is not None:
         with contextlib.suppress(ValueError):  # then the message says what it takes

@@ -9,6 +9,7 @@ import numpy as np
 
 from rlplay.export.rows import rows, token_columns
 from rlplay.foreign.copy import run_file
+from rlplay.scenario.plugins import join
 from rlplay.trace.records import Array
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -104,4 +105,5 @@ def open_run(name_or_path: str | Path) -> Run:
 
     Raises ValueError, one line, if no run or several match, or it cannot be read.
     """
+    join()
     return Run(run_file(name_or_path))

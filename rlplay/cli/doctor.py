@@ -42,12 +42,28 @@ def report() -> Iterator[str]:
     weights = Path(rlplay.__file__).parent / "pocket" / "weights" / "model.safetensors"
     size = f"{weights.stat().st_size / 1e6:.1f} MB in {weights.parent}" if weights.is_file() else f"MISSING: {weights}"
     yield f"bundled model {size}"
+    yield from (f"plug-in       {line}" for line in _plugins())
     yield f"scenarios     {', '.join(bundled()) or 'MISSING'}"
     yield f"runs go to    {paths.runs_folder()}{_problem(paths.runs_folder())}"
     with contextlib.suppress(ImportError):  # the packages above include it
         from huggingface_hub.constants import HF_HUB_CACHE
 
         yield f"downloads to  {HF_HUB_CACHE} (models by name; HF_HOME changes it)"
+
+
+def _plugins() -> Iterator[str]:
+    """What other packages add, tasks included, which load only where they are looked up."""
+    from rlplay.scenario.plugins import join
+    from rlplay.tasks import load_task
+    from rlplay.trace import plugins
+
+    join()
+    for name in plugins.names("rlplay.tasks"):
+        try:
+            load_task(name)
+        except Exception as error:
+            plugins.refuse("rlplay.tasks", name, " ".join(str(error).split()))
+    yield from plugins.report()
 
 
 def _problem(folder: Path) -> str:
@@ -75,7 +91,7 @@ def _devices() -> Iterator[str]:
 
     cores = os.cpu_count() or 1
     yield f"device        cpu, {cores} {'core' if cores == 1 else 'cores'}, {threads_each(1)} for the engine"
-    yield f"processes     'rlplay run --processes 2' gives each {threads_each(2)} of the cores"
+    yield f"processes     'rlplay run --processes 2' trains in two, {threads_each(2)} CPU threads each"
     for index in range(torch.cuda.device_count()):
         memory = torch.cuda.get_device_properties(index).total_memory / 2**30
         yield f"device        cuda:{index}, {torch.cuda.get_device_name(index)}, {memory:.0f} GiB"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import time
 from pathlib import Path
@@ -48,7 +47,7 @@ def import_run(folder: Path, follow: bool) -> None:
     from rlplay.trace.runfile import RunReader
 
     copy = Copy(folder)
-    with contextlib.closing(copy), RunReader(copy.path) as run:
+    with RunReader(copy.path) as run:
         seen = len(run.updates())
         read = f"{seen} updates in {visible(str(copy.path))}"
         click.echo(f"{read}; to look at them: rlplay replay {shlex.quote(copy.path.stem)}")

@@ -56,7 +56,8 @@ def show(scenario: str) -> None:
     _settings(found.settings)
     for stage in found.stages:
         algorithm = _algorithm(found.settings | stage.settings)
-        _echo(f"stage      {stage.name}, {stage.updates} updates: {algorithm}")
+        data = f" on {stage.dataset}" if stage.dataset else ""
+        _echo(f"stage      {stage.name}, {stage.updates} updates{data}: {algorithm}")
         _settings(stage.settings)
     claims = [step.text for step in parse(found.script) if isinstance(step, Expect)]
     for number, text in enumerate(claims):

@@ -21,6 +21,7 @@ from rlplay.trace.text import visible
 from rlplay.version import __version__
 
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+LONGEST_MESSAGE = 1000
 
 
 class Commands(click.Group):
@@ -80,6 +81,9 @@ def cli() -> None:
     Without arguments the playground opens on the scenario learn-to-think. SCENARIO is the name of a bundled
     scenario ('rlplay list' shows them), a path to a YAML file, or a share code (rlp1-…) from the knobs panel.
     """
+    from rlplay.scenario.plugins import join
+
+    join()
 
 
 for command in (*play.COMMANDS, *new.COMMANDS, *look.COMMANDS, *foreign.COMMANDS, health, remove, settings):
@@ -132,5 +136,8 @@ def _no_option(error: click.NoSuchOption) -> str:
 def _fail(error: BaseException, text: Any, status: int) -> None:
     if os.environ.get("RLPLAY_DEBUG"):
         traceback.print_exception(error)
-    print(f"rlplay: {visible(' '.join(str(text).split()))}", file=sys.stderr)
+    line = visible(" ".join(str(text).split()))
+    if len(line) > LONGEST_MESSAGE:  # it quotes a value of any length; the end says what to do
+        line = f"{line[: LONGEST_MESSAGE // 2]} … {line[-LONGEST_MESSAGE // 2 :]}"
+    print(f"rlplay: {line}", file=sys.stderr)
     sys.exit(status)

@@ -6,16 +6,19 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rlplay.cli.several import as_one_of_several, in_processes
 from rlplay.cli.splash import splash
+from rlplay.cli.trusting import ask_trust
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
+from rlplay.cli.watch import watched
 from rlplay.printing import raw_stream
-from rlplay.processes import LOST, STORE, end_with_parent, in_several, is_first, launch
+from rlplay.processes import in_several, is_first
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
@@ -23,11 +26,14 @@ if TYPE_CHECKING:
     from rlplay.scenario.share import Moment
 
 FLAGSHIP = "learn-to-think"
-_BAD_INPUT, _BROKEN = 2, 3
+
 _COMPARED = 8  # runs at once: as many as the screen has line styles
 
 _DEVICE = click.option(
     "--device", type=DEVICE, default="auto", metavar="NAME", show_default=True, help="cpu, cuda, cuda:1, mps or auto."
+)
+_TRUST = click.option(
+    "--trust", is_flag=True, help="Run the Python code that the scenario names; remembered until it changes."
 )
 _CHANGES = (
     click.option(
@@ -46,6 +52,12 @@ _CHANGES = (
         metavar="NAME",
         multiple=True,
         help="A layer that gets adapters, as in q_proj, or all-linear; repeatable.",
+    ),
+    click.option(
+        "--task",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        help="Your task: a function that returns its prompts with their rewards; or the name of a bundled task.",
     ),
     click.option(
         "--dataset",
@@ -75,6 +87,19 @@ _CHANGES = (
         type=PATH,
         metavar="FILE.py:FUNCTION",
         help="What replies to the model's turns, f(example, turns): a text, or None to end the episode.",
+    ),
+    click.option(
+        "--tools",
+        type=PATH,
+        metavar="FILE.py:FUNCTION",
+        multiple=True,
+        help="A function that the model may call in its answers, as in TRL; repeatable.",
+    ),
+    click.option(
+        "--environment_factory",
+        type=PATH,
+        metavar="FILE.py:CLASS",
+        help="A class whose methods the model may call, with reset and get_reward, as in TRL.",
     ),
     click.option(
         "--reward",
@@ -124,10 +149,12 @@ def _moment(name: str | None) -> Moment:
     return shared_in(name).moment if name is not None and looks_like_code(name) else START
 
 
-def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any]) -> Job:
+def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[str, Any], trusted: bool) -> Job:
     from rlplay.scenario.job import new_job
 
-    return new_job(_scenario(scenario, changes), out, device)
+    chosen = _scenario(scenario, changes)
+    ask_trust(chosen, changes, trusted)
+    return new_job(chosen, out, device)
 
 
 def needs_a_terminal(instead: str) -> None:
@@ -138,55 +165,68 @@ def needs_a_terminal(instead: str) -> None:
 
 
 def _open(
-    scenario: str | None, device: str, changes: dict[str, Any], demo: bool = False, then: Sequence[str] = ()
+    scenario: str | None,
+    device: str,
+    changes: dict[str, Any],
+    trusted: bool = False,
+    demo: bool = False,
+    then: Sequence[str] = (),
 ) -> int:
     with splash(scenario or FLAGSHIP):
-        job = _new_job(scenario, device, None, changes)
+        job = _new_job(scenario, device, None, changes, trusted)
         needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
+        from rlplay.ui.start import chosen_keys
         from rlplay.ui.start import play as open_playground
+
+        chosen_keys()  # whose error belongs on the normal screen
     return open_playground(job, demo, then, _moment(scenario))
 
 
 @click.command(hidden=True)
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
-def play(scenario: str | None, device: str, **changes: Any) -> int:
+@_TRUST
+def play(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
     """Open the playground."""
-    return _open(scenario, device, changes)
+    return _open(scenario, device, changes, trust)
 
 
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
-def demo(scenario: str | None, device: str, **changes: Any) -> int:
+@_TRUST
+def demo(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
     """Play a lesson hands-free; any key takes over.
 
     Without SCENARIO, it plays the lessons that show the most, one after another.
     """
     if scenario is not None:
-        return _open(scenario, device, changes, demo=True)
+        return _open(scenario, device, changes, trust, demo=True)
     from rlplay.scenario.course import tour
 
     first, *others = tour()
     return _open(first, device, changes, demo=True, then=others)
 
 
-def _resume_job(recorded: Path, device: str) -> Job:
+def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
     """The job that continues a recorded run, without its script: the run does not record where in it it stopped."""
     import msgspec
 
+    from rlplay.plain_yaml import PlainYamlError, plain_yaml
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.runfile import RunReader
 
     with RunReader(recorded) as reader:
-        # Before the end of the first update, resuming starts again.
-        if reader.last_snapshot() is None and reader.updates():
+        # Before the first snapshot, which follows the first update, resuming starts again.
+        if reader.last_snapshot() is None and len(reader.updates()) > 1:
             raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
-            scenario = msgspec.yaml.decode(reader.started.scenario_text, type=Scenario)
-        except msgspec.MsgspecError as error:
+            scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
+        except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
-    return Job(msgspec.structs.replace(scenario, script=[]), str(recorded), device, resume=True)
+    scenario = msgspec.structs.replace(scenario, script=[])
+    ask_trust(scenario, {}, trusted, recorded=True)
+    return Job(scenario, str(recorded), device, resume=True)
 
 
 def _option_words(changes: dict[str, Any]) -> list[str]:
@@ -209,21 +249,26 @@ def _refuse_changes(scenario: str | None, out: Path | None, changes: dict[str, A
 @click.command(epilog="Example: rlplay resume last")
 @click.argument("recorded", metavar="RUN", type=RUN)
 @_DEVICE
-def resume(recorded: Path, device: str) -> int:
+@_TRUST
+def resume(recorded: Path, device: str, trust: bool) -> int:
     """Continue a recorded run in the playground.
 
     The run continues from its last snapshot.
     """
     with splash(recorded.stem):
-        job = _resume_job(recorded, device)
+        job = _resume_job(recorded, device, trust)
         needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
+        from rlplay.ui.start import chosen_keys
         from rlplay.ui.start import play as open_playground
+
+        chosen_keys()  # whose error belongs on the normal screen
     return open_playground(job)
 
 
 @click.command()
 @click.argument("scenario", type=SCENARIO, required=False)
 @_with_changes
+@_TRUST
 @click.option("--resume", type=RUN, metavar="RUN", help="Continue a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
@@ -241,6 +286,7 @@ def run(
     as_json: bool,
     out: Path | None,
     resume: Path | None,
+    trust: bool,
     processes: int,
     **changes: Any,
 ) -> int:
@@ -256,48 +302,19 @@ def run(
 
     if resume is not None:
         _refuse_changes(scenario, out, changes)
-        job = _resume_job(resume, device)
+        job = _resume_job(resume, device, trust)
     else:
-        job = _new_job(scenario, device, out, changes)
+        job = _new_job(scenario, device, out, changes, trust)
         if step := _moment(scenario).step:
             raise click.UsageError(f"the share code leads to step {step} of a lesson on the screen: rlplay {scenario}")
     steps = parse(whole_script(job.scenario))
     if processes > 1 and not in_several():
         words = ["run", *([scenario] if scenario else []), "--device", device, *_option_words(changes)]
-        words += ["--updates", str(updates)] * (updates is not None) + ["--json"] * as_json
-        return _in_processes([*words, *(["--resume", job.run] if resume else ["--out", job.run])], processes, job.run)
+        words += ["--updates", str(updates)] * (updates is not None) + ["--json"] * as_json + ["--trust"] * trust
+        return in_processes([*words, *(["--resume", job.run] if resume else ["--out", job.run])], processes, job.run)
     if in_several():
-        return _as_one_of_several(job, steps, updates, as_json)
+        return as_one_of_several(job, lambda known: _play(known, steps, updates, as_json))
     return _play(job, steps, updates, as_json)
-
-
-def _in_processes(words: list[str], count: int, recorded: str) -> int:
-    """Run `rlplay` with these words in `count` processes. Raises UsageError if one of them ends before the others."""
-    status, problem = launch([sys.executable, "-m", "rlplay", *words], count)
-    if problem:
-        again = shlex.join(["rlplay", "run", "--resume", recorded, "--processes", str(count)])
-        raise click.UsageError(f"{problem}; all finished updates are saved. To continue: {again}")
-    return status
-
-
-def _as_one_of_several(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -> int:
-    """The same run in a process that `--processes` or a launcher has started; only the first one talks."""
-    from rlplay.engine import ranks
-
-    if STORE in os.environ:
-        end_with_parent()
-    try:
-        ranks.join(os.environ, cpu=job.device == "cpu")
-        # A new run's name has its time in it, so the first one's holds.
-        return _play(ranks.first(lambda: job), steps, updates, as_json)
-    except ranks.LostProcess as error:
-        if STORE in os.environ:
-            return LOST  # what started it says which process that was
-        raise click.UsageError(f"{error}; the others stop. 'rlplay run --resume RUN' continues the run") from error
-    except Exception as error:
-        if is_first() or os.environ.get("RLPLAY_DEBUG"):
-            raise
-        return _BAD_INPUT if isinstance(error, (ValueError, click.ClickException)) else _BROKEN  # the first says why
 
 
 def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -> int:
@@ -309,11 +326,14 @@ def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -
 
     silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     report = (JsonLines if as_json else Lines)(silent or raw_stream(sys.stdout), silent or raw_stream(sys.stderr))
+    again = resume_command(job.run)
     try:
-        with redirect_stdout(sys.stderr):  # keeps what a reward function prints out of the report
+        # What a reward function prints is no part of the report.
+        looked_after = nullcontext() if in_several() else watched(again)  # else what started them watches
+        with looked_after, redirect_stdout(sys.stderr):
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
-        raise click.UsageError(f"training stopped: {error}. To continue: {resume_command(job.run)}") from error
+        raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
 
 
 @click.command(epilog="Example: rlplay replay last")
@@ -347,14 +367,16 @@ def compare(recorded: tuple[Path, ...]) -> int:
     "--port", type=WholeNumber(0, 65535), default=8000, metavar="N", show_default=True, help="0: any that is free."
 )
 @_with_changes
-def serve(scenario: str | None, port: int, device: str, **changes: Any) -> None:
+@_TRUST
+def serve(scenario: str | None, port: int, device: str, trust: bool, **changes: Any) -> None:
     """Open the playground in this machine's browsers.
 
     Each tab is a separate run with the same options, at http://127.0.0.1:N, for this machine only.
     """
     from importlib.util import find_spec
 
-    _scenario(scenario, changes)  # reports a bad scenario here, not in the browser
+    # A bad scenario is reported here, and a stranger's code asked for, not in the browser.
+    ask_trust(_scenario(scenario, changes), changes, trust)
     if find_spec("textual_serve") is None:
         raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
     from rlplay.cli.serve import serve as serve_playground

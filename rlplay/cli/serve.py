@@ -15,6 +15,8 @@ from aiohttp import web
 from textual_serve.server import Server
 
 HOST = "127.0.0.1"
+TABS = 8
+"""The most tabs at once: each has an engine, which takes about half a gigabyte of memory."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -25,6 +27,7 @@ class Playground(Server):
     def __init__(self, words: Sequence[str], port: int) -> None:
         """`port` is already bound; `words` are what comes after `rlplay` on a command line."""
         self.scenario = words[0]
+        self._tabs = 0
         command = shlex.join([sys.executable, "-m", "rlplay", *words])
         super().__init__(command, HOST, port, f"rlplay · {self.scenario}")
         # textual-serve's page would load its font from Google; this page uses a local one.
@@ -47,7 +50,7 @@ class Playground(Server):
             origins = f"http://{request.host}", request.headers.get("Origin", self.public_url)
             if set(origins) != {self.public_url}:
                 raise web.HTTPForbidden(text=f"this playground is at {self.public_url}, for this machine only\n")
-            response = await handler(request)
+            response = await self._answered(request, handler)
             if not response.prepared:
                 response.headers["Content-Security-Policy"] = self._policy
                 # A page in the browser's back-forward cache would keep its engine alive.
@@ -57,6 +60,17 @@ class Playground(Server):
         app = await self._make_app()
         app.middlewares.append(guarded)
         return app
+
+    async def _answered(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """The answer to a request of this playground's pages; the socket of a tab is answered as long as it is open."""
+        if request.path in ("/", "/ws") and self._tabs >= TABS:
+            raise web.HTTPServiceUnavailable(text=f"{TABS} tabs are open, as many as can be; close one and try again\n")
+        tab = request.path == "/ws"
+        self._tabs += tab
+        try:
+            return await handler(request)
+        finally:
+            self._tabs -= tab
 
 
 def bound(port: int) -> socket.socket:

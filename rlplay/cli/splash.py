@@ -37,5 +37,13 @@ def splash(title: str) -> Iterator[None]:
         raise
 
 
+def lift() -> None:
+    """Bring the normal screen back, for a question."""
+    if _on_a_terminal():
+        out = raw_stream(sys.stdout)
+        out.write(_LEAVE)
+        out.flush()
+
+
 def _on_a_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()

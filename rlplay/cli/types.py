@@ -17,6 +17,10 @@ else:
     _Word = _Found = _Count = click.ParamType  # not generic at run time before click 8.4
 
 
+_DIGITS, _SHOWN = 18, 40
+"""The most digits of a number, which keep it within 64 bits, and the most characters that a message quotes."""
+
+
 class _Listed(_Word):
     """A word from a list, which the shell completes."""
 
@@ -106,7 +110,7 @@ class DeviceName(_Listed):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Refuse names that no machine has, such as tpu."""
         kind, colon, number = value.partition(":")
-        if kind not in self.known or (colon and not (kind in self.several and number.isdecimal())):
+        if kind not in self.known or (colon and not (kind in self.several and number.isascii() and number.isdecimal())):
             words = f"unknown device {value!r}; it is one of {', '.join(self.known)}, or numbered, as in cuda:1"
             self.fail(words, param, ctx)
         return value
@@ -128,10 +132,11 @@ class WholeNumber(_Count):
     def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number; a short message if the text is not one."""
         text = str(value)
-        number = int(text) if text.isdecimal() else None
+        number = int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
         if number is None or number < self._low or (self._high is not None and number > self._high):
             span = f"{self._low} or more" if self._high is None else f"from {self._low} to {self._high}"
-            self.fail(f"it takes a whole number, {span}; got {text!r}", param, ctx)
+            shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+            self.fail(f"it takes a whole number, {span}; got {shown!r}", param, ctx)
         return number
 
 

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.model import LanguageModel
-from rlplay.tasks.task import Example, heading
+from rlplay.tasks.task import Example, Message, heading
+from rlplay.tasks.tools import Answering
 from rlplay.trace.records import Array, Sampled, Scored, Survey
 
 
@@ -106,7 +107,8 @@ class Batch:
     environment: Tensor  # bool [N, L], True on tokens that an environment wrote
     temperature: float
     completions: list[str] = field(default_factory=list)  # decoded, as the reward functions see them
-    replies: dict[int, list[str]] = field(default_factory=dict)  # what an environment said, by completion
+    replies: dict[int, list[list[Message]]] = field(default_factory=dict)  # what follows each turn, by completion
+    answering: list[Answering] = field(default_factory=list)  # the tool calls of each completion, where there are tools
     states: dict[int, list[str]] = field(default_factory=dict)  # its true states, by completion
     survey: Survey | None = None  # of the policy that sampled, where the task is small enough
     # Rewards are float64 on the CPU whatever the device; see `score.py`.

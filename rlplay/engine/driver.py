@@ -29,6 +29,7 @@ from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
 from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, smaller_parts
 from rlplay.engine.own_functions import allow_functions
+from rlplay.engine.own_metrics import measured
 from rlplay.engine.pairs import Unlabelled
 from rlplay.engine.phases import beyond, ends_phase
 from rlplay.engine.prepare import Progress, prepare
@@ -113,12 +114,11 @@ class Driver:
             self._emit(Rewound(update=self._state.update, abandoned=reached))
         self._remark()
         self._cross()
-        self._moments: Iterator[Moment] = train(self._state, self._plan)
+        self._moments: Iterator[Moment] = measured(train(self._state, self._plan))
         progress("ready", 1.0)
 
     def advance(self, until: Until, count: int, interrupted: Callable[[], bool]) -> int:
         """Go on to the end of `count` tokens, phases, optimizer steps or updates, or "forever" to max_updates.
-
         Returns how many of them are left where pairs wait for the user's labels (`asks`), else 0.
 
         `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error), the
@@ -388,7 +388,7 @@ class Driver:
         self._store.restore(self._state, update)
         self._enter((self._state.update + 1, "sample"))
         explore(self._state)
-        self._moments = train(self._state, self._plan)
+        self._moments = measured(train(self._state, self._plan))
         while self._done < update:
             moment = next(self._moments)
             if isinstance(moment, Unlabelled):

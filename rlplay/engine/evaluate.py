@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rlplay.engine.batch import Prompts
+from rlplay.engine.episodes import asked
 from rlplay.engine.forgetting import mean_nll
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import sample, unseen
@@ -26,9 +27,9 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
     The same prompts and the same random numbers at every evaluation, so that evaluations compare. Nothing happens
     where there is nothing yet to score answers with.
     """
-    if not rewards_of(state):
+    if not (rewards_of(state) and state.task.held_out):
         return
-    examples = state.task.held_out[: plan.eval_prompts]
+    examples = asked(state.task.held_out[: plan.eval_prompts], state.task.environment)
     settings = state.settings
     answers = sample(
         state.lm, Prompts.of(state.lm, examples), generations=plan.eval_generations,
@@ -38,7 +39,7 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
     )  # fmt: skip
     batch = yield from unseen(answers, Evaluating())
     batch.update = state.update
-    asked = [examples[g] for g in batch.group.tolist()]
+    answered = [examples[g] for g in batch.group.tolist()]
     scored = score(batch, state)
     metrics = reward_metrics(scored, batch, "eval_") | length_metrics(batch, "eval_")
     if plan.remembered:
@@ -47,9 +48,9 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
         update=state.update,
         metrics=metrics,
         prompts=[str(example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"])
-                 for example in asked],
+                 for example in answered],
         completions=batch.completions,
         rewards=scored.rewards,
-        columns=[example.columns for example in asked],
+        columns=[example.columns for example in answered],
         seconds=0.0,
     )  # fmt: skip

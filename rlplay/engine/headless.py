@@ -28,6 +28,7 @@ from rlplay.trace.update import Update
 
 Sink = Callable[[AnyRecord], None]
 HOLDS, FAILS, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_ASK_TO_STOP = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Engine(Protocol):
@@ -233,7 +234,7 @@ def _what_is_left(job: Job, updates: int | None, engine: Engine) -> list[Step]:
 
 @contextmanager
 def _interrupts(stopped: threading.Event) -> Iterator[None]:
-    """The first ctrl+c asks to stop at the next token; the second is Python's own."""
+    """The first ctrl+c asks to stop at the next token, as SIGTERM and SIGHUP do; the second is Python's own."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -243,8 +244,9 @@ def _interrupts(stopped: threading.Event) -> Iterator[None]:
             raise KeyboardInterrupt
         stopped.set()
 
-    before = signal.signal(signal.SIGINT, ask_to_stop)
+    before = {each: signal.signal(each, ask_to_stop) for each in _ASK_TO_STOP}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)

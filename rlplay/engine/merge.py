@@ -33,7 +33,7 @@ def selected(batch: Batch, groups: Tensor) -> Batch:
     states = {new: batch.states[old] for new, old in enumerate(keep) if old in batch.states}
     scored = None if batch.scored is None else _scored_rows(batch.scored, keep)
     return replace(batch, prompts=prompts, group=group, completions=completions, scored=scored, **fields,
-                   replies={}, states=states, parts=scored.parts if scored else {})  # fmt: skip
+                   replies={}, answering=[], states=states, parts=scored.parts if scored else {})  # fmt: skip
 
 
 def joined(batches: list[Batch]) -> Batch:
@@ -50,7 +50,7 @@ def joined(batches: list[Batch]) -> Batch:
     states = {row + n: path for b, n in zip(batches, before, strict=False) for row, path in b.states.items()}
     return replace(
         first, prompts=_joined_prompts([b.prompts for b in batches]), group=group, scored=scored, parts=scored.parts,
-        completions=[text for b in batches for text in b.completions], replies={}, states=states,
+        completions=[text for b in batches for text in b.completions], replies={}, answering=[], states=states,
         **fields,
     )  # fmt: skip
 

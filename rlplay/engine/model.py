@@ -57,6 +57,8 @@ class LanguageModel:
     """What the user should know of how the model is run, until it is told."""
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     """What the chat template is given besides the messages."""
+    tools: list[Callable[..., Any]] = field(default_factory=list)
+    """What the model may call; their schemas are in every prompt."""
     pieces: dict[int, str] = field(default_factory=dict)
 
     @cached_property
@@ -101,7 +103,11 @@ class LanguageModel:
         """The messages as the chat template writes them."""
         return str(
             self.tokenizer.apply_chat_template(
-                messages, tokenize=False, add_generation_prompt=add_generation_prompt, **self.chat_template_kwargs
+                messages,
+                tools=self.tools or None,
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                **self.chat_template_kwargs,
             )
         )
 
@@ -204,9 +210,14 @@ def load_pretrained(
         given: dict[str, Any] = {"local_files_only": only_kept, "trust_remote_code": False}  # left out, it would ask
         tokenizer = AutoTokenizer.from_pretrained(path, padding_side="left", **given)
         first(AutoConfig.from_pretrained(path, **given))
-        policy = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, weights.dtype), **given)
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        reason = str(error).strip().partition("\n")[0].rstrip(".: ") or type(error).__name__
+        policy, loaded = AutoModelForCausalLM.from_pretrained(
+            path, dtype=getattr(torch, weights.dtype), output_loading_info=True, **given
+        )
+        _check_weights(policy, loaded)
+    except Exception as error:  # a folder of somebody else's makes these libraries raise anything
+        reason = str(error).strip().partition("\n")[0].rstrip(".: ")[:300] or type(error).__name__
+        if not isinstance(error, (OSError, ValueError, ImportError, SafetensorError)):
+            reason = f"{type(error).__name__}: {reason}"
         if "trust_remote_code" in str(error):
             reason = "it brings code of its own, which rlplay does not run"
         reason += f", and {problem}" if problem else ""
@@ -214,6 +225,18 @@ def load_pretrained(
             f"model {name!r} could not be loaded: {reason}; give a folder with a model, or check name and connection"
         ) from error
     return with_adapters(policy, weights) if weights.use_peft else policy, tokenizer
+
+
+def _check_weights(policy: Any, loaded: dict[str, Any]) -> None:
+    """Raises ValueError, a few words, if weights are missing, of another shape, all 0, or not finite."""
+    for kind, words in ("missing_keys", "has no weights for"), ("mismatched_keys", "has weights of another shape for"):
+        if names := sorted(str(each[0] if isinstance(each, tuple) else each) for each in loaded.get(kind) or ()):
+            raise ValueError(f"it {words} {names[0]}" + (f" and {len(names) - 1} others" if names[1:] else ""))
+    parameters = [parameter.detach() for parameter in policy.parameters()]
+    if not any(bool(parameter.any()) for parameter in parameters if parameter.ndim > 1):
+        raise ValueError("all of its weights are 0")
+    if not all(bool(parameter.sum(dtype=torch.float32).isfinite()) for parameter in parameters):
+        raise ValueError("some of its weights are not finite numbers")
 
 
 def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:

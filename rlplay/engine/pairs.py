@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
+from rlplay.engine.episodes import asked
 from rlplay.engine.optimize import Seen, optimize
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import Sampling, draw_prompts, sample
@@ -55,8 +56,8 @@ def draw_pairs(state: State, plan: Plan) -> Generator[Sampling | Sampled, None, 
     Returns the batch, and of each prompt whether its two answers are alike: bool [P].
     """
     settings, lm, update = state.settings, state.lm, state.update + 1
-    examples = draw_prompts(plan.train, settings.num_prompts, plan.seed, update)
-    prompts, keep = Prompts.of(lm, examples), candidates(lm, settings)
+    examples = draw_prompts(state.task.train, settings.num_prompts, plan.seed, update)
+    prompts, keep = Prompts.of(lm, asked(examples, state.task.environment)), candidates(lm, settings)
     if texts := given_answers(examples, settings.loss_type, _swapped(plan, update, len(examples))):
         group = torch.arange(len(examples), device=lm.device).repeat_interleave(len(texts) // len(examples))
         batch = written(lm, prompts, group, texts, settings.max_completion_length, update)

@@ -20,13 +20,16 @@ from rlplay.engine.model import choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.stages import stages_of
 from rlplay.engine.state import Plan, State
+from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.processes import in_several
+from rlplay.scenario.plugins import join
 from rlplay.scenario.schema import Job
-from rlplay.scenario.task import task_for
+from rlplay.scenario.task import tasks_for
 from rlplay.scenario.world import world_of
 from rlplay.tasks.stories import remembered
+from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Started
 from rlplay.version import __version__
 
@@ -40,6 +43,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
             f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but only 'rlplay run' trains in several processes; "
             "start this without a launcher"
         )
+    join()
     scenario = job.scenario
     stages = stages_of(scenario)
     settings = stages[0].settings
@@ -47,7 +51,8 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         allow_functions(stage.settings)
     device = choose_device(job.device)
     threads = set_threads(job.threads)  # only now: accelerate sets a number, too
-    task = task_for(scenario, lambda what: progress(what, 0.4))
+    tasks = tasks_for(scenario, lambda what: progress(what, 0.4))
+    task = tasks[0]
     if (world := world_of(scenario)) is not None:
         lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
     else:
@@ -61,8 +66,13 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         lm = load_model(scenario.model, device, lambda what: progress(what, 0.5), weights, first)
         lm.remarks += short
     lm.chat_template_kwargs = scenario.chat_template_kwargs
+    if ranks.count() > 1 and any(isinstance(each.environment, Tools) for each in tasks):
+        raise ValueError("tools and environment_factory run in one process; leave --processes out")
+    if isinstance(task.environment, Tools):
+        offer(lm, task.environment)
     progress("checking that model and prompts fit", 0.7)
-    check_fit(lm, task, max(stage.settings.max_completion_length for stage in stages))
+    for stage, its in zip(stages, tasks, strict=True):
+        check_fit(lm, its, stage.settings.max_completion_length)
     progress("checking the model's numbers", 0.8)
     settle(lm)
     if ranks.count() > 1:
@@ -74,15 +84,14 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     for stage in stages:
         check_settings(stage.settings, lm, world)
     state = State.fresh(lm, task, settings)
+    state.tasks = tasks
     state.world = state.plain_world = world
     state.stages = stages
     plan = Plan(
-        task=task,
-        train=task.train,
         seed=scenario.seed,
         stages=stages,
         max_updates=scenario.max_updates,
-        eval_every=scenario.eval_every if task.held_out else 0,
+        eval_every=scenario.eval_every if any(each.held_out for each in tasks) else 0,
         eval_prompts=scenario.eval_prompts,
         eval_generations=scenario.eval_generations,
         remembered=remembered() if scenario.model == "pocket" else [],

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from transformers import TrainerState
 
@@ -19,7 +20,7 @@ from rlplay.engine.logged import Logged
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps, total
-from rlplay.user_code import OwnError
+from rlplay.user_code import OwnError, within_limit
 
 Answer = float | Steps
 """One completion's score, NaN for None; or for each step the characters it reaches and its score."""
@@ -39,6 +40,7 @@ class Completions:
     texts: list[str]
     turns: list[list[Message]] | None = None  # of episodes with an environment
     states: list[list[str]] | None = None  # the environment's, after each turn
+    environments: Sequence[Any] = ()  # each answer's own, if a factory makes them
 
     @property
     def handed(self) -> Sequence[Completion]:
@@ -58,11 +60,14 @@ def called(
     """
     arguments = _arguments(given, state) | {"log_extra": logged.log_extra, "log_metric": logged.log_metric}
     found, waiting = dict[str, Any](), dict[str, Awaitable[Any]]()
+    graded = torch.is_grad_enabled()
     for name, function in functions.items():
         try:
             found[name] = function(**accepted(function, arguments))
         except Exception as error:
             raise _failed(name, error) from error
+        finally:
+            torch.set_grad_enabled(graded)  # a function may have changed it
         if inspect.isawaitable(found[name]):
             waiting[name] = found[name]
     for name, answer in _awaited(waiting).items():
@@ -82,6 +87,8 @@ def _arguments(given: Completions, state: State) -> dict[str, Any]:
         "completion_ids": given.ids,
         "trainer_state": _trainer_state(state),
     }
+    if any(environment is not None for environment in given.environments):
+        arguments["environments"] = list(given.environments)
     return arguments | ({} if given.states is None else {"states": given.states})
 
 
@@ -117,7 +124,8 @@ def _awaited(waiting: dict[str, Awaitable[Any]]) -> dict[str, Any]:
 
     future = asyncio.run_coroutine_threadsafe(together(), _loop())
     try:
-        return dict(zip(waiting, future.result(), strict=True))
+        with within_limit(f"reward function {', '.join(map(repr, waiting))}"):
+            return dict(zip(waiting, future.result(), strict=True))
     except BaseException:  # the user has interrupted
         future.cancel()
         raise

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Batch, Prompts, candidates, sampled_record
+from rlplay.engine.episodes import asked
 from rlplay.engine.merge import joined, selected
 from rlplay.engine.sample import Sampling, draw_prompts, sample, unseen
 from rlplay.engine.score import score
@@ -39,7 +40,8 @@ def rollouts(state: State, plan: Plan) -> Generator[Sampling, None, Batch]:
 
 def _answers(state: State, plan: Plan, count: int, skip: int, again: int) -> Generator[Sampling, None, Batch]:
     settings, lm, update = state.settings, state.lm, state.update + 1
-    prompts = Prompts.of(lm, draw_prompts(plan.train, count, plan.seed, update, skip))
+    task = state.task
+    prompts = Prompts.of(lm, asked(draw_prompts(task.train, count, plan.seed, update, skip), task.environment))
     batch = yield from sample(
         lm, prompts, generations=settings.num_generations, length=settings.max_completion_length,
         temperature=settings.temperature, keep=candidates(lm, settings), seed=plan.seed, update=update, again=again,

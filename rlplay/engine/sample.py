@@ -22,6 +22,7 @@ from rlplay.engine.episodes import Episodes
 from rlplay.engine.merge import whole
 from rlplay.engine.model import LanguageModel
 from rlplay.tasks.task import Environment, Example
+from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Array, Sampled
 
 _DROP_SHARE = 8
@@ -72,7 +73,7 @@ def unseen(sampling: Generator[Sampling, None, Batch], moment: Moment) -> Genera
 def sample(
     lm: LanguageModel, prompts: Prompts, *, generations: int, length: int, temperature: float, keep: int,
     seed: int, update: int, again: int = 0, stream: int = ROLLOUTS, greedy: bool = False,
-    environment: Environment | None = None, top_p: float = 1.0, top_k: int = 0,
+    environment: Environment | Tools | None = None, top_p: float = 1.0, top_k: int = 0,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Sample `generations` completions of each prompt, at most `length` tokens; returns the Batch when done.
 
@@ -102,8 +103,8 @@ def sample(
 
 @torch.no_grad()
 def _sampled(
-    lm: LanguageModel, batch: Batch, draws: Tensor, chances: Array, greedy: bool, environment: Environment | None,
-    top_p: float, top_k: int,
+    lm: LanguageModel, batch: Batch, draws: Tensor, chances: Array, greedy: bool,
+    environment: Environment | Tools | None, top_p: float, top_k: int,
 ) -> Generator[Sampling, None, Batch]:  # fmt: skip
     """Fill the completions of an empty `batch`, tokens by the numbers `draws` [N, L] and the environment `chances`."""
     if not len(batch.group):

@@ -57,8 +57,13 @@ def _score(batch: Batch, state: State) -> None:
     played = state.task.environment is not None
     turns = [messages(state.lm, batch, row) for row in range(len(ids))] if played else None
     states = [batch.states.get(row, []) for row in range(len(ids))] if played else None
-    given = Completions(examples, ids, batch.completions, turns, states)
+    environments = [answering.environment for answering in batch.answering]
+    given = Completions(examples, ids, batch.completions, turns, states, environments)
     logged = Logged(len(ids))
+    if batch.answering:
+        calls, failures = (sum(getattr(a, name) for a in batch.answering) for name in ("calls", "failures"))
+        logged.log_metric("tools/call_frequency", calls / len(ids))
+        logged.log_metric("tools/failure_frequency", failures / calls if calls else 0.0)
     answers, weights = graded(given, state, logged)
     parts = totals(answers)
     gold = totals(called(tracked(state), given, state, logged))

@@ -35,8 +35,6 @@ class Halt(RuntimeError):
 class Plan:
     """What does not change during a run."""
 
-    task: Task
-    train: list[Example]
     seed: int
     stages: list[Stage]
     max_updates: int
@@ -58,6 +56,7 @@ class State:
     update: int = 0  # updates finished
     stage: int = 0  # index of the stage under way; the reference is the policy as it was when that began
     stages: list[Stage] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)  # of the stages
     num_tokens: int = 0
     adapted: tuple[float, float] = (0.0, 0.0)  # β as a controller has adapted it, and the setting it started from
     batch: Batch | None = None  # the one at hand, for questions about it
@@ -94,12 +93,15 @@ class State:
         self.task = msgspec.structs.replace(painted, rewards=rewards)
 
     def hand_on(self, stage: int) -> None:
-        """A stage begins: the policy becomes the reference; value head, optimizer and controllers begin anew.
+        """A stage begins: the policy becomes the reference; value head, optimizer and controllers begin anew; its task
+        becomes the one at hand.
 
         Not the base model but the policy at a stage's start is what the KL of RLHF (Ouyang et al. 2022,
         arXiv:2203.02155) and the log-ratios of DPO (Rafailov et al. 2023, arXiv:2305.18290) are taken to, and what
         pairs are sampled from. A reward model goes on as it is.
         """
+        if self.tasks:
+            self.task = self.tasks[stage]
         copy_weights(self.lm.policy, self.lm.reference)
         if isinstance(self.lm.reference, FrozenAdapters):
             self.lm.reference.off = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import closing
 from pathlib import Path
 
 from rlplay.foreign.files import Files, layout_of
@@ -29,22 +30,23 @@ class Copy:
         started = self._source.started()
         identity = hashlib.sha256(f"{self.origin}\0{started.run_id}".encode()).hexdigest()[:8]
         self.path = runs_folder() / f"{name(self.origin)}_{identity}{SUFFIX}"
-        self._writer = self._opened(started)
+        self._create(started)
         self._resume()
         self.pull()
 
-    def _opened(self, started: Started) -> RunWriter:
-        if not self.path.exists():
-            try:
-                return RunWriter.create(self.path, started, **{ORIGIN: str(self.origin)})
-            except RunFileError:
-                if not self.path.exists():  # else another program has just created it
-                    raise
-        return RunWriter.reopen(self.path)
+    def _create(self, started: Started) -> None:
+        if self.path.exists():
+            return
+        try:
+            RunWriter.create(self.path, started, **{ORIGIN: str(self.origin)}).close()
+        except RunFileError:
+            if not self.path.exists():  # else another program has just created it
+                raise
 
     def _resume(self) -> None:
         """Go on where the run file ends, which another program may have written."""
-        self._place = self._writer.note(PLACE) or ""
+        with closing(RunReader(self.path)) as reader:
+            self._place = reader.note(PLACE) or ""
         read = json.loads(self._place or "{}")
         self._turn = int(read.get("turn", 0))
         self._source.resume(read.get("place", {}))
@@ -56,15 +58,14 @@ class Copy:
             return 0
         # Every addition has another number: two programs may both have read a part of the same update.
         place = json.dumps({"turn": self._turn + 1, "place": self._source.place()})
-        if not self._writer.append_copied(records, place, self._place):
+        # Open for writing only while there is something to write: who only looks needs no right to write.
+        with closing(RunWriter.reopen(self.path)) as writer:
+            added = writer.append_copied(records, place, self._place)
+        if not added:
             self._resume()
             return 0
         self._place, self._turn = place, self._turn + 1
         return len(records)
-
-    def close(self) -> None:
-        """Close the run file."""
-        self._writer.close()
 
 
 def name(origin: Path) -> str:
@@ -80,9 +81,7 @@ def run_file(name_or_path: str | Path) -> Path:
     """
     if not Path(name_or_path).is_dir():
         return find_run(name_or_path)
-    copy = Copy(Path(name_or_path))
-    copy.close()
-    return copy.path
+    return Copy(Path(name_or_path)).path
 
 
 def copy_again(run: RunReader) -> Copy | None:

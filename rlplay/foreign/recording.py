@@ -26,6 +26,9 @@ from rlplay.record.format import (
 )
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Started
 
+BEHIND = 8
+"""Updates after which a process that wrote nothing more is taken to be gone. Fewer prove nothing: the parts of a copy
+are of different moments, and what is left out of an update then does not come back with the next copy."""
 LAST = 2**31
 """After every optimizer step of an update."""
 
@@ -99,7 +102,7 @@ class Recording:
     def _ready(self, ranks: int) -> list[tuple[int, Frame]] | None:
         """The next frame of the first process, and the same one of the others, with the ranks; None if one still lacks.
 
-        A process that is two updates behind is taken to be gone.
+        A process that is `BEHIND` updates behind is taken to be gone.
         """
         leader = self._waiting.get(0) or []
         if not leader:
@@ -113,7 +116,7 @@ class Recording:
                 continue
             if queue and _key(queue[0][1]) == _key(frame):
                 same.append((rank, queue[0][1]))
-            elif not queue and leader[-1][1].update <= frame.update + 1:
+            elif not queue and leader[-1][1].update < frame.update + BEHIND:
                 return None
         self._pass(0)
         if isinstance(frame, Ended):

@@ -18,6 +18,8 @@ _MOST = 128
 _MARK = re.compile(r"<\|[^<>|\s]{1,40}\|>|</?s>|\[/?INST\]|<(?:start|end)_of_turn>")
 """How chat templates write the marks of turns: ChatML, Llama, Mistral, Gemma."""
 _LONGEST_VALUE = 40
+GOLD_COLUMNS = {"answer", "answers", "solution", "target", "label", "gold", "ground_truth", "expected", "reference"}
+"""Names under which data sets give a prompt's right answer."""
 
 
 @dataclass(frozen=True)

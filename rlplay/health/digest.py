@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rlplay.health.answers import (
+    GOLD_COLUMNS,
     Pairs,
     broken_marks,
     compared,
@@ -193,9 +194,13 @@ def _moved(update: Update) -> tuple[float, Place] | None:
 
 
 def _examples(update: Update, answers: list[str], rewards: Array, held: dict[str, Array]) -> tuple[Example, ...]:
-    """Answers to different prompts; first those that contain what a column of their prompt says."""
+    """Answers to different prompts; first those that contain what a column of their prompt says.
+
+    If a column is named as the right answer, the others do not count.
+    """
     sampled = update.sampled
     assert sampled is not None
+    held = {name: has for name, has in held.items() if name.lower() in GOLD_COLUMNS} or held
     has = np.any(list(held.values()), axis=0) if held else np.zeros(len(answers), dtype=bool)
     of_group = [np.flatnonzero(sampled.group == group) for group in range(len(sampled.prompts))]
     chosen = [int(rows[np.argmax(has[rows])]) for rows in of_group if len(rows)]

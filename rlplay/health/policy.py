@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from rlplay.health.digest import Digest
 from rlplay.health.finding import Evidence, Finding
 from rlplay.health.trend import WINDOW, ceiling, trend
 from rlplay.trace.kinds import kind_of
@@ -91,16 +93,22 @@ def repetition(run: Evidence) -> Finding | None:
     share = sum(each.repeats for each in last) / len(last)
     if share < REPEATS:
         return None
+    first = run.digests[0]
+    before = f"; in update {first.update} it was {percent(first.repeats)}" if first.update < last[0].update else ""
     return Finding(
         "repetition",
         "Answers repeat themselves",
-        f"In the last {len(last)} updates {percent(share)} of an answer's four-token sequences occur earlier in it; "
-        f"in update {run.digests[0].update} it was {percent(run.digests[0].repeats)}.",
+        f"{_over(last)} {percent(share)} of an answer's four-token sequences occur earlier in it{before}.",
         "Repeating something earns more than saying anything else, or the policy has lost the way to end.",
         "Let the reward count each thing once, or give nothing for repeated text; a larger beta slows the drift.",
         ("reward_weights", "beta"),
         run.now.places.get("repeated"),
     )
+
+
+def _over(digests: Sequence[Digest]) -> str:
+    count = len(digests)
+    return f"In update {digests[0].update}" if count == 1 else f"In the last {count} updates"
 
 
 def varied(run: Evidence) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from rlplay.algorithms.equations import other_loss_terms
 from rlplay.algorithms.settings import settled
-from rlplay.health.answers import Pairs
+from rlplay.health.answers import GOLD_COLUMNS, Pairs
 from rlplay.health.finding import Evidence, Finding
 from rlplay.health.setup import FEWEST
 from rlplay.health.trend import ceiling, trend
@@ -22,7 +23,6 @@ A reward that counts characters gives 1.00 in characters and 0.99 in tokens. Rew
 reach 0.995, but there a column of the prompt tells even more, and the check stays silent.
 """
 UPSIDE_DOWN, COMPARISONS = 0.1, 20
-GOLD_COLUMNS = {"answer", "answers", "solution", "target", "label", "gold", "ground_truth", "expected", "reference"}
 EASY = 0.9
 DEAD = 0.5
 FELL = 0.2
@@ -37,11 +37,10 @@ def same(run: Evidence) -> Finding | None:
     if len(values) > 1 or None in values:
         return _easy(run)
     earned = number(next(iter(values)) or 0.0)
-    contained = max(run.now.contained.items(), key=lambda item: item[1], default=("", 0))
+    column, total = _contained(run)
     seen = ""
-    if contained[1]:
-        total = sum(each.contained.get(contained[0], 0) for each in run.digests)
-        seen = f" {total} of them contain the value of their column “{visible(contained[0])}”, and earned {earned} too."
+    if total:
+        seen = f" {total} of them contain the value of their column “{visible(column)}”, and earned {earned} too."
     return Finding(
         "same reward",
         f"Every answer earned exactly {earned}",
@@ -55,6 +54,18 @@ def same(run: Evidence) -> Finding | None:
         run.now.examples[0].place if run.now.examples else None,
         run.now.examples,
     )
+
+
+def _contained(run: Evidence) -> tuple[str, int]:
+    """The column most likely to be the right answer, and how many answers contain its value.
+
+    One that is named so, or else the one that most answers contain: a row's number is often in one by chance.
+    """
+    total: Counter[str] = Counter()
+    for each in run.digests:
+        total.update(each.contained)
+    named = {name: count for name, count in total.items() if name.lower() in GOLD_COLUMNS}
+    return max((named or total).items(), key=lambda item: item[1], default=("", 0))
 
 
 def _easy(run: Evidence) -> Finding | None:
@@ -114,8 +125,9 @@ def _pooled_gold(run: Evidence) -> dict[str, Pairs]:
 
 
 def upright(run: Evidence) -> str:
-    for name, found in _pooled_gold(run).items():
-        if found.all >= COMPARISONS:
+    pooled = _pooled_gold(run)
+    for name in sorted(pooled, key=lambda name: name.lower() not in GOLD_COLUMNS):
+        if (found := pooled[name]).all >= COMPARISONS:
             return f"answers with their “{visible(name)}” earned more in {percent(found.share)} of {found.all} pairs"
     return ""
 

@@ -222,7 +222,7 @@ def check(expect: Expect, history: Series, update: Update | None) -> Outcome:
     try:
         match expect.quantity:
             case MetricValue():
-                measured = _metric(expect.quantity, history)
+                measured = _metric(expect.quantity, history, _in_a_world(update))
             case TokenProbability():
                 measured = _token(expect.quantity, update)
             case LensValue():
@@ -289,10 +289,17 @@ def _signed(value: float) -> str:
     return f"+{_written(value)}" if value > 0 else _written(value)
 
 
-def _metric(quantity: MetricValue, history: Series) -> _Measured:
+def _in_a_world(update: Update | None) -> bool:
+    """Whether the answers of `update` are walks: only a world's policy is recorded on every square."""
+    return update is not None and update.sampled is not None and update.sampled.survey is not None
+
+
+def _metric(quantity: MetricValue, history: Series, in_a_world: bool) -> _Measured:
     update, value = _point(quantity.metric, quantity.at, history)
     row = describe(quantity.metric)
     unit = row.unit if row is not None else ""
+    if in_a_world and unit == "tokens":  # no metric counts the squares, which are tokens, too
+        unit = "moves"
     against = quantity.ratio_to if quantity.minus is None else quantity.minus
     if against is None:
         return _Measured(value, value, unit=unit)

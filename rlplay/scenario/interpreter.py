@@ -67,3 +67,12 @@ def goes_back_to(step: Rewind, finished: int, under_way: bool) -> int:
     if step.update is not None:
         return step.update
     return finished if under_way else finished - 1
+
+
+def begins_within(step: Step) -> bool:
+    """Whether `step` needs the run where the script left it within an update: every step that moves the engine does,
+    but for whole updates, which come to the same."""
+    if isinstance(step, You):
+        return begins_within(step.step)
+    whole = isinstance(step, Train) and step.until == "update"
+    return not (whole or isinstance(step, Say | Ask | Watch | ScreenVerb | Expect))

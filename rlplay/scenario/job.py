@@ -22,7 +22,7 @@ def new_job(scenario: Scenario, out: Path | None, device: str) -> Job:
     if out is not None and not whole(str(out)):
         raise ValueError(f"{str(out)!r} is not UTF-8, the encoding of run files; choose another name")
     if out is not None and out.exists():
-        raise ValueError(f"{out} exists already; name a new file, or omit --out")
+        raise ValueError(f"{out} exists already; name a new file")
     for settings in stage_settings(scenario):
         if problem := no_values(settings, world_of(scenario), scenario.model == "table"):
             raise ValueError(problem)

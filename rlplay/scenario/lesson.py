@@ -11,6 +11,9 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import unknown
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Ask, parse, parse_step
+from rlplay.spelling import did_you_mean
+from rlplay.trace.metrics import METRICS, describe
+from rlplay.verbs import VIEWS
 
 CONCEPTS = 60
 """Concepts that the course teaches; `shows` names those of a lesson by number."""
@@ -87,3 +90,14 @@ def knobs_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any
     for place, entry in zip(node.value, content[name], strict=True):
         if str(entry) not in KNOBS:
             yield place.start_mark.line + 1, f"knobs: {unknown(str(entry))}"
+
+
+def panels_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the curves and views that a scenario begins with, each with its line."""
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        yield line, "panels is a list of metrics and views, as in [reward, completions/mean_length, belief]"
+        return
+    for place, entry in zip(node.value, content[name], strict=True):
+        if str(entry) not in VIEWS and describe(str(entry)) is None:
+            known = [*VIEWS, *METRICS]
+            yield place.start_mark.line + 1, f"panels: unknown metric {str(entry)!r}{did_you_mean(str(entry), known)}"

@@ -14,9 +14,11 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
 from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
-from rlplay.scenario.lesson import card_problems, knobs_problems, quiz_problems, shows_problems
+from rlplay.plain_yaml import LARGEST_NUMBER, Parsed, PlainYamlError, read_text
+from rlplay.scenario.lesson import card_problems, knobs_problems, panels_problems, quiz_problems, shows_problems
 from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems, typed_mapping
 from rlplay.scenario.names import bundled, folder, looks_like_path
+from rlplay.scenario.other_prompts import other_prompts
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
@@ -24,19 +26,20 @@ from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
-from rlplay.trace.text import whole
+from rlplay.user_code import names_function
 from rlplay.worlds.world import WorldError, read_world
 
 __all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
 
 _TEXTS = (
     "title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split", "system_prompt",
-    "environment",
+    "environment", "environment_factory",
 )  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
-_LISTS = ("reward", "prompts", "lora_target_modules")
+_LISTS = ("reward", "tools", "prompts", "lora_target_modules")
 _LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1, "lora_r": 1,
           "lora_alpha": 1}  # fmt: skip
+_MOST = dict.fromkeys(_LEAST, 10**9) | {"seed": LARGEST_NUMBER}
 
 OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
 """For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
@@ -72,20 +75,13 @@ def source(name_or_path: str | Path) -> str:
 def read(path: Path) -> Scenario:
     """The scenario in the file at `path`, fully checked. Raises ScenarioError."""
     try:
-        parsed = _Loader(path.read_text(encoding="utf-8-sig"))
-        node = parsed.get_single_node()
-        for place, problem in _malformed(node, (), set()):
-            raise ScenarioError(f"{path}:{place}: {problem}")
-        content: Any = None if node is None else parsed.construct_document(node)
-    except RecursionError:
-        raise ScenarioError(f"{path}: cannot be read: it is nested too deeply") from None
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ScenarioError(f"{path}{line}: not YAML: {error.problem}") from None
-    except ScenarioError:
-        raise
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        parsed = Parsed(read_text(path))
+    except PlainYamlError as error:
+        line = f":{error.line}" if error.line else ""
+        raise ScenarioError(f"{path}{line}: {error}") from None
+    except (OSError, ValueError) as error:
         raise ScenarioError(f"{path}: cannot be read: {' '.join(str(error).split())}") from None
+    node, content = parsed.node, parsed.content
     if not isinstance(node, yaml.MappingNode):
         raise ScenarioError(f"{path}: a scenario is a mapping, as in 'title: My scenario'")
     _make_files_absolute(content, path.parent)
@@ -114,12 +110,15 @@ def with_changes(
     lora_r: int | None = None,
     lora_alpha: int | None = None,
     lora_target_modules: Sequence[str] = (),
+    task: str | None = None,
     dataset: str | None = None,
     dataset_config: str | None = None,
     dataset_train_split: str | None = None,
     columns: str | Mapping[str, str] | None = None,
     system_prompt: str | None = None,
     environment: str | None = None,
+    tools: Sequence[str] = (),
+    environment_factory: str | None = None,
     chat_template_kwargs: str | Mapping[str, Any] | None = None,
     reward: Sequence[str] = (),
     surrogate: str | None = None,
@@ -128,9 +127,9 @@ def with_changes(
 ) -> Scenario:
     """`scenario` with the changes of the command line. Raises ScenarioError.
 
-    The user's dataset replaces the task and the script, which is about that task. The user's reward replaces the
-    weights of the task's rewards. An algorithm replaces all its axes, another model the settings in `OTHER_MODEL`.
-    `sets` override all of these. Paths become absolute, so that a run can be resumed from anywhere.
+    Another task or the user's dataset replaces the task and the script, which is about that task. The user's reward
+    replaces the weights of the task's rewards. An algorithm replaces all its axes, another model the settings in
+    `OTHER_MODEL`. `sets` override all of these. Paths become absolute, so that a run can be resumed from anywhere.
     """
     options = {"algorithm": algorithm, "surrogate": surrogate, "scale_rewards": advantage}
     given = {name: value for name, value in options.items() if value is not None}
@@ -139,7 +138,7 @@ def with_changes(
     if algorithm is not None and scenario.stages:
         raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
     other = model is not None and model != scenario.model
-    own = bool(reward) or dataset is not None
+    own = bool(reward) or dataset is not None or task is not None
     settings = _changed(scenario.settings, algorithm, other, own, given_sets)
     if other:
         settings = settings | OTHER_MODEL | given_sets
@@ -151,21 +150,21 @@ def with_changes(
     plain = {"seed": seed, "max_updates": updates, "model": model, "dtype": dtype, "use_peft": use_peft}
     plain |= {"lora_r": lora_r, "lora_alpha": lora_alpha}
     changes |= {name: value for name, value in plain.items() if value is not None}
-    if dataset is not None:
-        words = {"name": "own-data", "title": "Your own data", "question": f"What does {Path(dataset).name} teach?"}
-        changes |= {**words, "summary": "", "dataset": dataset, "task": None, "prompts": None, "script": []}
-        changes |= {"quiz": [], "card": {}, "shows": []}
-        if scenario.world is not None:
-            raise ScenarioError(f"{scenario.name} is about a world: it takes no --dataset")
-        changes |= {"dataset_config": None, "dataset_train_split": None, "columns": {}}
+    changes |= other_prompts(scenario, task, dataset)
     parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
-    parts |= {"system_prompt": system_prompt, "environment": environment}
+    parts |= {"system_prompt": system_prompt, "environment": environment,
+              "environment_factory": environment_factory}  # fmt: skip
     mappings = {"columns": columns, "chat_template_kwargs": chat_template_kwargs}
     changes |= {name: typed_mapping(name, given) for name, given in mappings.items() if given is not None}
     changes |= {name: value for name, value in parts.items() if value is not None}
     if strange := [name for name in knobs if name not in KNOBS]:
         raise ScenarioError(f"--knobs: {unknown(strange[0])}")
-    lists = {"reward": list(reward), "knobs": list(knobs), "lora_target_modules": list(lora_target_modules)}
+    lists = {
+        "reward": list(reward),
+        "tools": list(tools),
+        "knobs": list(knobs),
+        "lora_target_modules": list(lora_target_modules),
+    }
     changes |= {name: names for name, names in lists.items() if names}
     changed: Scenario = msgspec.structs.replace(scenario, **changes)
     try:
@@ -174,11 +173,12 @@ def with_changes(
         raise ScenarioError(f"{error.object!r} is not UTF-8, the encoding of run files; rename it") from None
     if problem := _bad_settings(settings):
         raise ScenarioError(problem)
-    if dataset is not None and not reward and _maximises(changed):
+    if dataset is not None and not (reward or changed.environment_factory) and _maximises(changed):
         raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without a reward there is nothing to maximise")
     for name, least in _LEAST.items():
-        if getattr(changed, name) < least:
-            raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {least} or more")
+        if not least <= getattr(changed, name) <= _MOST[name]:
+            bound = f"{_MOST[name]} or less" if getattr(changed, name) > least else f"{least} or more"
+            raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {bound}")
     return from_folder(changed, Path.cwd())
 
 
@@ -240,42 +240,6 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
         yield 1, "a scenario needs either a task, a world or a dataset"
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads a date as text. Not the loader in C, which crashes on a hundred thousand brackets."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's
-        first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
-        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-def _malformed(node: yaml.Node | None, above: tuple[yaml.Node, ...], done: set[int]) -> Iterator[tuple[int, str]]:
-    """Duplicate keys, aliases to their own parents, and halves of characters, each with its line.
-
-    `done` keeps the function from checking shared nodes twice.
-    """
-    if any(node is other for other in above):
-        yield above[-1].start_mark.line + 1, "an alias (*) refers to a node that contains it"
-        return
-    if isinstance(node, yaml.ScalarNode) and not whole(node.value):
-        yield (
-            node.start_mark.line + 1,
-            f"{node.value!r} contains half a character (a lone surrogate), which is not text",
-        )
-    if not isinstance(node, yaml.CollectionNode) or id(node) in done:
-        return
-    if isinstance(node, yaml.MappingNode):
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        names = [key.value for key in keys]
-        for number, key in enumerate(keys):
-            if key.value in names[:number]:
-                yield key.start_mark.line + 1, f"{key.value!r} appears twice"
-    for child in node.value:
-        for part in child if isinstance(child, tuple) else (child,):
-            yield from _malformed(part, (*above, node), done)
-    done.add(id(node))
-
-
 def _bad_settings(settings: dict[str, Any]) -> str | None:
     if unknown_names := [str(name) for name in settings if name not in KNOBS]:
         return unknown(unknown_names[0])
@@ -335,7 +299,7 @@ def _resolved(content: dict[str, Any]) -> Settings | None:
 
 def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     value = content[name]
-    if name == "task" and value not in task_names():
+    if name == "task" and not (isinstance(value, str) and names_function(value)) and value not in task_names():
         yield line, f"unknown task {value!r}{did_you_mean(str(value), task_names())}"
     elif name == "max_updates" and "stages" in content:
         yield line, "max_updates is the sum of the stages' updates: leave it out"
@@ -345,8 +309,9 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
         yield line, f"{name} takes a list of texts; got {value!r}"
     elif name in ("columns", "chat_template_kwargs"):
         yield from ((line, problem) for problem in mapping_problems(name, value))
-    elif name in _LEAST and not (type(value) is int and value >= _LEAST[name]):
-        yield line, f"{name} takes a whole number, {_LEAST[name]} or more; got {value!r}"
+    elif name in _LEAST and not (type(value) is int and _LEAST[name] <= value <= _MOST[name]):
+        at_most = f" or more, {_MOST[name]} at most" if type(value) is int and value > 0 else " or more"
+        yield line, f"{name} takes a whole number, {_LEAST[name]}{at_most}; got {value!r}"
 
 
 def _world_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
@@ -366,4 +331,5 @@ _PROBLEMS: dict[str, Callable[[str, int, yaml.Node, dict[str, Any]], Iterator[tu
     "card": card_problems,
     "shows": shows_problems,
     "knobs": knobs_problems,
+    "panels": panels_problems,
 }

@@ -10,11 +10,13 @@ from typing import Any
 
 import msgspec
 
+from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.scenario.names import looks_like_folder
 from rlplay.scenario.schema import Scenario
+from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.scenario.world import POLICIES, model_problem
 from rlplay.tasks.hub_dataset import looks_like_dataset
-from rlplay.user_code import is_module
+from rlplay.user_code import is_module, names_function
 
 DTYPES = "float32", "bfloat16"
 """Of a model's weights; the default first."""
@@ -41,12 +43,23 @@ def from_folder(scenario: Scenario, folder: Path) -> Scenario:
         return entry if is_module(place) else f"{beside(place)}{colon}{function}"
 
     rewards = [found("a reward", entry) for entry in scenario.reward]
+    tools = [found("a tool", entry) for entry in scenario.tools]
     model = scenario.model if scenario.model in ("pocket", *POLICIES) else beside(scenario.model)
-    changes: dict[str, Any] = {"reward": rewards, "model": model}
+    changes: dict[str, Any] = {"reward": rewards, "tools": tools, "model": model}
+    if scenario.task is not None and names_function(scenario.task):
+        changes["task"] = found("a task", scenario.task)
     if scenario.environment is not None:
         changes["environment"] = found("an environment", scenario.environment)
+    if scenario.environment_factory is not None:
+        changes["environment_factory"] = found("an environment_factory", scenario.environment_factory)
     if scenario.dataset is not None:
         changes["dataset"] = beside(scenario.dataset)
+    changes["stages"] = [
+        msgspec.structs.replace(
+            stage, dataset=stage.dataset and beside(stage.dataset), reward=[found("a reward", e) for e in stage.reward]
+        )
+        for stage in scenario.stages
+    ]
     return _present(msgspec.structs.replace(scenario, **changes))
 
 
@@ -68,8 +81,8 @@ def typed_mapping(name: str, given: str | Mapping[str, Any]) -> dict[str, Any]:
         pairs = (pair.partition("=") for pair in given.split(","))
         value = {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
     elif isinstance(given, str):
-        with suppress(msgspec.DecodeError):
-            value = msgspec.yaml.decode(given)
+        with suppress(PlainYamlError):
+            value = plain_yaml(given)
     for problem in mapping_problems(name, value):
         raise ScenarioError(problem)
     return dict(value)
@@ -88,7 +101,12 @@ def mapping_problems(name: str, value: Any) -> Iterator[str]:
 
 
 def _present(scenario: Scenario) -> Scenario:
-    _dataset_present(scenario)
+    for seen in (scenario, *stage_scenarios(scenario)):
+        _dataset_present(seen)
+        for entry in seen.reward:
+            _function_present("reward", entry)
+    if scenario.world is not None and any(stage.dataset for stage in scenario.stages):
+        raise ScenarioError(f"{scenario.name} is about a world: its stages take no dataset")
     if scenario.columns and scenario.dataset is None:
         raise ScenarioError("columns belong to a dataset; this scenario has none")
     for name in ("system_prompt", "chat_template_kwargs"):
@@ -98,13 +116,22 @@ def _present(scenario: Scenario) -> Scenario:
         raise ScenarioError(problem)
     if looks_like_folder(scenario.model) and not Path(scenario.model).expanduser().is_dir():
         raise ScenarioError(f"model {scenario.model}: no such folder")
-    for entry in scenario.reward:
-        _function_present("reward", entry)
-    if scenario.environment is not None:
-        if scenario.world is not None:
-            raise ScenarioError("a world is an environment itself: it takes no other")
-        _function_present("environment", scenario.environment)
+    if scenario.task is not None and names_function(scenario.task):
+        _function_present("task", scenario.task)
+    _environment_present(scenario)
     return scenario
+
+
+def _environment_present(scenario: Scenario) -> None:
+    kinds = {"environment": scenario.environment, "environment_factory": scenario.environment_factory}
+    given = [(kind, entry) for kind, entry in kinds.items() if entry is not None]
+    given += [("tools", entry) for entry in scenario.tools]
+    if given and scenario.world is not None:
+        raise ScenarioError("a world is an environment itself: it takes no other")
+    if scenario.environment is not None and len(given) > 1:
+        raise ScenarioError(f"environment replies to every turn itself, so it goes with no {given[1][0]}")
+    for kind, entry in given:
+        _function_present(kind, entry)
 
 
 def _function_present(kind: str, entry: str) -> None:

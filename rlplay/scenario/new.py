@@ -25,6 +25,7 @@ question: What do you want to find out?
 
 # What to learn: a bundled task (arithmetic, word_problems, questions, guess, calculator) …
 task: arithmetic
+# … or 'task: mine.py:make', a function of yours that returns prompts with their rewards …
 # … or your own prompts and rewards, relative to this file's folder (prompts also by name on Hugging Face):
 # dataset: questions.jsonl        # a column "prompt"; the others reach the reward by name
 # reward: [score.py:short]        # def short(prompts, completions, **columns): return [number, …]

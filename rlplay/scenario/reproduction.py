@@ -14,6 +14,7 @@ from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import OWN, names_file
 from rlplay.algorithms.settings import Settings, written
+from rlplay.plain_yaml import plain_yaml
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.names import bundled, looks_like_path
 from rlplay.scenario.schema import Scenario
@@ -25,7 +26,20 @@ from rlplay.trace.records import Started
 _DATA = ("dataset_config", "dataset_train_split", "columns", "reward")
 """What a dataset on the command line replaces."""
 _LORA = ("lora_r", "lora_alpha", "lora_target_modules")
-_OWN = ("model", "dtype", "use_peft", *_LORA, "dataset", *_DATA, "system_prompt", "chat_template_kwargs", "environment")
+_OWN = (
+    "model",
+    "dtype",
+    "use_peft",
+    *_LORA,
+    "task",
+    "dataset",
+    *_DATA,
+    "system_prompt",
+    "chat_template_kwargs",
+    "environment",
+    "tools",
+    "environment_factory",
+)
 """What a share code does not carry."""
 _NO_CODE = "No share code: the scenario is a file of your own; pass that file on with the command."
 _OPTIONS = {name: name for name in _OWN} | {"seed": "seed", "updates": "max_updates", "knobs": "knobs"}
@@ -38,7 +52,7 @@ def scenario_of(started: Started) -> Scenario:
 
 @lru_cache(maxsize=32)
 def _scenario_in(text: str) -> Scenario:
-    content = msgspec.yaml.decode(text, type=dict[str, Any])
+    content = msgspec.convert(plain_yaml(text), dict[str, Any])
     return msgspec.convert({name: content[name] for name in Scenario.__struct_fields__ if name in content}, Scenario)
 
 

@@ -10,12 +10,18 @@ import msgspec
 class Stage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One part of a pipeline: a number of updates under the scenario's settings, overridden by the stage's own.
 
-    Each stage begins with the policy of the one before, which also becomes its reference.
+    Each stage begins with the policy of the one before, which also becomes its reference. A stage may have a `dataset`
+    and rewards in place of the scenario's.
     """
 
     name: str
     updates: int
     settings: dict[str, Any] = {}
+    dataset: str | None = None
+    dataset_config: str | None = None
+    dataset_train_split: str | None = None
+    columns: dict[str, str] = {}
+    reward: list[str] = []
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +49,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     system_prompt: str | None = None
     chat_template_kwargs: dict[str, Any] = {}  # passed on to the model's chat template
     environment: str | None = None  # FILE.py:FUNCTION or MODULE:FUNCTION, as `tasks/task.py` describes it
+    tools: list[str] = []  # the same forms: what the model may call, as TRL has it
+    environment_factory: str | None = None  # a class whose methods the model may call, as TRL has it
     reward: list[str] = []  # FILE.py:FUNCTION or MODULE:FUNCTION each
     prompts: list[str] | None = None  # every update trains on these alone, in this order
     settings: dict[str, Any] = {}
@@ -56,6 +64,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quiz: list[dict[str, Any]] = []  # questions after the script, as its `ask` takes them
     card: dict[str, Any] = {}  # what to take away at the end: takeaway, formula, sources
     shows: list[int] = []  # the concepts of the course that it teaches, by number
+    panels: list[str] = []  # the curves and views to begin with, the most important first; others follow
     knobs: list[str] = []  # the settings that the knobs panel shows; empty: all
     origin: str = ""  # its name on the command line, filled in by `load`: a bundled name or an absolute path
 

@@ -46,7 +46,7 @@ from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
 from rlplay.trace.records import Choice
-from rlplay.verbs import PANELS, VERBS
+from rlplay.verbs import MAP_VIEWS, PANELS, VERBS
 
 _MOST_CHOICES = 9
 Pace = Literal["token", "phase", "step", "update"]
@@ -261,7 +261,7 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
             _known("panel", argument, PANELS)
         case "curve":
             if describe(_text(verb, argument)) is None:
-                _known("metric", argument, list(METRICS))
+                _known("metric", argument, [*METRICS, *MAP_VIEWS])
         case "sort":  # columns differ between datasets: only the screen knows them
             _text(verb, argument)
         case "find":

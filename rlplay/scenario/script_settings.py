@@ -11,9 +11,12 @@ import yaml
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.algorithms.settings import Settings
 from rlplay.scenario.lesson import whole_script
+from rlplay.scenario.named_files import mapping_problems
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.scenario.script import Change, Exercise, Rewind, Step, Train, You, parse
 from rlplay.spelling import did_you_mean
+
+_OF_DATASET = ("dataset_config", "dataset_train_split", "columns")
 
 
 class ScriptSettings:
@@ -103,6 +106,21 @@ def _stage_faults(stages: list[Any], settings: Settings | None) -> Iterator[str]
         names.append(stage.get("name") if isinstance(stage, dict) else None)
 
 
+def _data_problems(stage: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the data of a stage."""
+    for name in ("dataset", *_OF_DATASET):
+        value = stage.get(name, "-")
+        if name == "columns":
+            yield from mapping_problems(name, value) if name in stage else ()
+        elif not isinstance(value, str) or not value.strip():
+            yield f"{name} takes text; got {value!r}"
+        if name in stage and "dataset" not in stage:
+            yield f"{name} belongs to a dataset of the stage, which has none"
+    reward = stage.get("reward", ["-"])
+    if not (isinstance(reward, list) and reward and all(isinstance(entry, str) for entry in reward)):
+        yield f"reward takes a list of texts; got {reward!r}"
+
+
 def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
     if not isinstance(stage, dict):
         return "expected a mapping with name, updates and settings"
@@ -120,4 +138,5 @@ def _fault(stage: Any, earlier: list[Any], settings: Settings | None) -> str:
             apply_all(settings, own)
         except ValueError as error:
             problems.append(str(error))
+    problems += _data_problems(stage)
     return problems[0] if problems else ""

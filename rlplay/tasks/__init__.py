@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from rlplay.tasks.arithmetic import arithmetic
 from rlplay.tasks.calculator import calculator
 from rlplay.tasks.guess import guess
+from rlplay.tasks.own_task import make_task
 from rlplay.tasks.questions import questions
 from rlplay.tasks.task import Example, RewardFunction, Task, completion_text
 from rlplay.tasks.word_problems import word_problems
+from rlplay.trace.plugins import load, names
 
 __all__ = ["Example", "RewardFunction", "Task", "completion_text", "load_task", "task_names"]
 
+_GROUP = "rlplay.tasks"
 _TASKS: dict[str, Callable[[], Task]] = {
     "arithmetic": arithmetic,
     "word_problems": word_problems,
@@ -29,12 +34,19 @@ _TASKS: dict[str, Callable[[], Task]] = {
 
 
 def task_names() -> list[str]:
-    """The names that `load_task` takes, simplest first."""
-    return list(_TASKS)
+    """The names that `load_task` takes, simplest first, those of other packages last."""
+    return [*_TASKS, *(name for name in names(_GROUP) if name not in _TASKS)]
 
 
 def load_task(name: str) -> Task:
-    """The task called `name`. Raises ValueError, naming the known tasks, for any other name."""
-    if name not in _TASKS:
-        raise ValueError(f"unknown task {name!r}: choose one of {', '.join(_TASKS)}")
-    return _TASKS[name]()
+    """The task called `name`. Raises ValueError, naming the known tasks, for any other name.
+
+    One of another package is a function that returns a task. Where it fails, the ValueError names the package.
+    """
+    if name in _TASKS:
+        return _TASKS[name]()
+    if name not in names(_GROUP):
+        raise ValueError(f"unknown task {name!r}: choose one of {', '.join(task_names())}")
+    entry = names(_GROUP)[name]
+    load(_GROUP, name, light=False)
+    return msgspec.structs.replace(make_task(entry.value), name=name)

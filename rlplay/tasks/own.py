@@ -93,7 +93,7 @@ def load_own(
     examples = [_example(path, number, row, columns or {}) for number, row in enumerate(rows, start=1)]
     if not examples:
         raise OwnError(f"{path}: no rows")
-    _check_same_answers(path, examples)
+    check_same_answers(path, examples)
     held_out = max(1, len(examples) // 10) if len(examples) >= _HELD_OUT_FROM else 0
     kept = len(examples) - held_out
     return Task(
@@ -124,12 +124,12 @@ def _example(path: Path, number: int, row: Any, columns: Mapping[str, str]) -> E
         raise OwnError(f"{path}: row {number} {error}") from None
 
 
-def _check_same_answers(path: Path, examples: list[Example]) -> None:
+def check_same_answers(place: Path | str, examples: list[Example]) -> None:
     """Raises OwnError if some rows have a chosen or a rejected answer and others have none."""
     for name in ("chosen", "rejected"):
         missing = [number for number, e in enumerate(examples, start=1) if getattr(e, name) is None]
         if missing and len(missing) < len(examples):
-            raise OwnError(f"{path}: row {missing[0]} has no {name!r}, which other rows have")
+            raise OwnError(f"{place}: row {missing[0]} has no {name!r}, which other rows have")
 
 
 def _rows(path: Path) -> list[Any]:

@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rlplay.algorithms.settings import REWARD_MODEL
-from rlplay.tasks.task import Environment, RewardFunction
-from rlplay.user_code import ImportedFunction, OwnError, UserFunction, is_module
+from rlplay.tasks.task import Environment, RewardFunction, Task
+from rlplay.tasks.tools import Tools
+from rlplay.user_code import ImportedFunction, OwnError, UserCode, UserFunction, contained, is_module
 
 
 def own_rewards(entries: Sequence[str]) -> dict[str, RewardFunction]:
@@ -31,27 +34,62 @@ def load_reward(entry: str) -> RewardFunction:
     A file is loaded again whenever it has changed, a module is imported once. An error in it, at import or in a call,
     becomes an OwnError that names the place.
     """
-    function = _named("reward", entry)
-    # TRL asks the callable itself whether it is asynchronous.
-    return _AsyncReward(function) if inspect.iscoroutinefunction(function.current()) else _Reward(function)
+    return as_reward(named_function("reward", entry))
 
 
 def load_environment(entry: str) -> Environment:
     """The environment `FILE.py:FUNCTION` or `MODULE:FUNCTION`; files, modules and errors as in `load_reward`."""
-    function = _named("environment", entry)
+    return as_environment(named_function("environment", entry))
+
+
+def load_function(entry: str) -> Callable[..., Any]:
+    """The function or class `FILE.py:NAME` or `MODULE:NAME` itself, as it is now; errors as in `load_reward`."""
+    return named_function("function", entry).current()
+
+
+def load_tools(entries: Sequence[str], factory: str | None) -> Tools:
+    """The tools and the factory of environments that the entries name, in the forms of `load_reward`."""
+    functions = [named_function("tools", entry) for entry in entries]
+    return Tools(functions, None if factory is None else named_function("environment_factory", factory))
+
+
+def with_tools(task: Task, entries: Sequence[str], factory: str | None) -> Task:
+    """`task` with the tools, and with the environments' own reward if they have one.
+
+    Raises OwnError, one line, if the task has an environment itself or another reward has that name.
+    """
+    if task.environment is not None:
+        raise OwnError(f"the task {task.name} has an environment that replies to every turn; it takes no tools")
+    tools = load_tools(entries, factory)
+    own = tools.rewards()
+    if twice := [name for name in own if name in task.rewards]:
+        raise OwnError(f"two rewards are called {twice[0]!r}: a function, and the environment's get_reward; rename one")
+    return msgspec.structs.replace(task, environment=tools, rewards=task.rewards | own)
+
+
+def as_reward(function: UserCode) -> RewardFunction:
+    """A user's reward function as it is at each call, called with the columns that it takes."""
+    # TRL asks the callable itself whether it is asynchronous.
+    return _AsyncReward(function) if inspect.iscoroutinefunction(function.current()) else _Reward(function)
+
+
+def as_environment(function: UserCode) -> Environment:
+    """A user's environment as it is at each call."""
     function.current()
 
     def answer(**given: Any) -> Any:
         current = function.current()
-        try:
+        with contained(function.place, function.failed):
             return current(**accepted(current, given))
-        except (Exception, SystemExit) as error:
-            raise function.failed(error) from error
 
     return answer
 
 
-def _named(kind: str, entry: str) -> UserFunction | ImportedFunction:
+def named_function(kind: str, entry: str) -> UserCode:
+    """The function `FILE.py:FUNCTION` or `MODULE:FUNCTION`, not yet called; `kind` is what the user gave it as.
+
+    Raises OwnError, one line, if there is no such file or module.
+    """
     place, _, name = entry.rpartition(":")
     if place.endswith(".py") and Path(place).is_file():
         return UserFunction(Path(place), name)
@@ -60,10 +98,14 @@ def _named(kind: str, entry: str) -> UserFunction | ImportedFunction:
     raise OwnError(f"{kind} {entry!r}: write it as FILE.py:FUNCTION, with a file that exists, or as MODULE:FUNCTION")
 
 
+_GIVEN = {"prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric"}
+"""What every reward function may take besides the columns of the data, as in TRL."""
+
+
 class _Reward:
     """A user's reward function, called with the columns that it takes."""
 
-    def __init__(self, function: UserFunction | ImportedFunction) -> None:
+    def __init__(self, function: UserCode) -> None:
         self._function = function
         self.__name__ = function.name
         function.current()
@@ -76,13 +118,13 @@ class _Reward:
     def _begun(self, columns: dict[str, Any]) -> Any:
         function = self._function.current()
         if missing := _missing(function, columns):
+            own = ", ".join(name for name in columns if name not in _GIVEN) or "none"
             raise OwnError(
-                f"{self._function.place}: {self.__name__} asks for {missing!r}; the columns are {', '.join(columns)}"
+                f"{self._function.place}: {self.__name__} takes {missing!r}, which is not a column of the data; "
+                f"the columns are: {own}"
             )
-        try:
+        with contained(self._function.place, self._function.failed):
             return function(**accepted(function, columns))
-        except (Exception, SystemExit) as error:
-            raise self._function.failed(error) from error
 
     async def _awaited(self, found: Awaitable[Any]) -> Any:
         try:

@@ -123,7 +123,7 @@ def _answer(name: str, value: Any) -> tuple[list[Message], str]:
 def _messages(value: Any) -> list[Message]:
     """The chat messages in `value`; empty if it holds anything else."""
     try:
-        messages = msgspec.convert(value, list[Message])
+        messages = msgspec.convert(value, list[dict[str, str]])
     except msgspec.ValidationError:
         return []
     return [] if any(not {"role", "content"} <= set(message) for message in messages) else messages

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
-Message = dict[str, str]
-Completion = str | list[Message]
-Steps = list[tuple[int, float]]
-RewardFunction = Callable[..., Sequence[float | Steps | None]]
-"""TRL's signature, `f(prompts, completions, **columns)`: one score per completion, None where it does not apply.
+from rlplay.tasks.example import Completion, Example, Message, RewardFunction, Steps
+from rlplay.tasks.tools import Tools
 
-Beyond TRL, a function may score steps: a list of (end, score) per completion, where `end` counts the characters up to
-the end of the step. Their sum is the completion's score; `reward_stream` decides whether it arrives step by step.
-
-`columns` holds, for every key of `Example.columns`, a list as long as `completions`.
-"""
-
-
-class Example(msgspec.Struct, frozen=True):
-    """One prompt. A `str` is plain text; a list is chat messages with `role` and `content`.
-
-    `columns` is what the reward functions need to know about the prompt, such as the right answer. `chosen` is an
-    answer to imitate, `rejected` one that a labeller found worse.
-    """
-
-    prompt: str | list[Message]
-    columns: dict[str, Any]
-    chosen: str | None = None
-    rejected: str | None = None
+__all__ = [
+    "Completion", "Environment", "Example", "Message", "Reply", "RewardFunction", "Steps", "Task", "chat",
+    "completion_text", "heading", "own_turns", "total",
+]  # fmt: skip
 
 
 def heading(example: Example) -> str:
@@ -61,24 +43,24 @@ one number in [0, 1) for each turn that an episode may have, a function of seed,
 """
 
 
-class Task(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Something to learn: prompts to train on, held-out prompts, and scores.
 
     Training may use `rewards`, each with the weight that a scenario gives it. `gold` scorers are tracked and never
-    trained on: they show whether a rising reward means what it should. With an `environment`, a completion is an
-    episode: several turns of the model with the environment's replies between them.
+    trained on: they show whether a rising reward means what it should. With an `environment`, or tools in its place, a
+    completion is an episode: several turns of the model with replies between them.
 
     A task that is small enough names all its `situations`, each with the prompt that ends in it, and the `actions`,
     one token each, that are possible there: the policy is then recorded in every one of them.
     """
 
-    name: str
-    summary: str
+    name: str = ""
+    summary: str = ""
     train: list[Example]
-    held_out: list[Example]
-    rewards: dict[str, RewardFunction]
-    gold: dict[str, RewardFunction]
-    environment: Environment | None = None
+    held_out: list[Example] = []
+    rewards: dict[str, RewardFunction] = {}
+    gold: dict[str, RewardFunction] = {}
+    environment: Environment | Tools | None = None
     situations: dict[str, Example] = {}
     actions: list[str] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,15 +51,16 @@ def _numbers(values: Sequence[Any]) -> Array | None:
 
 def advantages(update: Update) -> Array | None:
     """The mean advantage of each completion's sampled tokens, float64 [N]; None before credit."""
-    sampled, credited, held = update.sampled, update.credited, update.mean_advantages
+    return update.once(_advantages)
+
+
+def _advantages(update: Update) -> Array | None:
+    sampled, credited = update.sampled, update.credited
     if credited is None or sampled is None:
         return None
-    if held is None or held[0] is not sampled or held[1] is not credited:
-        kept = sampled.mask == 1
-        sums, sizes = per_answer(sampled, np.where(kept, credited.advantages, 0.0)), per_answer(sampled, kept)
-        held = sampled, credited, np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan)
-        update.mean_advantages = held
-    return held[2]
+    kept = sampled.mask == 1
+    sums, sizes = per_answer(sampled, np.where(kept, credited.advantages, 0.0)), per_answer(sampled, kept)
+    return np.asarray(np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan))
 
 
 def per_answer(sampled: Sampled, flat: Array) -> Array:
@@ -67,21 +69,37 @@ def per_answer(sampled: Sampled, flat: Array) -> Array:
     return np.asarray(bounds[sampled.offsets[1:]] - bounds[sampled.offsets[:-1]])
 
 
-def repeated(sampled: Sampled, order: Sequence[int]) -> dict[int, int]:
+def alike(update: Update) -> list[int]:
+    """For each completion the first one of its group with the same tokens, itself if there is none before: int [N]."""
+    return update.once(_alike)
+
+
+def _alike(update: Update) -> list[int]:
+    sampled = update.sampled
+    if sampled is None:
+        return []
+    first: dict[tuple[int, bytes], int] = {}
+    bounds, groups = sampled.offsets.tolist(), sampled.group.tolist()
+    tokens = (sampled.token_ids[start:end].tobytes() for start, end in pairwise(bounds))
+    return [first.setdefault(form, row) for row, form in enumerate(zip(groups, tokens, strict=True))]
+
+
+def repeated(update: Update, order: Sequence[int]) -> dict[int, int]:
     """The completions that repeat an earlier one of their group in this `order`, token for token.
 
     Maps each to the place of the first such completion within its group, counted from 1. Empty while sampling is under
     way.
     """
-    if not sampled.done:
+    if update.sampled is None or not update.sampled.done:
         return {}
     found: dict[int, int] = {}
     places: dict[int, int] = {}
-    first: dict[tuple[int, bytes], int] = {}
+    first: dict[int, int] = {}
+    groups, forms = update.sampled.group.tolist(), alike(update)
     for completion in order:
-        group, (start, end) = int(sampled.group[completion]), sampled.offsets[completion : completion + 2]
+        group = groups[completion]
         places[group] = places.get(group, 0) + 1
-        here = first.setdefault((group, sampled.token_ids[start:end].tobytes()), places[group])
+        here = first.setdefault(forms[completion], places[group])
         if here != places[group]:
             found[completion] = here
     return found

@@ -6,6 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
 from rlplay.trace.metrics import means_the_same
@@ -100,6 +101,10 @@ class History:
         """Every metric seen so far, in the order they first appeared."""
         return list(self._lines)
 
+    def named(self, pattern: str) -> str:
+        """The first metric whose name fits a pattern such as `rewards/*/mean`; the pattern itself if none does yet."""
+        return next((name for name in self._lines if fnmatchcase(name, pattern)), pattern)
+
     @property
     def updates(self) -> list[int]:
         """The finished updates of the live branch, ascending; which metrics they have depends on the trainer."""
@@ -191,7 +196,7 @@ class History:
                 self._marks.append((record.update - 1, Mark(record.update, f"stage {record.name}", "changed")))
             case Rewound() if record.abandoned > record.update:
                 self._marks.append((record.update, Mark(record.update, f"rewound from {record.abandoned}", "back")))
-            case Rewound():
+            case Rewound() if record.abandoned:  # else there was nothing to go back from, or to resume
                 self._marks.append((record.update, Mark(record.update, f"resumed from {record.update}", "on")))
             case _:
                 pass

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from rlplay.trace.kinds import Kind, kind_of
+from rlplay.trace.plugins import additions, refuse
 from rlplay.trace.records import Array
 from rlplay.trace.update import Phase, Update
 
@@ -281,6 +282,30 @@ AUTOMATIC: dict[Phase, str] = {
     "after": "prob_delta",
 }
 """The lens for each phase, used until the user chooses one."""
+
+
+def _guarded(lens: Lens) -> Lens:
+    """A lens of another package; where it fails, or has not one number per token, it has no values."""
+
+    def values(update: Update) -> Array | None:
+        try:
+            found = lens.values(update)
+            if found is None:
+                return None
+            array = np.asarray(found, dtype=np.float32)
+            if array.shape != (update.tokens,):
+                raise ValueError(f"values of the shape {array.shape}, where there are {update.tokens} tokens")
+        except Exception as error:
+            refuse("rlplay.lenses", lens.name, " ".join(f"{type(error).__name__}: {error}".split()))
+            return None
+        return array
+
+    return replace(lens, values=values)
+
+
+def join_lenses() -> None:
+    """Add the statistics of other packages."""
+    LENSES.update({name: _guarded(lens) for name, lens in additions("rlplay.lenses", Lens, LENSES).items()})
 
 
 def automatic(phase: Phase, settings: Mapping[str, Any]) -> str:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlplay.trace.plugins import additions, refuse
+
+if TYPE_CHECKING:
+    from rlplay.trace.update import Update
 
 ROUNDING = 1e-6
 """The rounding error of single precision where log-probabilities, or numbers near 1, should cancel exactly."""
@@ -12,7 +19,8 @@ ROUNDING = 1e-6
 class Metric:
     """One scalar per update. A name with `/*` is a family, such as one mean per reward function.
 
-    A value below `noise` is 0 up to rounding.
+    A value below `noise` is 0 up to rounding. Those of other packages have a `value`: what to compute of a finished
+    update, None where it does not apply.
     """
 
     name: str
@@ -21,6 +29,7 @@ class Metric:
     unit: str
     reading: str
     noise: float = 1e-9
+    value: Callable[[Update], float | None] | None = None
 
 
 _ROWS = (
@@ -193,6 +202,18 @@ _ROWS = (
 )  # fmt: skip
 
 METRICS: dict[str, Metric] = {row.name: row for row in _ROWS}
+
+ADDED: dict[str, Metric] = {}
+"""Those of other packages, which are computed."""
+
+
+def join_metrics() -> None:
+    """Add the metrics of other packages."""
+    for name, metric in additions("rlplay.metrics", Metric, METRICS).items():
+        if metric.value is None:
+            refuse("rlplay.metrics", name, "it has no value, a function of an update")
+        else:
+            ADDED[name] = METRICS[name] = metric
 
 
 def describe(name: str) -> Metric | None:

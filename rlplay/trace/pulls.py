@@ -37,7 +37,11 @@ def pulls(update: Update | None) -> Pulls | None:
 
     With one step per batch every ratio in it is 1, so the ratios are taken after the update, as soon as they are known.
     """
-    if update is None or update.sampled is None or update.credited is None or not update.steps:
+    return None if update is None else update.once(_pulls)
+
+
+def _pulls(update: Update) -> Pulls | None:
+    if update.sampled is None or update.credited is None or not update.steps:
         return None
     sampled, credited, last = update.sampled, update.credited, update.steps[-1]
     steps = last.epochs * last.minibatches

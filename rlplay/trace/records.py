@@ -254,6 +254,6 @@ SettingsChange = Changed | Staged
 
 def spans(offsets: Array, rows: Array) -> Array:
     """Indices of the flat token arrays that belong to the completions `rows`, in that order: int64 [sum of lengths]."""
-    if len(rows) == 0:
-        return np.zeros(0, dtype=np.int64)
-    return np.concatenate([np.arange(offsets[row], offsets[row + 1], dtype=np.int64) for row in rows])
+    starts, lengths = offsets[rows], offsets[np.asarray(rows) + 1] - offsets[rows]
+    ends = np.cumsum(lengths)
+    return np.asarray(np.arange(lengths.sum(), dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths))

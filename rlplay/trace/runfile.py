@@ -30,11 +30,14 @@ from rlplay.trace.records import (
 from rlplay.trace.runfile_format import (
     BRANCHED,
     DETAIL,
+    NUMBERED,
     PLACE,
+    POINT,
     SCHEMA,
     RunFileError,
     Snapshot,
     connect,
+    damaged,
     explained,
     kind,
     pack,
@@ -42,6 +45,7 @@ from rlplay.trace.runfile_format import (
     without_detail,
 )
 from rlplay.trace.settings import Timeline
+from rlplay.trace.sound import check_update
 from rlplay.trace.update import Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
@@ -222,12 +226,16 @@ class RunReader:
     @property
     def branched(self) -> int:
         """The update up to which this run is a copy of another; 0 if it is not a branch."""
-        return int(self.note(BRANCHED) or 0)
+        known = self.note(BRANCHED) or ""
+        return int(known) if known.isdecimal() and len(known) < 10 else 0
 
     @property
     def began(self) -> datetime.datetime:
         """When the run file was created, with the time zone."""
-        return datetime.datetime.fromisoformat(self._rows("SELECT value FROM meta WHERE key = 'created'")[0][0])
+        try:
+            return datetime.datetime.fromisoformat(self.note("created") or "")
+        except ValueError:
+            raise RunFileError(f"{self.path} does not say when it was created; restore it from a copy") from None
 
     def updates(self) -> list[int]:
         """The finished updates of the live branch, ascending."""
@@ -252,17 +260,25 @@ class RunReader:
             known = self.updates()
             have = f"it has updates {known[0]} to {known[-1]}" if known else "it has no finished update yet"
             raise RunFileError(f"{self.path} has no update {number}; {have}")
+        try:
+            check_update(update)
+        except ValueError as error:
+            raise damaged(self.path, number, error) from None
         return update
+
+    def record_ids(self, number: int) -> list[int]:
+        """The ids of the records that `load` puts together; they are others as soon as the update has changed."""
+        return [row[0] for row in self._rows("SELECT id FROM records WHERE number = ? AND branch = 0", number)]
 
     def held_out(self, number: int) -> Evaluated | None:
         """The newest held-out answers of the live branch up to after update `number`; None if there are none."""
         where = "kind = 'evaluated' AND branch = 0 AND number <= ? ORDER BY number DESC, id DESC LIMIT 1"
-        found = next(self._records(where, number), None)
-        return found[1] if found is not None and isinstance(found[1], Evaluated) else None
+        found = (record for _, record in self._records(where, number))
+        return next((record for record in found if isinstance(record, Evaluated)), None)
 
     def history(self) -> History:
         """Every metric and mark so far, abandoned branches included."""
-        points = self._rows("SELECT branch, name, number, value FROM metrics ORDER BY branch, number")
+        points = self._rows(f"SELECT branch, name, number, value FROM metrics WHERE {POINT} ORDER BY branch, number")
         marks = self._records("kind IN ('changed', 'staged', 'rewound') AND branch = 0 ORDER BY id")
         return History.of(points, (record for _, record in marks))
 
@@ -271,8 +287,8 @@ class RunReader:
 
         Update 0 has the held-out numbers from before training.
         """
-        for (number,) in self._rows("SELECT DISTINCT number FROM metrics WHERE branch = 0 ORDER BY number"):
-            pairs = self._rows("SELECT name, value FROM metrics WHERE branch = 0 AND number = ?", number)
+        for (number,) in self._rows(f"SELECT DISTINCT number FROM metrics WHERE branch = 0 AND {POINT} ORDER BY 1"):
+            pairs = self._rows(f"SELECT name, value FROM metrics WHERE branch = 0 AND number = ? AND {POINT}", number)
             yield number, {name: math.nan if value is None else value for name, value in pairs}
 
     def seconds(self, number: int) -> float:
@@ -282,9 +298,8 @@ class RunReader:
 
     def latest(self, name: str) -> float | None:
         """The newest value of a metric on the live branch; None if there is none."""
-        query = "SELECT value FROM metrics WHERE branch = 0 AND name = ? ORDER BY number DESC LIMIT 1"
-        rows = self._rows(query, name)
-        return rows[0][0] if rows else None
+        query = f"SELECT value FROM metrics WHERE branch = 0 AND name = ? AND {POINT} ORDER BY number DESC LIMIT 1"
+        return next((value for (value,) in self._rows(query, name)), None)
 
     def changes(self) -> list[SettingsChange]:
         """The live branch's changes of settings in order, including those by a new stage."""
@@ -293,8 +308,7 @@ class RunReader:
 
     def labels(self) -> list[Labelled]:
         """The live branch's choices between answers, in order."""
-        found = self._records("kind = 'labelled' AND branch = 0 ORDER BY id")
-        return [record for _, record in found if isinstance(record, Labelled)]
+        return [r for _, r in self._records("kind = 'labelled' AND branch = 0 ORDER BY id") if isinstance(r, Labelled)]
 
     def timeline(self) -> Timeline:
         """The settings along the live branch."""
@@ -309,8 +323,8 @@ class RunReader:
 
         What the user did comes with its record: a changed setting, a label, a look, a rewind.
         """
-        by_user = "kind IN ('changed', 'labelled', 'looked', 'rewound')"
-        rows = self._rows(f"SELECT kind, number, CASE WHEN {by_user} THEN data END FROM records ORDER BY id")
+        by_user = "CASE WHEN kind IN ('changed', 'labelled', 'looked', 'rewound') THEN data END"
+        rows = self._rows(f"SELECT kind, number, {by_user} FROM records WHERE {NUMBERED} ORDER BY id")
         return [(name, number, data and unpack(data, self.path, number)) for name, number, data in rows]
 
     def snapshots(self) -> list[Snapshot]:
@@ -325,7 +339,7 @@ class RunReader:
 
     def last_id(self) -> int:
         """The id of the newest record, for `follow`."""
-        return int(self._rows("SELECT max(id) FROM records")[0][0])
+        return int(self._rows("SELECT max(id) FROM records")[0][0] or 0)
 
     def follow(self, after_id: int) -> list[tuple[int, AnyRecord]]:
         """The records stored since the one with id `after_id`, with their ids; 0 gives all."""
@@ -350,7 +364,7 @@ class RunReader:
             yield key, unpack(data, self.path, number)
 
 
-_NUMBERS = "SELECT DISTINCT number FROM records WHERE kind = '{kind}' AND branch = 0 ORDER BY number"
+_NUMBERS = f"SELECT DISTINCT number FROM records WHERE kind = '{{kind}}' AND branch = 0 AND {NUMBERED} ORDER BY number"
 
 
 def _move(draft: Path, path: Path) -> None:
@@ -384,5 +398,6 @@ def _note(db: sqlite3.Connection, path: Path, key: str) -> str | None:
 
 
 def _snapshots(db: sqlite3.Connection, path: Path) -> list[Snapshot]:
-    rows = db.execute("SELECT number, path, bytes FROM snapshots WHERE branch = 0 ORDER BY number").fetchall()
+    sound = f"{NUMBERED} AND typeof(path) = 'text' AND typeof(bytes) = 'integer'"
+    rows = db.execute(f"SELECT number, path, bytes FROM snapshots WHERE branch = 0 AND {sound} ORDER BY 1").fetchall()
     return [Snapshot(number, path.parent / relative, size) for number, relative, size in rows]

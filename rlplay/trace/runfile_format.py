@@ -18,6 +18,7 @@ import numpy as np
 
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.records import AnyRecord, Finished
+from rlplay.trace.sound import check_record
 
 FORMAT = 1
 APPLICATION = 0x524C7079  # "RLpy": identifies run files in SQLite's application_id and for `file`
@@ -59,6 +60,12 @@ COMMIT;
 """
 
 
+NUMBERED = "typeof(number) = 'integer' AND number BETWEEN 0 AND 2147483647"
+"""The condition that a row is of an update; SQLite lets a damaged file have any type in any column."""
+POINT = f"{NUMBERED} AND typeof(name) = 'text' AND typeof(value) IN ('real', 'integer', 'null')"
+"""The condition that a row is the value of a metric."""
+
+
 class RunFileError(ValueError):
     """A run file that rlplay cannot read or write; the message is one line: what, where, what to do."""
 
@@ -82,11 +89,34 @@ def pack(record: AnyRecord) -> bytes:
 
 
 def unpack(data: bytes, path: Path, number: int) -> AnyRecord:
-    """The record in stored bytes; RunFileError if they are damaged."""
+    """The record of update `number` in stored bytes, checked; RunFileError if they are damaged."""
     try:
-        return RECORDS.decode(zlib.decompress(data))
-    except (zlib.error, msgspec.MsgspecError, ValueError, IndexError) as error:
-        raise RunFileError(f"{path}: update {number} is damaged ({error}); look at another update") from None
+        record = RECORDS.decode(_inflated(data))
+        if record.update != number:
+            raise ValueError(f"a record of update {record.update} is among its own")
+        check_record(record)
+    except _DAMAGE as error:
+        raise damaged(path, number, error) from None
+    return record
+
+
+_DAMAGE = (zlib.error, msgspec.MsgspecError, ValueError, LookupError, TypeError, OverflowError, RecursionError)
+_LARGEST = 2**30
+"""Bytes of a record; a batch of 64,000 tokens with ten candidates each has 9 million."""
+
+
+def _inflated(data: bytes) -> bytes:
+    inflater = zlib.decompressobj()
+    content = inflater.decompress(data, _LARGEST)
+    if not inflater.eof:
+        raise ValueError("a record is cut off" if len(content) < _LARGEST else "a record is larger than a gigabyte")
+    return content
+
+
+def damaged(path: Path, number: int, error: Exception) -> RunFileError:
+    """The error of an update that cannot be read."""
+    what = " ".join(str(error).split())[:200]
+    return RunFileError(f"{path}: update {number} is damaged ({what}); look at another update")
 
 
 def without_detail(finished: Finished) -> Finished:
@@ -105,7 +135,7 @@ def explained(path: Path, action: str) -> Iterator[None]:
     """Turns SQLite's errors into RunFileError; `action` is "read" or "written"."""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes a damaged schema byte by byte
         remedy = "check the disk's free space and permissions" if action == "written" else "restore it from a copy"
         raise RunFileError(f"{path} cannot be {action} ({error}); {remedy}") from error
 
@@ -123,7 +153,7 @@ def connect(path: Path, reading: bool = False) -> sqlite3.Connection:
                 raise error
             # A read-only folder cannot hold the log, but the file itself can still be read.
             db = _opened(path, "mode=ro&immutable=1")
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise RunFileError(f"{path} is not a run file ({error}); `rlplay runs` lists the recorded runs") from None
     if reading:
         db.execute("PRAGMA query_only = ON")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from rlplay.trace.records import (
 )
 
 Phase = Literal["sample", "score", "credit", "update", "after"]
+T = TypeVar("T")
 PHASES: tuple[Phase, ...] = ("sample", "score", "credit", "update", "after")
 
 
@@ -36,8 +38,7 @@ class Update:
         self.searched: list[Searched] = []
         self.steps: list[Stepped] = []
         self.finished: Finished | None = None
-        self.mean_advantages: tuple[Sampled, Credited, Array] | None = None
-        """The last result of `answers.advantages`, with the records that it is of."""
+        self._known: tuple[list[object], dict[object, Any]] = [], {}
 
     def add(self, record: AnyRecord) -> None:
         """Take a record of this update; records of other kinds are ignored."""
@@ -59,6 +60,17 @@ class Update:
                 self.finished = record
             case _:
                 pass
+
+    def once(self, work: Callable[[Update], T]) -> T:
+        """What the function `work` makes of this update, computed anew only when a record has come or changed."""
+        records: list[object] = [self.sampled, self.scored, self.credited, self.finished, *self.steps]
+        before, known = self._known
+        if len(before) != len(records) or any(one is not other for one, other in zip(before, records, strict=True)):
+            known = {}
+            self._known = records, known
+        if work not in known:
+            known[work] = work(self)
+        return cast("T", known[work])
 
     @property
     def phase(self) -> Phase:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from fnmatch import fnmatchcase
 from typing import Any, get_args
 
 from rlplay.link.messages import Advance, Pause, Prefer, Rewind, Set
@@ -16,7 +15,7 @@ from rlplay.ui import dialogues
 from rlplay.ui.answer_actions import find, match, sort, unfold
 from rlplay.ui.commands import send
 from rlplay.ui.format.legend import coming
-from rlplay.ui.playground import Playground
+from rlplay.ui.playground import VIEWS, Playground
 from rlplay.ui.plot.first_views import NAMED
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.words import clipping
@@ -25,7 +24,6 @@ from rlplay.verbs import PANELS
 Action = Callable[[Playground, Any], Awaitable[None]]
 PREVIEW = 60
 """Characters of the copied text that the notification shows."""
-VIEWS = ("answers", "token", "curves")
 
 
 def _advance(until: Until) -> Action:
@@ -129,6 +127,12 @@ def _next_lens(app: Playground, step: int) -> str | None:
     return names[at] if 0 <= at < len(names) else None
 
 
+async def _colours(app: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.colours import ColoursScreen
+
+    app.push_screen(ColoursScreen(app.session, app.lens_choice, app.tokens.palette))
+
+
 async def _focus(app: Playground, argument: Any) -> None:
     app.tokens.focus()
     if isinstance(argument, dict):
@@ -197,18 +201,17 @@ async def _shot(app: Playground, _argument: Any) -> None:
 
 async def _curve(app: Playground, argument: Any) -> None:
     if app.main.has_class("-narrow"):
-        _show_view(app, "curves")
+        app.show_view("curves")
     if argument is None:
-        app.curves.panels[0].focus()
+        app.curves.seen[0].focus()
     else:
-        family = (name for name in app.session.history.names() if fnmatchcase(name, str(argument)))
-        app.curves.put_up(next(family, str(argument)))
+        app.curves.put_up(app.session.history.named(str(argument)))
 
 
 def _named_view(name: str) -> Action:
     async def action(app: Playground, _argument: Any) -> None:
         if app.main.has_class("-narrow"):
-            _show_view(app, "curves")
+            app.show_view("curves")
         app.curves.put_up(name)
 
     return action
@@ -223,20 +226,14 @@ async def _panel(app: Playground, argument: Any) -> None:
     narrow = app.main.has_class("-narrow")
     if argument is not None:
         if narrow:
-            _show_view(app, "answers" if argument == "tokens" else argument)
-        panels = app.rollouts, app.tokens, app.inspector, app.curves.panels[0]
+            app.show_view("answers" if argument == "tokens" else argument)
+        panels = app.rollouts, app.tokens, app.inspector, app.curves.seen[0]
         panels[PANELS.index(argument)].focus()
         return
     views = VIEWS if narrow else ("answers", "curves")
-    _show_view(app, views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0])
+    app.show_view(views[(views.index(app.view) + 1) % len(views)] if app.view in views else views[0])
     # Keys should act on the visible panel.
-    (app.curves.panels[0] if app.view == "curves" else app.tokens).focus()
-
-
-def _show_view(app: Playground, view: str) -> None:
-    app.view = view
-    for each in VIEWS:
-        app.main.set_class(each == view, f"-view-{each}")
+    (app.curves.seen[0] if app.view == "curves" else app.tokens).focus()
 
 
 async def _knobs(app: Playground, argument: Any) -> None:
@@ -278,6 +275,12 @@ async def _held_out(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.held_out import HeldOutScreen
 
     app.push_screen(HeldOutScreen(app.session))
+
+
+async def _learning(app: Playground, _argument: Any) -> None:
+    from rlplay.ui.screens.learning import LearningScreen
+
+    app.push_screen(LearningScreen(app.session))
 
 
 async def _log(app: Playground, _argument: Any) -> None:
@@ -328,6 +331,7 @@ ACTIONS: dict[str, Action] = {
     "resume": _resume,
     "lens": _lens_step(1),
     "lens_back": _lens_step(-1),
+    "colours": _colours,
     "focus": _focus,
     "older": _look(-1),
     "newer": _look(1),
@@ -352,6 +356,7 @@ ACTIONS: dict[str, Action] = {
     "probe": _probe,
     "health": _health,
     "held_out": _held_out,
+    "learning": _learning,
     "log": _log,
     "help": _help,
     "glossary": _glossary,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,11 +17,10 @@ from textual.containers import Horizontal
 from textual.driver import Driver
 from textual.filter import Monochrome
 from textual.screen import Screen
-from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.algorithms.settings import Settings
-from rlplay.link.messages import Set, Status
+from rlplay.link.messages import Advance, Set, Status
 from rlplay.scenario.reproduction import Reproduction, bundled_name, scenario_of
 from rlplay.scenario.script import parse
 from rlplay.scenario.share import START, Moment
@@ -34,27 +33,28 @@ from rlplay.ui.key_queue import KeyQueue
 from rlplay.ui.messages import (
     Answered,
     CursorMoved,
-    CursorStepped,
-    Drafted,
     Perform,
-    PreviewToggled,
     Reflowed,
     UpdatePicked,
 )
 from rlplay.ui.player import BEGIN, Player
-from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
-from rlplay.ui.session.session import Session, Source
+from rlplay.ui.session.session import Source
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
+from rlplay.ui.tuning import Tuning
+from rlplay.ui.widgets.splits import Splits
+from rlplay.ui.words.lesson import no_lesson
 from rlplay.verbs import VERBS
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
 FRAMES = 15
+SWITCH = 0.0005
+"""Seconds for which one thread may hold up another."""
 
 
 def _palette() -> type[Provider]:
@@ -64,14 +64,14 @@ def _palette() -> type[Provider]:
     return Palette
 
 
-class RlplayApp(Playground):
+class RlplayApp(Tuning):
     """The playground."""
 
     TITLE = "rlplay"
     NOTIFICATION_TIMEOUT = 6
     CSS_PATH = "rlplay.tcss"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (150, "-wide"), (200, "-huge")]  # noqa: RUF012 (Textual's type)
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-middle"), (60, "-tall")]  # noqa: RUF012 (Textual's type)
     COMMANDS = {_palette}  # noqa: RUF012 (Textual's type)
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -107,13 +107,9 @@ class RlplayApp(Playground):
         self._waited = False
         self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether to open with the orientation
+        self.samples_first = False  # whether the first batch is sampled without a key
         self._greeted = False
         self.refresher = Refresher(self)
-
-    @property
-    def available_themes(self) -> dict[str, Theme]:
-        """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
-        return {**super().available_themes, **{theme.name: theme for theme in THEMES}}
 
     def get_driver_class(self) -> type[Driver]:
         """The driver for the terminal, or the one for the browser."""
@@ -137,9 +133,10 @@ class RlplayApp(Playground):
         yield self.header
         yield self.phases
         yield self.banner
-        with Horizontal(id="body"):
-            yield self.rollouts
-            yield self.tokens
+        with Splits(self.inspector, self.curves, id="body"):
+            with Horizontal(id="answers"):
+                yield self.rollouts
+                yield self.tokens
             yield self.inspector
         yield self.curves
         yield self.narrator
@@ -161,6 +158,13 @@ class RlplayApp(Playground):
             dialogues.compare(self)
         # Objects made at start-up live until the end. Scanning them in every collection would delay key presses.
         gc.freeze()
+        # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
+        sys.setswitchinterval(SWITCH)
+
+    def on_resize(self) -> None:
+        """Another size has its own layout."""
+        for splits in self.main.query(Splits) if hasattr(self, "main") else ():
+            splits.reset()
 
     @on(Reflowed)
     def _reflowed(self) -> None:
@@ -169,10 +173,9 @@ class RlplayApp(Playground):
 
     def _scrolled(self, y: float) -> None:
         """Answers and their tokens are side by side, so they scroll together."""
-        if not self.main.has_class("-narrow"):
-            for panel in (self.tokens, self.rollouts):
-                if panel.scroll_y != y:
-                    panel.scroll_to(y=y, animate=False, immediate=True)
+        for panel in (self.tokens, self.rollouts):
+            if panel.scroll_y != y:
+                panel.scroll_to(y=y, animate=False, immediate=True)
 
     # Events in
 
@@ -183,23 +186,27 @@ class RlplayApp(Playground):
     async def _heard(self, event: Status | Imagined) -> None:
         if isinstance(event, Imagined):
             await self.preview.heard(event)
-            self._show_preview()
+            self.show_preview()
         else:
-            self._greet(event)
+            await self._greet(event)
             if self.knobs is not None and not event.running:
                 await self.preview.paused()
-                self._show_preview()
+                self.show_preview()
             waited, self._waited = self._waited, event.waits
             if event.waits and not waited and self.screen is self.main:
                 dialogues.label(self)
 
-    def _greet(self, status: Status) -> None:
+    async def _greet(self, status: Status) -> None:
         first, self._greeted = not self._greeted, True
         self.lesson.heard(status)
         if first and (self.lesson.hands_free or self._moment.step):
             self.run_worker(self._begin(), group="lesson", exclusive=True)
-        elif first and not (self.lesson.finished or self.lesson.begun):
-            self.narrator.say(self.session.source.question, hint=BEGIN)
+        elif first and not self.lesson.begun:
+            if not self.lesson.finished:
+                self.narrator.say(self.session.source.question, hint=BEGIN)
+            if self.samples_first and not status.update and self.session.has_engine:
+                self.lesson.looks_ahead()
+                await send(self, Advance("phase", 1), "sampling")
 
     async def _begin(self) -> None:
         demo = self.lesson.hands_free
@@ -255,7 +262,10 @@ class RlplayApp(Playground):
         self.refresher.panels()
 
     async def action_verb(self, name: str) -> None:
-        """The key of a verb."""
+        """The key of a verb. The one that leaves asks before it ends a run."""
+        if name == "quit":
+            dialogues.leave(self)
+            return
         if VERBS[name].where == "engine":
             self._greeted = True
             self.lesson.take_over()
@@ -267,7 +277,7 @@ class RlplayApp(Playground):
 
     def action_help_quit(self) -> None:
         """Say how to quit when ctrl+c is pressed, which ends other programs."""
-        self.notify("q quits. ctrl+q quits from anywhere, even while you type.", title="Quit?")
+        self.notify("q quits. ctrl+q quits at once and from anywhere, even while you type.", title="Quit?")
 
     async def action_back(self) -> None:
         """Leave a search and show all answers; otherwise leave an older update and return to live."""
@@ -298,59 +308,6 @@ class RlplayApp(Playground):
         # Textual's screenshot squeezes wide characters; ours does not.
         yield from (each for each in super().get_system_commands(screen) if each.title != "Screenshot")
 
-    def open_knobs(self, at: str | None = None) -> None:
-        """Open all settings to view and change, with the cursor on the one named `at`."""
-        started = self.session.started
-        if started is None:
-            self.notify("The engine is still starting; its settings are not yet known.")
-            return
-        from rlplay.ui.screens.knobs import KnobsScreen
-
-        self.knobs = KnobsScreen(
-            self.session.settings,
-            scenario_of(started),
-            self.session.source.live,
-            at,
-            self.session.abilities,
-            bool(started.source),
-        )
-        # Answers and the token stay visible to preview a change.
-        self.main.add_class("-knobs")
-        self.push_screen(self.knobs, self._knobs_closed)
-        self.call_after_refresh(self._show_preview)
-
-    @on(Drafted)
-    async def _drafted(self, event: Drafted) -> None:
-        if self.knobs is not None:  # a branch's settings do not concern this run
-            await self.preview.draft(event.changes)
-            self._show_preview()
-
-    @on(PreviewToggled)
-    def _preview_toggled(self) -> None:
-        self.preview.as_trained = not self.preview.as_trained
-        self._show_preview()
-
-    @on(CursorStepped)
-    def _cursor_stepped(self, event: CursorStepped) -> None:
-        if event.along:
-            self.tokens.action_along(event.along)
-        else:
-            self.tokens.action_across(event.across)
-
-    def _show_preview(self) -> None:
-        self.session.changed.add("update")
-        self.refresher.panels()
-        if self.knobs is not None:
-            self.knobs.tell(self.preview.words)
-
-    async def _knobs_closed(self, changes: dict[str, Any] | None) -> None:
-        self.knobs = None
-        self.main.remove_class("-knobs")
-        self.preview.clear()
-        self.call_after_refresh(self._show_preview)  # not before there is room again
-        if changes:
-            await self.perform("set", changes)
-
     def share(self) -> tuple[str, str]:
         """The share code of the lesson at this moment, and what it leaves out; or "", and why there is none."""
         started, held = self.session.started, msgspec.convert(self.session.settings, Settings)
@@ -358,20 +315,21 @@ class RlplayApp(Playground):
         return Reproduction(scenario_of(started)).moment(self.lesson.played.steps, held)
 
     def tour(self) -> None:
-        """Play the lesson up to its next text; if it waits for labels, ask for them."""
-        if self.session.status is not None and self.session.status.waits:
+        """Play the lesson up to its next text; if the engine waits for labels that no step gives, ask for them."""
+        at_work = self.lesson.learner.at_work
+        if not at_work and self.session.status is not None and self.session.status.waits:
             dialogues.label(self)
         elif self.narrator.more():
             pass
         elif self.narrator.asking:
             self.narrator.insist()
-        elif self.lesson.learner.at_work:
+        elif at_work:
             self.lesson.learner.gives_up()
         elif self.lesson.playing:
             self.notify(self.lesson.waits_for)
         elif self.lesson.finished:
             self.lesson.take_over()
-            self.notify(_no_lesson(self.session), markup=False)
+            self.notify(no_lesson(self.session), markup=False)
         else:
             self.run_worker(self._play(), group="lesson")
 
@@ -388,13 +346,3 @@ class RlplayApp(Playground):
         if started is not None and (name := bundled_name(started)):
             with contextlib.suppress(OSError):  # a lesson goes on where nothing can be kept
                 user_preferences.keep_lesson(name, self.lesson.played)
-
-
-def _no_lesson(session: Session) -> str:
-    """Why no lesson can be played: it is over, or the run has none."""
-    if session.source.script:
-        return "The lesson is over."
-    if session.source.live or session.started is None:
-        return "There is no lesson here."
-    played = scenario_of(session.started).origin or session.started.scenario
-    return f"A recording has no lesson. To play one: rlplay {visible(shlex.quote(played))}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from textual.app import SystemCommand
-from textual.command import Hit, Hits
+from textual.command import CommandPalette, Hit, Hits
 from textual.system_commands import SystemCommandsProvider
 
 from rlplay.algorithms.knobs import KNOBS
@@ -19,7 +19,15 @@ from rlplay.ui.actions import ACTIONS
 from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
 from rlplay.ui.widgets.footer import key_name
+from rlplay.ui.widgets.over_another import OverAnother
 from rlplay.verbs import VERBS, Verb
+
+
+class Commands(OverAnother, CommandPalette):
+    """Textual's palette over the playground."""
+
+    def __init__(self) -> None:
+        super().__init__(id="--command-palette")
 
 
 def commands(app: Playground) -> Iterator[SystemCommand]:
@@ -30,10 +38,10 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
 
     for verb in VERBS.values():
         if verb.name in ACTIONS:
-            yield command(_titled(verb), f"{_keyed(verb)}{verb.help}", verb.name)
+            yield command(_titled(verb), f"{_keyed(verb, app)}{verb.help}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
-            yield command(f"Better: {side}", "Label the current pair; enter shows the next.", "prefer", choice)
+            yield command(f"Better: {side}", "Label the current pair, and go to the next.", "prefer", choice)
     for lens in LENSES.values():
         yield command(f"Colour: {lens.title} ({lens.name})", lens.reading, "lens", lens.name)
     for name in app.session.history.names():
@@ -91,5 +99,5 @@ _OTHER_WORDS = {
 }
 
 
-def _keyed(verb: Verb) -> str:
-    return f"{key_name(verb)} · " if verb.keys else ""
+def _keyed(verb: Verb, app: Playground) -> str:
+    return f"{key_name(verb, app.own_keys)} · " if verb.keys else ""

@@ -118,6 +118,20 @@ def branch(app: Playground, number: int | None) -> None:
     app.push_screen(BranchScreen(app.session, started, at), begin)
 
 
+def leave(app: Playground) -> None:
+    """Leave, in a live run after a question."""
+    from rlplay.ui.screens.leave import LeaveScreen, question
+
+    async def answered(yes: bool | None) -> None:
+        if yes:
+            await app.perform("quit")
+
+    if words := question(app.session):
+        app.push_screen(LeaveScreen(words), answered)
+    else:
+        app.call_later(answered, True)
+
+
 def compare(app: Playground) -> None:
     """Compare this run with the others."""
     from rlplay.ui.screens.compare import CompareScreen

@@ -14,6 +14,7 @@ from rlplay import paths
 from rlplay.link.messages import Advance, Set, Status
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Job
+from rlplay.scenario.trust import code_of, untrusted
 from rlplay.trace.branch import Stopped, branch
 from rlplay.trace.questions import Imagined
 from rlplay.trace.records import Started
@@ -61,6 +62,12 @@ class OtherRuns:
         path = paths.new_run(f"{one.started.scenario}-from-{number}")
         from rlplay.ui.screens.copying import CopyingScreen
 
+        if strange := untrusted(code_of(scenario_of(one.started)), changed=True):
+            words = (
+                f"No branch: the run names the code of {', '.join(strange)}. 'rlplay resume' asks whether to trust it."
+            )
+            self._app.notify(visible(words), severity="error", markup=False)
+            return
         made, copying = False, CopyingScreen(number)
         self._app.push_screen(copying, lambda made: self._show() if made else None)
         try:

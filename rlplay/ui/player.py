@@ -14,7 +14,7 @@ from rlplay.link.messages import Advance, AnyCommand, Set, Status
 from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
 from rlplay.scenario.expect import Expect, Outcome
-from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
+from rlplay.scenario.interpreter import Interpreter, Reveal, begins_within, goes_back_to
 from rlplay.scenario.script import (
     Ask,
     Change,
@@ -65,6 +65,7 @@ class Player:
         self._playing = False
         self._left: Place = (0, "sample")  # where the engine was at the script's last text
         self._way: list[Step] = []  # the script's steps since the end of the last update
+        self._ahead: Place | None = None  # where the first batch is that was sampled before the lesson began
         self._lowest = 0  # the earliest update that the run went back to since then
         self._offered = False
         self._goal: int | None = None  # the step to which it goes without waiting
@@ -100,7 +101,7 @@ class Player:
 
     def heard(self, status: Status) -> None:
         """Take the engine's status."""
-        self._status = status
+        self._status, self._ahead = status, None if status.update else self._ahead
         if not self._playing:
             self._lowest = min(self._lowest, status.update)
         self._tell_how_far()
@@ -115,6 +116,10 @@ class Player:
         """Take the user's prediction."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(choice)
+
+    def looks_ahead(self) -> None:
+        """The screen has the first batch sampled; the lesson goes back before it moves the engine within an update."""
+        self._ahead = (0, "score")
 
     def take_over(self) -> None:
         """The user took over: end hands-free play and withdraw an unanswered question."""
@@ -192,7 +197,7 @@ class Player:
     @property
     def _wandered(self) -> bool:
         """Whether the engine has moved since the script left it; a run stopped by the user still has its target."""
-        return self._target is None and not self.finished and self._place != self._left
+        return self._target is None and not self.finished and self._place not in (self._left, self._ahead)
 
     def _note(self, step: Step, before: int) -> None:
         """Record the steps since the end of the last update; `before` is the update number before `step`."""
@@ -212,7 +217,7 @@ class Player:
             lost = ", which is undone" if undone else ""
             self._stage.say(f"{begun}{lost}. This is {where(self._place)}.", [], on)
             return False
-        self._offered = False
+        self._offered, self._ahead = False, None
         if undone:
             self.start_over()
         await self._rewind(self._left[0])
@@ -231,6 +236,9 @@ class Player:
             self._stage.look("lens", "auto")
 
     async def _carry_out(self, step: Step) -> bool:
+        if self._ahead is not None and begins_within(step):
+            self._ahead = None
+            await self._rewind(0)
         match step:
             case Say():
                 self._say(step.text, [], more=self._script.at + 1 < len(self._script.steps))

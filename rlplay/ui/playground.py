@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.screen import Screen
+from textual.theme import Theme
 
 from rlplay.trace.lenses import LENSES, Lens, automatic
 from rlplay.trace.records import Choice
@@ -20,10 +21,12 @@ from rlplay.ui.session.folding import Folding
 from rlplay.ui.session.preview import Preview
 from rlplay.ui.session.session import Session, Source
 from rlplay.ui.terminal.gate import GatedApp
+from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.widgets.footer import Footer
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator, Spot
+from rlplay.ui.widgets.over_another import MainScreen
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
 from rlplay.ui.widgets.tokens import Tokens
@@ -39,6 +42,8 @@ class Labels(Protocol):
         """Label the current pair."""
 
 
+VIEWS = ("answers", "token", "curves")
+
 _INSTEAD = ("credit", "advantages", "probability")
 """The statistics that colour a finished update instead of the change in probability, by which has values."""
 
@@ -48,6 +53,7 @@ class Playground(GatedApp):
 
     def __init__(self, source: Source, others: Sequence[Source], show_others: Callable[[], None]) -> None:
         """Show `source`; `show_others` shows the runs `others`."""
+        self._themes: tuple[int, dict[str, Theme]] = -1, {}
         super().__init__()
         self.session = Session(source)
         self.other_runs = OtherRuns(self, self.session, others, show_others)
@@ -60,6 +66,7 @@ class Playground(GatedApp):
         self.finder = Finder()
         self.folding = Folding()
         self.view = "answers"
+        self.own_keys: dict[str, str] = {}  # the user's keys, by action
         self.next_scenario: str | None = None  # the scenario to open after this one,
         self.next_step = 0  # and the step of its lesson to begin at
         self.main: Screen[Any]
@@ -67,6 +74,25 @@ class Playground(GatedApp):
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
         self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
+
+    @property
+    def available_themes(self) -> dict[str, Theme]:
+        """Textual's themes and ours, available from the start so that TEXTUAL_THEME can name them."""
+        registered = super().available_themes
+        if len(registered) != self._themes[0]:  # Textual asks for them at every line that it draws
+            self._themes = len(registered), registered | {theme.name: theme for theme in THEMES}
+        return self._themes[1]
+
+    def notify(self, message: str, **more: Any) -> None:
+        """Show a message at the top right, unless it is there already."""
+        if all(each.message != message or each.has_expired for each in self._notifications):
+            super().notify(message, **more)
+
+    def take_keys(self, own: dict[str, str]) -> None:
+        """Take the user's keys, by action, in Textual's names."""
+        self.own_keys = own
+        self.set_keymap(own)
+        self.keys.rename(own)
 
     @property
     def lens(self) -> Lens:
@@ -84,6 +110,17 @@ class Playground(GatedApp):
             chosen = next((name for name in (chosen, *_INSTEAD) if facts.lens(name) is not None), chosen)
         return LENSES[chosen].of(settings)
 
+    def get_default_screen(self) -> Screen[Any]:
+        """The screen of the panels."""
+        return MainScreen(id="_default")
+
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        from rlplay.ui.command_palette import Commands
+
+        if not isinstance(self.screen, Commands):
+            self.push_screen(Commands())
+
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel; of an answer that is folded away, on the one shown for it."""
         completion = self.folding.shown_for(completion)
@@ -100,6 +137,24 @@ class Playground(GatedApp):
             self.inspector.show(session.shown, self.tokens.cursor, session.settings_of(session.shown))
         else:
             self.inspector.show(preview.shown, self.tokens.cursor, preview.settings, preview.result)
+
+    def exhibit(self, metrics: Sequence[str]) -> None:
+        """Show the curves of `metrics`, without the focus; the most that fit, the first of them before the others."""
+        names = list(dict.fromkeys(map(self.session.history.named, metrics)))
+        if not names:
+            return
+        narrow = self.main.has_class("-narrow")
+        if narrow and len(names) > 1:
+            names = [name for name in names if name != "reward"]  # which is in the header
+        if narrow and len(names) > 1 and self.view != "curves":
+            self.show_view("curves")
+        self.curves.exhibit(names)
+
+    def show_view(self, view: str) -> None:
+        """Show the answers, the token or the curves; on a wide screen, smaller or larger curves."""
+        self.view = view
+        for each in VIEWS:
+            self.main.set_class(each == view, f"-view-{each}")
 
     def spot(self) -> Spot:
         """The update, its progress and the token on the screen; a remark belongs to them."""

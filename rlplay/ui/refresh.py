@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from functools import partial
 
+import msgspec
+
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.trace.kinds import kind_of
+from rlplay.trace.records import Started
 from rlplay.trace.text import visible_lines
 from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
@@ -15,7 +20,7 @@ from rlplay.ui.session.belief import read_next
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Part, Session
 from rlplay.ui.words import clipping
-from rlplay.ui.words.empty_map import VACANT
+from rlplay.ui.words.empty_map import COMING, VACANT
 from rlplay.ui.words.narration import (
     Narration,
     narrate,
@@ -38,6 +43,7 @@ class Refresher:
     def __init__(self, app: Playground) -> None:
         self._app = app
         self._unshown: set[Part] = set()
+        self._wanted: tuple[Started | None, list[str]] = None, []
         self._parts = itertools.cycle((self._answers, self._words, app.curves.draw_next))
 
     def next_part(self) -> None:
@@ -59,8 +65,10 @@ class Refresher:
         if "status" in changes:
             app.keys.allow(session.abilities)
             app.banner.show(session)
-            app.main.set_class(session.looking is not None, "-past")
-        if changes & {"update", "look"}:
+            # A class of the screen would have the style of every widget computed anew.
+            for panel in (app.rollouts, app.tokens, app.inspector, *app.curves.panels):
+                panel.set_class(session.looking is not None, "-past")
+        if changes & {"update", "look"} or session.shown is None:
             self._list(changes)
 
     def _list(self, changes: set[Part]) -> None:
@@ -69,7 +77,7 @@ class Refresher:
         matching = app.finder.filter(session.shown, order(session.shown, app.sort))
         listed = app.folding.fold(session.shown, matching, kind)
         app.finder.keep(listed)
-        app.tokens.words = literal(session.problem) or self._nothing_found() or VACANT[session.place]
+        app.tokens.words = literal(session.problem) or self._nothing_found() or _vacant(session)
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
             preview.flipped, preview.version, app.finder, app.folding.unfolded, app.folding.copies,
@@ -78,12 +86,11 @@ class Refresher:
             shown_for = app.folding.shown_for(answer)
             app.tokens.point(*((shown_for, app.tokens.cursor[1]) if shown_for in listed else (listed[0], 0)))
         if "update" in changes:
-            token_rows = () if app.main.has_class("-narrow") else app.tokens.rows
             app.rollouts.words = "No answer matches." if app.finder.nothing else app.rollouts.EMPTY
-            app.rollouts.show(session.shown, listed, app.sort, token_rows, app.finder.count, kind, app.folding.copies)
+            app.rollouts.show(session.shown, listed, app.sort, app.tokens.rows, app.finder.count, kind)
             app.rollouts.point(*app.tokens.cursor)
-            if token_rows:  # its lines have changed, so it may have missed a scroll
-                app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
+            # Its lines have changed, so it may have missed a scroll.
+            app.rollouts.scroll_to(y=app.tokens.scroll_y, animate=False, immediate=True)
 
     def _nothing_found(self) -> str:
         """The message for a search without matches; for clipped tokens also why there are none."""
@@ -94,6 +101,16 @@ class Refresher:
             f"{clipping.explain_none(session.shown, session.settings_of(session.shown), session.source.live)} {nothing}"
         )
 
+    def _panels(self) -> list[str]:
+        """The panels that the scenario of the run wants; none if this rlplay cannot read it."""
+        started = self._app.session.started
+        if started is not self._wanted[0]:
+            wanted: list[str] = []
+            with contextlib.suppress(msgspec.MsgspecError):
+                wanted = [] if started is None else scenario_of(started).panels
+            self._wanted = started, wanted
+        return self._wanted[1]
+
     def _words(self) -> None:
         app, session = self._app, self._app.session
         changes, self._unshown = self._unshown, set()
@@ -103,7 +120,8 @@ class Refresher:
             app.inspect()
             app.narrator.narrate(_narration(session), app.spot())
         app.curves.mark_update(session.older_update)
-        app.curves.world, app.curves.beliefs = session.world, session.beliefs
+        app.curves.world, app.curves.beliefs, app.curves.wanted = session.world, session.beliefs, self._panels()
+        app.curves.steered = session.has_engine
         app.curves.read_belief = partial(read_next, session)
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
@@ -114,11 +132,17 @@ class Refresher:
             app.curves.prepare(session.history, session.shown, settings)
         for notice in session.notices:
             severity = notice.level if notice.level in ("warning", "error") else "information"
-            app.notify(visible_lines(notice.text), severity=severity, markup=False)  # type: ignore[arg-type]
+            app.notify(visible_lines(notice.text), severity=severity, markup=False)
         session.notices.clear()
         if session.new_changes:
             app.notify(changes_notice(session.new_changes), markup=False)
             session.new_changes.clear()
+
+
+def _vacant(session: Session) -> str:
+    """Why there are no answers to show."""
+    busy = session.status is None or session.status.running or bool(session.asked)
+    return COMING if busy and session.place == "live" else VACANT[session.place]
 
 
 def _narration(session: Session) -> Narration:

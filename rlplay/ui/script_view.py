@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlplay.link.messages import AnyCommand
-from rlplay.scenario.expect import Expect, Outcome, check
+from rlplay.scenario.expect import Expect, MetricValue, Outcome, check
 from rlplay.ui.commands import send
 from rlplay.ui.playground import Playground
 
@@ -16,6 +16,7 @@ class AppStage:
 
     def __init__(self, app: Playground) -> None:
         self._app = app
+        self._metrics: dict[str, str] = {}  # of the claims checked so far, by their texts
 
     async def send(self, command: AnyCommand) -> None:
         """Pass a command to the engine."""
@@ -26,8 +27,10 @@ class AppStage:
         self._app.call_later(self._app.perform, verb, argument)
 
     def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
-        """Show a scenario's text, and return to the live update."""
+        """Show a scenario's text with the curves that it speaks of, and return to the live update."""
         self._app.session.back_to_live()
+        spoken = (self._metrics.get(words) for words in (text, *(outcome.text for outcome in outcomes)))
+        self._app.exhibit([metric for metric in spoken if metric is not None])
         self._app.narrator.say(text, outcomes, hint)
 
     def ask(self, question: str, choices: Sequence[str]) -> None:
@@ -41,6 +44,8 @@ class AppStage:
 
     def check(self, expect: Expect) -> Outcome:
         """Check a claim against the records so far."""
+        if isinstance(expect.quantity, MetricValue):
+            self._metrics[expect.text] = expect.quantity.metric.removeprefix("eval_")
         return check(expect, self._app.session.history, self._app.session.newest)
 
     def shows(self, verb: str, argument: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from rlplay import user_preferences
 from rlplay.foreign.copy import Copy
 from rlplay.link.remote import find
-from rlplay.paths import first_time, list_runs, new_run, runs_folder
+from rlplay.paths import first_time, new_run, own_keys, shortest_name
 from rlplay.scenario.schema import Job
 from rlplay.scenario.share import START, Moment
 from rlplay.trace.text import visible
@@ -27,7 +26,8 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
     The lesson goes to `moment` first. A demo that nobody takes over goes on with the scenarios `then`.
     """
     app = RlplayApp(LiveSource(job), demo, then=next(iter(then), None), moment=moment)
-    app.orients = not (demo or moment.step or job.resume) and first_time()
+    begins = not (demo or moment.step or job.resume)
+    app.samples_first, app.orients = begins, begins and first_time()
     status = run(app)
     if app.session.finished and not app.is_web:
         print(kept(Path(job.run)), file=sys.stderr)
@@ -43,8 +43,7 @@ def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment 
 
 def kept(path: Path) -> str:
     """One line for the shell after the screen has closed: where the run is, and how to resume it."""
-    name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
-    return f"run kept: {visible(str(path))} · rlplay resume {shlex.quote(visible(name))}"
+    return f"run kept: {visible(str(path))} · rlplay resume {visible(shortest_name(path))}"
 
 
 def replay(path: str | Path) -> int:
@@ -67,8 +66,21 @@ def compare(runs: Sequence[Path]) -> int:
     return run(RlplayApp(one, others=others))
 
 
+def chosen_keys() -> dict[str, str]:
+    """The user's own keys, by action. Raises ValueError, one line, if their file is wrong."""
+    if not own_keys().exists():
+        return {}
+    from rlplay.ui.own_keys import read  # imports every screen
+
+    return read(RlplayApp)
+
+
 def run(app: RlplayApp) -> int:
-    """Run with the theme that was chosen last, unless TEXTUAL_THEME names one; keep the one chosen now."""
+    """Run with the user's own keys and the theme that was chosen last, unless TEXTUAL_THEME names one.
+
+    The theme chosen now is kept. Raises ValueError, one line, if the file of the keys is wrong.
+    """
+    app.take_keys(chosen_keys())
     last = user_preferences.theme()
     if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
         app.theme = last

@@ -81,3 +81,9 @@ def test_the_examples_of_the_docs_run_one_after_the_other() -> None:
         exec(block, names)
     assert names["run"].updates == [1, 2, 3]
     assert set(names["rewards"]) >= {1, 2, 3}
+
+
+def test_a_file_that_exists_is_refused_in_words_of_python(tmp_path: Path) -> None:
+    (tmp_path / "there.rlplay").touch()
+    with pytest.raises(ValueError, match=r"there\.rlplay exists already; name a new file$"):
+        rlplay.play("two-plus-two", out=tmp_path / "there.rlplay")

@@ -24,7 +24,7 @@ import numpy as np
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished, Sampled, Scored, Stepped
 from rlplay.trace.runfile import RunWriter
 from tests.recorded import synthetic_started
-from tests.terminal import Terminal, rlplay
+from tests.terminal import Terminal, cpu_seconds, rlplay
 
 OPEN, KEY = 2.0, 0.05
 """The limits, in seconds."""
@@ -117,12 +117,6 @@ def opened(run: Path, env: dict[str, str]) -> tuple[float, float, Terminal]:
     terminal = Terminal(rlplay("replay", str(run)), env=env)
     terminal.wait_for(r"token 1 of", timeout=120)
     return time.monotonic() - terminal.started, cpu_seconds(terminal), terminal
-
-
-def cpu_seconds(terminal: Terminal) -> float:
-    """The processor time of the program so far: beside other programs it says more than the clock."""
-    fields = Path(f"/proc/{terminal.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def key_seconds(terminal: Terminal, key: str, pattern: str) -> float:

@@ -1,12 +1,17 @@
-"""One update against TRL's GRPOTrainer: same model, prompts, reward, batch and thread count.
+"""One update against TRL's GRPOTrainer: same model, prompts, reward, batch and thread count; and against arithmetic.
 
     python -m tests.benchmarks.bench_update [--rounds 3] [--threads 1]
 
-64 completions (8 prompts x 8) of at most 32 tokens, KL to the reference on, float32. "equal" lengths: no token ends a
-completion; "natural": the bundled model's own lengths. Every sample is a fresh process, the two alternate, and
-medians of the updates after the first two are compared. Times are CPU seconds of the process, which other work on
-the machine disturbs least; with one thread that is the wall clock of an idle machine. rlplay's figure includes
-recording, snapshots and the run file.
+64 completions (8 prompts x 8) of at most 32 tokens, float32. "equal" lengths: no token ends a completion; "natural":
+the bundled model's own lengths, both with a KL to the reference in the loss. "late": natural lengths without a KL, and
+only one group in eight has rewards that differ, as late in a run.
+
+Every sample is a fresh process, the two alternate, and medians of the updates after the first two are compared. Times
+are CPU seconds of the process, which other work on the machine disturbs least; with one thread that is the wall clock
+of an idle machine. rlplay's figure includes recording, snapshots and the run file.
+
+The roofline is the time that the update's matrix products would take at the rate of a large one, measured beside it:
+every prompt computed once, no padding, and a backward pass for those completions alone that have a gradient.
 """
 
 from __future__ import annotations
@@ -24,12 +29,20 @@ from pathlib import Path
 from typing import Any
 
 UPDATES, WARM_UP = 8, 2
-BETA, LEARNING_RATE = 0.04, 1e-6
+LEARNING_RATE = 1e-6
+KINDS = {"equal": ("correct", 0.04), "natural": ("correct", 0.04), "late": ("settled", 0.0)}
+"""The reward function and the weight β of the KL, by what is measured."""
 
 
 def correct(completion_ids: list[list[int]], **columns: Any) -> list[float]:
     """A cheap reward that differs between completions."""
     return [sum(ids) % 7 / 7 for ids in completion_ids]
+
+
+def settled(prompts: list[Any], completion_ids: list[list[int]], **columns: Any) -> list[float]:
+    """The same for the first prompt's completions alone; all others earn 1."""
+    scores = correct(completion_ids)
+    return [score if prompt == prompts[0] else 1.0 for prompt, score in zip(prompts, scores, strict=True)]
 
 
 def model_folder(folder: Path, natural: bool) -> Path:
@@ -48,7 +61,7 @@ def model_folder(folder: Path, natural: bool) -> Path:
     return out
 
 
-def time_trl(model: str) -> list[float]:
+def time_trl(model: str, kind: str) -> list[float]:
     """CPU seconds per optimisation step."""
     from datasets import Dataset
     from transformers import AutoTokenizer, TrainerCallback
@@ -63,45 +76,83 @@ def time_trl(model: str) -> list[float]:
         def on_step_end(self, *args: Any, **kwargs: Any) -> None:
             self.ends.append(time.process_time())
 
-    clock = Clock()
+    clock, (reward, beta) = Clock(), KINDS[kind]
     rows = Dataset.from_list([{"prompt": e.prompt} for e in load_task("word_problems").train[: 8 * UPDATES]])
     with tempfile.TemporaryDirectory() as out:
         config = GRPOConfig(
-            output_dir=out, per_device_train_batch_size=64, num_generations=8, max_completion_length=32, beta=BETA,
+            output_dir=out, per_device_train_batch_size=64, num_generations=8, max_completion_length=32, beta=beta,
             learning_rate=LEARNING_RATE, bf16=False, gradient_checkpointing=False, use_cpu=True, report_to="none",
             max_steps=UPDATES, loss_type="grpo", save_strategy="no", disable_tqdm=True, logging_steps=1000,
         )  # fmt: skip
-        trainer = GRPOTrainer(
-            model, [correct], config, rows, processing_class=AutoTokenizer.from_pretrained(model, padding_side="left"),
-            callbacks=[clock],
-        )  # fmt: skip
+        tokenizer = AutoTokenizer.from_pretrained(model, padding_side="left")
+        rewards = [globals()[reward]]
+        trainer = GRPOTrainer(model, rewards, config, rows, processing_class=tokenizer, callbacks=[clock])
         trainer.train()
     return [b - a for a, b in pairwise(clock.ends)]
 
 
-def time_rlplay(model: str, record: bool) -> list[float]:
-    """CPU seconds per update, running free."""
+def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[float]]:
+    """CPU seconds per update, running free, and those that its arithmetic would take."""
     from rlplay.engine import driver, sample
     from rlplay.scenario.schema import Job, Scenario
-    from rlplay.trace.records import Finished
+    from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled
 
     if not record:
         without_recording(driver, sample)
-    ends: list[float] = []
+    (reward, beta), ends, needed, sampled = KINDS[kind], list[float](), list[float](), list[Sampled]()
+
+    def keep(record: AnyRecord) -> None:
+        if isinstance(record, Sampled) and record.done:
+            sampled.append(record)
+        elif isinstance(record, Credited):
+            needed.append(products(run._state.lm.policy, sampled[-1], record.advantages, beta))
+        elif isinstance(record, Finished):
+            ends.append(time.process_time())
+
     with tempfile.TemporaryDirectory() as out:
         scenario = Scenario(
             name="bench", title="", question="", model=model, task="word_problems",
-            reward=[f"{__file__}:correct"], eval_every=0, max_updates=UPDATES,
+            reward=[f"{__file__}:{reward}"], eval_every=0, max_updates=UPDATES,
             settings={"algorithm": "grpo", "num_prompts": 8, "num_generations": 8, "max_completion_length": 32,
-                      "beta": BETA, "learning_rate": LEARNING_RATE},
+                      "beta": beta, "learning_rate": LEARNING_RATE},
         )  # fmt: skip
         run = driver.Driver(
-            Job(scenario, f"{out}/run.rlplay", device="cpu", threads=int(os.environ["OMP_NUM_THREADS"])),
-            lambda record: ends.append(time.process_time()) if isinstance(record, Finished) else None,
+            Job(scenario, f"{out}/run.rlplay", device="cpu", threads=int(os.environ["OMP_NUM_THREADS"])), keep
         )
         run.load(lambda what, fraction: None)
         run.advance("forever", 1, lambda: False)
-    return [b - a for a, b in pairwise(ends)]
+    rate = products_per_second()
+    return [b - a for a, b in pairwise(ends)], [count / rate for count in needed[1:]]
+
+
+def products(policy: Any, sampled: Any, advantages: Any, beta: float) -> float:
+    """Floating-point operations of an update's matrix products: sampling, reference, gradient, and the look after."""
+    config, prompts, lengths = policy.config, len(sampled.prompt_ids), sampled.offsets[1:] - sampled.offsets[:-1]
+    weights = sum(p.numel() for name, p in policy.named_parameters() if p.ndim == 2 and "embed" not in name)
+    head = config.vocab_size * config.hidden_size
+    attention = 2 * config.num_hidden_layers * config.hidden_size  # by a token and one before it
+    before = sampled.prompt_offsets[1:] - sampled.prompt_offsets[:-1]
+
+    def read(rows: Any) -> float:
+        tokens = float(lengths[rows].sum())
+        seen = (lengths[rows] * (before[sampled.group[rows]] + lengths[rows] / 2)).sum() + (before**2 / 2).sum()
+        return 2 * ((tokens + prompts) * weights + tokens * head + float(seen) * attention)
+
+    pulling = [i for i in range(len(lengths)) if beta or advantages[sampled.offsets[i] : sampled.offsets[i + 1]].any()]
+    return 3 * read(slice(None)) + 3 * read(pulling)
+
+
+def products_per_second() -> float:
+    """Floating-point operations per second of a large matrix product of the bundled model's width, the median of 9."""
+    import torch
+
+    a, b, rates = torch.randn(2048, 192), torch.randn(192, 512), []
+    for _ in range(9):
+        start = time.process_time()
+        for _ in range(50):
+            a @ b
+        rates.append(50 * 2 * 2048 * 192 * 512 / (time.process_time() - start))
+    return statistics.median(rates)
 
 
 def without_recording(driver: Any, sample: Any) -> None:
@@ -116,14 +167,14 @@ def without_recording(driver: Any, sample: Any) -> None:
     driver.RunWriter.append = lambda self, record: None
 
 
-def one(what: str, model: str, threads: int) -> float:
-    """Median seconds of one fresh process."""
+def one(what: str, kind: str, model: str, threads: int) -> list[float]:
+    """Median seconds of one fresh process, and those of its arithmetic alone, 0 if not counted."""
     env = os.environ | {"OMP_NUM_THREADS": str(threads), "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "tests.benchmarks.bench_update", "--child", what, "--model", model]
+    command = [sys.executable, "-m", "tests.benchmarks.bench_update", "--child", what, "--kind", kind, "--model", model]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
-    return statistics.median(json.loads(done.stdout.splitlines()[-1])[WARM_UP - 1 :])
+    return [statistics.median(times[WARM_UP - 1 :]) for times in json.loads(done.stdout.splitlines()[-1])]
 
 
 def main() -> None:
@@ -132,24 +183,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--child")
+    parser.add_argument("--kind", choices=KINDS, default="equal")
     parser.add_argument("--model", default="")
     given = parser.parse_args()
     if given.child:
         import torch
 
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-        times = time_trl(given.model) if given.child == "trl" else time_rlplay(given.model, given.child == "rlplay")
-        print(json.dumps(times))
+        if given.child == "trl":
+            times = time_trl(given.model, given.kind)
+            print(json.dumps([times, [0.0] * len(times)]))
+        else:
+            print(json.dumps(time_rlplay(given.model, given.kind, given.child == "rlplay")))
         return
     with tempfile.TemporaryDirectory() as folder:
-        for lengths in ("equal", "natural"):
-            model = str(model_folder(Path(folder), lengths == "natural"))
+        for kind in KINDS:
+            model = str(model_folder(Path(folder), kind != "equal"))
             kinds = ("trl", "rlplay", "bare")
-            rounds = [[one(kind, model, given.threads) for kind in kinds] for _ in range(given.rounds)]
-            trl, rlplay, bare = (statistics.median(column) for column in zip(*rounds, strict=True))
+            rounds = [[one(what, kind, model, given.threads) for what in kinds] for _ in range(given.rounds)]
+            columns = [
+                [statistics.median(part) for part in zip(*column, strict=True)] for column in zip(*rounds, strict=True)
+            ]
+            (trl, _), (rlplay, roofline), (bare, _) = columns
             print(
-                f"{lengths:8} lengths: TRL {trl * 1000:.0f} ms, rlplay {rlplay * 1000:.0f} ms: "
-                f"{trl / rlplay:.2f}x faster; recording costs {100 * (rlplay / bare - 1):+.0f} % of an update"
+                f"{kind:8} TRL {trl * 1000:.0f} ms, rlplay {rlplay * 1000:.0f} ms: {trl / rlplay:.2f}x faster, "
+                f"{rlplay / roofline:.2f} times the roofline; recording costs {100 * (rlplay / bare - 1):+.0f} %"
             )
 
 

@@ -190,3 +190,76 @@ def test_the_script_of_a_real_run_takes_the_same_step(tmp_path: Path) -> None:
         assert theirs[name] == pytest.approx(ours[name], abs=1e-4), name
     assert np.isfinite(ours["grad_norm"])
     assert (tmp_path / "train.trained" / "model.safetensors").is_file()
+
+
+def test_tools_and_environments_go_along(tmp_path: Path) -> None:
+    given = {"tools": ["game.py:add", "my.tools:look"], "environment_factory": "game.py:Game"}
+    script = script_of(run_of(tmp_path, {"algorithm": "grpo"}, **given))
+    (trainer,) = calls(script, "GRPOTrainer")
+    assert ast.unparse(trainer["tools"]) == "[load_function('game.py:add'), load_function('my.tools:look')]"
+    assert ast.unparse(trainer["environment_factory"]) == "load_function('game.py:Game')"
+    assert "from rlplay.tasks.own_rewards import load_function\n" in script
+    weights = {"correct": 1, "Game": 2}
+    (tmp_path / "b").mkdir()
+    weighted = script_of(run_of(tmp_path / "b", {"algorithm": "grpo", "reward_weights": weights}, **given))
+    assert "# rlplay: the environment's own reward has weight 2 in the run, and 1 in TRL\n" in weighted
+    (tmp_path / "c").mkdir()
+    with pytest.raises(ExportError, match="tools: TRL's RLOOTrainer has none"):
+        script_of(run_of(tmp_path / "c", {"algorithm": "rloo"}, **given))
+
+
+def test_a_stage_with_its_own_data_has_its_own_lines(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"prompt": "1", "completion": "2"}\n')
+    own = {"dataset": str(tmp_path / "mine.jsonl"), "reward": ["mine.py:longest"]}
+    stages = [Stage("first", 1, {"algorithm": "grpo"}), Stage("mine", 1, {"algorithm": "grpo"}, **own)]
+    script = script_of(run_of(tmp_path, {"algorithm": "grpo"}, updates=2, stages=stages))
+    first, second = script.split("# Stage mine")
+    assert 'task = load_task("arithmetic")\nrewards = task.rewards\n' in first
+    loaded = f'load_own("{tmp_path / "mine.jsonl"}", {{}})'
+    assert f'task = {loaded}\nrewards = {{\n    "longest": load_reward("mine.py:longest"),\n}}\n' in first
+    assert 'reward_funcs=[for_trl.summed(rewards["correct"]), for_trl.summed(rewards["mentioned"])]' in first
+    assert 'reward_funcs=[for_trl.summed(rewards["longest"])]' in second
+
+
+def test_memory_settings_go_along(tmp_path: Path) -> None:
+    given = {"dtype": "bfloat16", "use_peft": True, "lora_r": 4, "lora_alpha": 8, "lora_target_modules": ["q_proj"]}
+    settings = {"algorithm": "dr-grpo", "num_prompts": 6, "num_generations": 4, "num_minibatches": 2}
+    own = {"per_device_train_batch_size": 5, "gradient_checkpointing": True}
+    script = script_of(run_of(tmp_path, settings | own, **given))
+    (config,) = calls(script, "GRPOConfig")
+    arguments = {name: ast.unparse(value) for name, value in config.items()}
+    assert arguments["per_device_train_batch_size"] == "4"
+    assert arguments["gradient_accumulation_steps"] == "3"
+    assert arguments["steps_per_generation"] == "6"
+    assert arguments["model_init_kwargs"] == "{'dtype': 'bfloat16'}"
+    assert arguments["gradient_checkpointing"] == "True"
+    assert "# rlplay: per_device_train_batch_size 5 is 4 here" in script
+    (trainer,) = calls(script, "GRPOTrainer")
+    expected = "LoraConfig(r=4, lora_alpha=8, lora_dropout=0.0, task_type='CAUSAL_LM', target_modules=['q_proj'])"
+    assert ast.unparse(trainer["peft_config"]) == expected
+    assert "from peft import LoraConfig\n" in script
+    (tmp_path / "b").mkdir()
+    stages = [Stage("a", 1, {"algorithm": "grpo"}), Stage("b", 1, {"algorithm": "grpo"})]
+    with pytest.raises(ExportError, match="use_peft in a run with stages"):
+        script_of(run_of(tmp_path / "b", settings, updates=2, stages=stages, **given))
+
+
+@with_trl
+@pytest.mark.parametrize("algorithm", ["grpo", "dpo", "sft"])
+def test_trl_takes_the_memory_settings(tmp_path: Path, algorithm: str) -> None:
+    import trl
+
+    settings = {"algorithm": algorithm, "num_prompts": 4, "per_device_train_batch_size": 2}
+    writer = run_of(tmp_path, settings, dtype="bfloat16")
+    for record in labelled(1) if algorithm != "grpo" else ():
+        writer.append(record)
+    script = script_of(writer)
+    name = f"{algorithm.upper()}Config"
+    (config,) = calls(script, name)
+    fields = {key: ast.unparse(value) for key, value in config.items()}
+    names = {"OUT": str(tmp_path), "SEED": 0, "updates": 1, "str": str, "len": len, "held_out": [0]}
+    made = getattr(trl, name)(**{key: eval(value, dict(names)) for key, value in fields.items()})
+    step = made.per_device_train_batch_size * made.gradient_accumulation_steps
+    assert step == (32 if algorithm == "grpo" else 4)
+    assert made.per_device_train_batch_size == (1 if algorithm == "dpo" else 2)
+    assert made.model_init_kwargs == {"dtype": "bfloat16"}

@@ -231,21 +231,22 @@ def test_lines_for_a_person() -> None:
     assert "\x1b" not in played.text
 
 
-def test_ctrl_c_saves_and_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_saves_and_says_where(monkeypatch: pytest.MonkeyPatch, sent: signal.Signals) -> None:
     original = FakeEngine.advance
 
     def advance(self: FakeEngine, until: str, count: int, interrupted: Callable[[], bool]) -> None:
         original(self, until, min(count, 1), interrupted)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), sent)
 
     monkeypatch.setattr(FakeEngine, "advance", advance)
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.getsignal(sent)
     played = Played([{"run": 3}, GROWS])
     assert played.status == 130
     assert played.engines[0].closed
     assert "rlplay run --resume here.rlplay" in played.err.getvalue()
     assert [o["type"] for o in played.objects] == ["update", "update"]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(sent) is before
 
 
 def test_ctrl_c_while_it_loads_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from rlplay.scenario.loader import load, with_changes
-from rlplay.scenario.task import task_for
+from rlplay.scenario.task import tasks_for
 from rlplay.tasks.own import check_reward_weights, load_own
 from rlplay.tasks.own_rewards import load_reward
 from rlplay.tasks.rows import read_row
@@ -172,7 +172,8 @@ FIRST = "def f(completions):\n    return [1.0 for _ in completions]\n"
 def test_a_column_it_asks_for_in_vain_is_named_with_those_there_are(tmp_path: Path) -> None:
     text = "def f(completions, solution, style='plain', **others):\n    return [0.0]\n"
     reward = load_reward(f"{written(tmp_path, 'score.py', text)}:f")
-    with pytest.raises(OwnError, match=r"score\.py: f asks for 'solution'; the columns are answer, completions$"):
+    missing = r"score\.py: f takes 'solution', which is not a column of the data; the columns are: answer$"
+    with pytest.raises(OwnError, match=missing):
         reward(answer=["2"], completions=["a"])
     assert reward(solution=["2"], completions=["a"]) == [0.0]
 
@@ -233,7 +234,7 @@ def test_a_reward_may_define_dataclasses_and_import_what_is_beside_it(tmp_path: 
 def test_two_rewards_of_one_name_are_refused(tmp_path: Path) -> None:
     entries = [f"{written(tmp_path, name, FIRST)}:f" for name in ("a.py", "b.py")]
     with pytest.raises(OwnError, match=r"two rewards are called 'f': .*a\.py:f and .*b\.py:f"):
-        task_for(changed("learn-to-think", reward=entries, settings={}))
+        tasks_for(changed("learn-to-think", reward=entries, settings={}))
 
 
 def test_weights_are_checked_by_name() -> None:
@@ -248,21 +249,21 @@ def changed(name: str, **changes: Any) -> Any:
 
 def test_own_rewards_replace_the_tasks_and_gold_stays(tmp_path: Path) -> None:
     path = written(tmp_path, "score.py", "def f(**_): return []\n")
-    task = task_for(changed("learn-to-think", reward=[f"{path}:f"], settings={}))
+    task = tasks_for(changed("learn-to-think", reward=[f"{path}:f"], settings={}))[0]
     assert list(task.rewards) == ["f"]
     assert "correct" in task.gold
 
 
 def test_prompts_choose_among_the_tasks() -> None:
-    task = task_for(load("two-plus-two"))
+    task = tasks_for(load("two-plus-two"))[0]
     assert [example.columns for example in task.train] == [{"answer": 4}]
     with pytest.raises(OwnError, match="has no prompt 'What'"):
-        task_for(changed("two-plus-two", prompts=["What"]))
+        tasks_for(changed("two-plus-two", prompts=["What"]))
 
 
 def test_weights_of_rewards_that_are_not_there() -> None:
     with pytest.raises(OwnError, match="reward_weights names 'corect'"):
-        task_for(changed("two-plus-two", settings={"reward_weights": {"corect": 1}}))
+        tasks_for(changed("two-plus-two", settings={"reward_weights": {"corect": 1}}))
 
 
 @pytest.mark.parametrize(

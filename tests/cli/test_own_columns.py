@@ -17,7 +17,7 @@ from rlplay.paths import POCKET_PATH
 from rlplay.scenario.loader import ScenarioError, load, with_changes
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.stage_settings import stage_settings
-from rlplay.scenario.task import task_for
+from rlplay.scenario.task import tasks_for
 from rlplay.tasks.own import instructed, load_own
 from rlplay.tasks.task import Example, Task
 from rlplay.user_code import OwnError
@@ -104,13 +104,13 @@ def test_gsm8ks_columns_train_from_the_command_line(
 
 def test_a_system_prompt_stands_before_prompts_that_have_none() -> None:
     own = [{"role": "system", "content": "Mine."}, {"role": "user", "content": "Hi"}]
-    task = Task("t", "", [Example("1+1=", {}), Example(own, {})], [Example([own[1]], {})], {}, {})
+    task = Task(train=[Example("1+1=", {}), Example(own, {})], held_out=[Example([own[1]], {})])
     system = {"role": "system", "content": "Be brief."}
     found = instructed(task, "Be brief.")
     assert found.train == [Example([system, {"role": "user", "content": "1+1="}], {}), Example(own, {})]
     assert found.held_out == [Example([system, own[1]], {})]
     scenario = with_changes(load("two-plus-two"), system_prompt="Be brief.")
-    assert task_for(scenario).train[0].prompt[0] == system
+    assert tasks_for(scenario)[0].train[0].prompt[0] == system
 
 
 def test_the_chat_template_gets_its_arguments() -> None:
@@ -152,7 +152,7 @@ def test_a_scenario_may_have_them_and_its_command_repeats_them(
     text = "title: T\nquestion: Q\ndataset: rows.jsonl\nreward: [score.py:exact]\n"
     path.write_text(text + "columns: {prompt: question}\nsystem_prompt: Compute.\n")
     assert load(path).columns == {"prompt": "question"}
-    assert task_for(load(path)).train[0].prompt[0]["content"] == "Compute."
+    assert tasks_for(load(path))[0].train[0].prompt[0]["content"] == "Compute."
     scenario = with_changes(load(path), columns="prompt=answer", chat_template_kwargs="{enable_thinking: false}")
     assert scenario.chat_template_kwargs == {"enable_thinking": False}
     command = Reproduction(scenario).command(stage_settings(scenario)[0])

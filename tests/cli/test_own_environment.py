@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rlplay.scenario.loader import load, with_changes
-from rlplay.scenario.task import task_for
+from rlplay.scenario.task import tasks_for
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called
 
@@ -60,6 +60,6 @@ def test_a_scenario_names_the_file_beside_it(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(SOURCE)
     path = tmp_path / "mine.yaml"
     path.write_text("title: T\nquestion: Q\ntask: arithmetic\nenvironment: own.py:answer\n")
-    environment = task_for(with_changes(load(path))).environment
+    environment = tasks_for(with_changes(load(path)))[0].environment
     assert environment is not None
     assert environment(example=None, turns=["a"], chances=[0.5]) == "Again."

@@ -104,6 +104,20 @@ def test_a_run_that_stopped_in_its_first_update_can_go_on(
     assert begun[1].run == str(path)
 
 
+def test_a_run_that_was_killed_before_its_first_snapshot_begins_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    jobs: list[Job] = []
+    monkeypatch.setattr(headless, "run", lambda job, *_: jobs.append(job) or 0)
+    text = msgspec.yaml.encode(load("two-plus-two")).decode()
+    writer = RunWriter.create(tmp_path / "a.rlplay", msgspec.structs.replace(synthetic_started(), scenario_text=text))
+    for record in synthetic_update(1):
+        writer.append(record)
+    writer.close()
+    assert called(capsys, "run", "--resume", str(tmp_path / "a.rlplay"))[0] == 0
+    assert jobs[0].resume
+
+
 def test_a_run_without_a_snapshot_cannot_be_resumed(capsys: pytest.CaptureFixture[str], recorded_run: Path) -> None:
     (recorded_run.parent / "2.safetensors").unlink()
     for args in (["resume"], ["run", "--resume"]):

@@ -8,9 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.settings import check, settled
 from rlplay.cli import main as cli
+from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.share import Shared, ShareError
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunWriter
@@ -54,6 +56,19 @@ def recorded(folder: Path) -> Path:
     return folder / "a.rlplay"
 
 
+def with_own_task(folder: Path, algorithm: str = "grpo") -> Path:
+    """A run whose scenario names the function as its task."""
+    text = f"name: theirs\ntitle: T\nquestion: Q?\ntask: {folder / 'evil.py'}:f\norigin: {folder / 'theirs.yaml'}\n"
+    if algorithm == "grpo":
+        text += f"tools: ['{folder / 'evil.py'}:f']\nenvironment_factory: {folder / 'evil.py'}:f\n"
+    started = synthetic_started(scenario_text=text, settings=msgspec.to_builtins(resolve({"algorithm": algorithm})))
+    writer = RunWriter.create(folder / f"{algorithm}.rlplay", started)
+    for record in synthetic_update(1):
+        writer.append(record)
+    writer.close()
+    return writer.path
+
+
 def checked(folder: Path) -> None:
     assert check("surrogate", "evil.py:f") == f"{folder / 'evil.py'}:f"
     assert check("scale_rewards", "evil.py:f") == f"{folder / 'evil.py'}:f"
@@ -84,6 +99,22 @@ def export(folder: Path) -> None:
     assert called("runs") == 0
 
 
+def task_of_a_recording(folder: Path) -> None:
+    run, out = with_own_task(folder), str(folder / "out.py")
+    assert called("export", str(run), "--format", "trl", "--out", out) == 0
+    assert "make_task(" in Path(out).read_text()
+    assert called("export", str(with_own_task(folder, "dpo")), "--format", "trl", "--out", out) == 2
+    assert called("new", "its", "--from", str(run)) == 0
+    assert called("show", "its.yaml") == 0
+    assert called("health", str(run)) in (0, 1)
+
+
+def task_of_a_scenario(folder: Path) -> None:
+    (folder / "task.yaml").write_text("title: T\nquestion: Q?\ntask: evil.py:f\ntools: [evil.py:f]\n")
+    assert called("show", "task.yaml") == 0
+    with_changes(load(folder / "task.yaml"))
+
+
 def show(_folder: Path) -> None:
     assert called("show", "theirs.yaml") == 0
 
@@ -96,6 +127,8 @@ def show(_folder: Path) -> None:
         code,
         new_from_a_run,
         export,
+        task_of_a_recording,
+        task_of_a_scenario,
         show,
     ],
 )

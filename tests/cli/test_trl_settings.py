@@ -189,6 +189,10 @@ def exported(settings: Settings) -> tuple[Any, ...]:
     fields = policy_fields(settings, [1.0]) if rewarded else answer_fields(settings, recorded=False)
     if unsupported_setting(settings):
         return (unsupported_setting(settings),)
-    stage = PlayedStage("", 1, 4, 4, settings, [], None, "")
     scenario = Scenario(name="sums", title="", question="", task="arithmetic")
-    return (trainer_of(settings), *fields, *section_lines(stage, RunFacts(scenario, True, False), "MODEL", "OUT"))
+    stage = PlayedStage("", 1, 4, 4, settings, [], None, "", scenario)
+    return (
+        trainer_of(settings),
+        *fields,
+        *section_lines(stage, RunFacts(scenario, True, False, ["correct", "mentioned"]), "MODEL", "OUT"),
+    )

@@ -186,8 +186,9 @@ def start(micro_models: Callable[[str], Path], tmp_path: Path) -> Callable[..., 
         (tmp_path / "uneven.py").write_text(REWARD)
         played = Scenario(
             name="micro", title="Micro", question="", task="arithmetic", eval_every=eval_every, eval_prompts=4,
-            reward=[f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], settings=SMALL | settings,
-            **{"model": str(micro_models(architecture)), "max_updates": 4} | (scenario or {}),
+            settings=SMALL | settings,
+            **{"reward": [f"{tmp_path / 'uneven.py'}:{name}" for name in reward.split("+")], "max_updates": 4}
+            | ({} if "model" in (scenario or {}) else {"model": str(micro_models(architecture))}) | (scenario or {}),
         )  # fmt: skip
         records: list[AnyRecord] = []
         driver = Driver(Job(played, str(tmp_path / run), device="cpu", threads=1, resume=resume), records.append)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import accelerate
 import huggingface_hub
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from rlplay import hub
 from rlplay.engine.fit import check_fit
@@ -29,7 +31,7 @@ def lm(micro_model: Path) -> LanguageModel:
 
 
 def task_of(*prompts: Any) -> Task:
-    return Task("t", "", [Example(prompt, {}) for prompt in prompts], [], {}, {})
+    return Task(train=[Example(prompt, {}) for prompt in prompts])
 
 
 def test_the_longest_prompt_and_a_completion_have_to_fit(lm: LanguageModel) -> None:
@@ -184,3 +186,59 @@ def test_a_numbered_device_is_the_one_used(machine: Callable[..., list[int]]) ->
     assert choose_device("cuda:0") == torch.device("cuda", 0)
     assert choose_device("cpu") == torch.device("cpu")
     assert current == [1]
+
+
+def _weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+    path = folder / "model.safetensors"
+    save_file(change(load_file(path)), path, {"format": "pt"})
+
+
+def _config(folder: Path, **changes: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def _pickled(folder: Path) -> None:
+    class Trap:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (folder / "it-ran",)
+
+    (folder / "model.safetensors").unlink()
+    torch.save({"x": Trap()}, folder / "pytorch_model.bin")
+
+
+def _sharded(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {}, "weight_map": {"model.embed_tokens.weight": "model-00001-of-00002.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+BROKEN: dict[str, Callable[[Path], None]] = {
+    "a size below 0": lambda folder: _config(folder, hidden_size=-32),
+    "a size that is text": lambda folder: _config(folder, hidden_size="wide"),
+    "layers that are a list": lambda folder: _config(folder, num_hidden_layers=[2]),
+    "no layers' number": lambda folder: _config(folder, num_attention_heads=None),
+    "heads that do not divide": lambda folder: _config(folder, num_attention_heads=0),
+    "a vocabulary of another size": lambda folder: _config(folder, vocab_size=7),
+    "an unknown kind": lambda folder: _config(folder, model_type="nothing"),
+    "a list for a config": lambda folder: (folder / "config.json").write_text("[1]") and None,
+    "levels of lists": lambda folder: (folder / "config.json").write_text("[" * 100_000) and None,
+    "a pickle": _pickled,
+    "a shard that is missing": _sharded,
+    "a weight that is missing": lambda folder: _weights(folder, lambda w: dict(list(w.items())[1:])),
+    "weights that are all 0": lambda folder: _weights(folder, lambda w: {k: v * 0 for k, v in w.items()}),
+    "weights that are no numbers": lambda folder: _weights(folder, lambda w: {k: v * math.nan for k, v in w.items()}),
+    "weights of another shape": lambda folder: _weights(folder, lambda w: {k: v[:1].clone() for k, v in w.items()}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_model_is_refused_in_one_line(name: str, micro_model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(micro_model, folder)
+    BROKEN[name](folder)
+    with pytest.raises(ValueError, match="could not be loaded") as caught:
+        load_model(str(folder), torch.device("cpu"))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 700
+    assert not (folder / "it-ran").exists()

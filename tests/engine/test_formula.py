@@ -13,8 +13,8 @@ from rlplay.ui.formula import pair_loss as pair
 from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.credit import credit
 from rlplay.ui.formula.loss import objective
-from rlplay.ui.session.facts import Facts
 from tests.engine.conftest import FROM_ANSWERS, SMALL
+from tests.numbers import numbers_of
 
 RUNS: list[dict[str, Any]] = [
     {"algorithm": "grpo", "beta": 0.2, "num_iterations": 2, "learning_rate": 1e-2, "epsilon": 0.05},
@@ -46,13 +46,12 @@ def an_update(start: Callable[..., Any], given: dict[str, Any]) -> Update:
 @pytest.mark.parametrize("given", RUNS, ids=lambda g: g["algorithm"])
 def test_the_tokens_terms_add_up_to_the_recorded_loss_and_pull_as_recorded(start, given):
     update, s = an_update(start, given), resolve(SMALL | given)
-    facts = Facts(update)
     assert update.sampled is not None
     lost = shown = 0
     for step in update.steps[-s.num_minibatches :]:
         policy = kl = 0.0
         for token in spans(update.sampled.offsets, step.rows):
-            n = facts.numbers(int(token))
+            n = numbers_of(update, int(token))
             value = surrogate.value(s, n)
             policy += 0.0 if n.left_out else n.weight * value
             kl += n.weight * (n.kl or 0.0) * (s.beta if n.beta is None else n.beta)
@@ -77,12 +76,11 @@ COMPARING = [name for name in FROM_ANSWERS if name != "sft"]
 def test_the_pairs_terms_add_up_to_the_recorded_loss(start, name):
     given = {"algorithm": name, "num_iterations": 2, "learning_rate": 1e-2, "num_prompts": 4}
     update, s = an_update(start, given), resolve(SMALL | given)
-    facts = Facts(update)
     assert update.sampled is not None
     assert update.scored is not None
     values = []
     for completion in np.flatnonzero([role != "" for role in update.scored.roles]):
-        numbers = facts.numbers(int(update.sampled.offsets[completion]), s.loss_type)
+        numbers = numbers_of(update, int(update.sampled.offsets[completion]), s.loss_type)
         assert numbers.pair is not None
         if numbers.pair.chosen or s.loss_type == "kto":
             values.append(pair.value(s, numbers.pair))
@@ -99,9 +97,8 @@ def test_the_pairs_terms_add_up_to_the_recorded_loss(start, name):
 )
 def test_the_advantages_story_comes_to_the_recorded_advantage(start, given):
     update, s = an_update(start, given), resolve(SMALL | given)
-    facts = Facts(update)
     for token in range(0, update.tokens, 7):
-        n = facts.numbers(token)
+        n = numbers_of(update, token)
         lines = ["".join(text for text, _ in line) for line in credit(s, n)]
         assert lines[-1].endswith(f"{n.advantage:+.2f}".replace("-", "−")) or abs(n.advantage) < 0.005
         assert any(line.startswith("G = ") and ": " in line for line in lines)

@@ -15,6 +15,7 @@ from rlplay.engine.optimize import minibatches
 from rlplay.trace.answers import repeated
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Credited, Finished, Sampled, Stepped, spans
+from rlplay.trace.update import Update
 from tests.engine.conftest import FROM_ANSWERS
 from tests.engine.test_more_axes import records_of, updates
 
@@ -90,7 +91,9 @@ def test_different_answers_are_counted_for_each_prompt(start: Start, temperature
     driver, records = updates(start, temperature=temperature, num_prompts=2, num_generations=4)
     driver.close()
     (sampled,), (finished,) = records_of(Sampled, records), records_of(Finished, records)
-    again = repeated(sampled, range(len(sampled.group)))
+    update = Update(1)
+    update.add(sampled)
+    again = repeated(update, range(len(sampled.group)))
     assert finished.metrics["completions/distinct"] == (8 - len(again)) / 2
 
 

@@ -140,8 +140,8 @@ def test_an_unscored_answer_does_not_hide_its_groups_signal() -> None:
 
 def test_a_greedy_baseline_is_the_reward_of_the_likeliest_answer(start: Start) -> None:
     driver, records = start(algorithm="remax")
-    lm, plan = driver._state.lm, driver._plan
-    prompts = Prompts.of(lm, draw_prompts(plan.train, 3, 0, 1))
+    lm = driver._state.lm
+    prompts = Prompts.of(lm, draw_prompts(driver._state.task.train, 3, 0, 1))
     expected = []
     for ids, mask in zip(prompts.ids, prompts.mask, strict=True):
         out = lm.policy.generate(

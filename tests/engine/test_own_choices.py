@@ -32,10 +32,10 @@ from rlplay.ui.formula import surrogate
 from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.session.facts import Facts
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.user_code import OwnError
 from tests.engine.conftest import SMALL
+from tests.numbers import numbers_of
 from tests.recorded import SETTINGS as SETTINGS_RECORDED
 from tests.recorded import synthetic_started, synthetic_update
 from tests.ui.stage import settled
@@ -82,10 +82,10 @@ def trained(start: Start, **given: Any) -> tuple[Update, Settings]:
 
 def test_an_own_surrogate_is_trained_by_its_formula_and_shown_by_it(start: Start, file: Callable[[str], str]) -> None:
     update, s = trained(start, surrogate=file(SOFT) + "soft_clip")
-    facts, step = Facts(update), update.steps[-1]
+    step = update.steps[-1]
     total = 0.0
     for token in spans(update.sampled.offsets, step.rows):
-        n = facts.numbers(int(token))
+        n = numbers_of(update, int(token))
         by_hand = -s.epsilon * np.tanh((n.ratio - 1) / s.epsilon) * n.advantage
         slope = -(1 - np.tanh((n.ratio - 1) / s.epsilon) ** 2) * n.advantage * n.ratio
         assert surrogate.value(s, n) == pytest.approx(by_hand, abs=1e-6)
@@ -93,7 +93,7 @@ def test_an_own_surrogate_is_trained_by_its_formula_and_shown_by_it(start: Start
         total += n.weight * surrogate.value(s, n)
     assert total == pytest.approx(step.metrics["policy_loss"], abs=2e-6)
     assert terms(s)["S"] == "−0.2·tanh((w − 1)/0.2)·A"
-    lines = ["".join(text for text, _ in line) for line in objective(s, facts.numbers(0))]
+    lines = ["".join(text for text, _ in line) for line in objective(s, numbers_of(update, 0))]
     assert "S = −0.2·tanh((w − 1)/0.2)·A" in lines
     assert row(s, "surrogate").about == "A clip without a corner."
 
@@ -121,7 +121,7 @@ def test_where_an_own_surrogate_is_flat_the_token_counts_as_clipped(start: Start
     assert flat.any()
     np.testing.assert_array_equal(states == 1, flat)
     assert (gradient[flat] == 0).all()
-    told = surrogate.why_clipped(s, Facts(update).numbers(int(np.flatnonzero(flat)[0])))
+    told = surrogate.why_clipped(s, numbers_of(update, int(np.flatnonzero(flat)[0])))
     assert told[0].startswith("▲ clipped")
 
 

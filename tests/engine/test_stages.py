@@ -213,3 +213,29 @@ def test_records_of_stages_and_labels_survive_the_file(begin: Begin, tmp_path: P
         update = reader.load(3)
     assert update.steps[0].margins is not None
     np.testing.assert_array_equal(update.steps[0].margins, [r for r in records if isinstance(r, Stepped)][2].margins)
+
+
+def test_a_stage_learns_from_its_own_prompts_and_rewards(start: Begin, tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text('{"q": "Say 1."}\n{"q": "Say 2."}\n')
+    (tmp_path / "mine.py").write_text(
+        "def longest(completions, **columns):\n    return [len(c) for c in completions]\n"
+    )
+    own = {
+        "dataset": str(tmp_path / "mine.jsonl"),
+        "columns": {"prompt": "q"},
+        "reward": [f"{tmp_path / 'mine.py'}:longest"],
+    }
+    stages = [Stage("first", 2, {}), Stage("mine", 2, {}, **own)]
+    driver, records = start(scenario={"stages": stages, "max_updates": 4}, num_prompts=2)
+    driver.advance("update", 4, lambda: False)
+    driver.rewind(1)
+    driver.advance("update", 2, lambda: False)
+    driver.close()
+    asked = [(r.update, any("Say" in p for p in r.prompts)) for r in records if isinstance(r, Sampled) and r.done]
+    assert asked == [(1, False), (2, False), (3, True), (4, True), (2, False), (3, True)]
+    scored = [list(r.parts) for r in records if isinstance(r, Scored)]
+    assert scored == [["uneven"]] * 2 + [["longest"]] * 2 + [["uneven"], ["longest"]]
+    again, more = start(resume=True, scenario={"stages": stages, "max_updates": 4}, num_prompts=2)
+    again.advance("update", 1, lambda: False)
+    again.close()
+    assert [list(r.parts) for r in more if isinstance(r, Scored)] == [["longest"]]

@@ -15,7 +15,7 @@ from rlplay.engine.driver import Driver
 from rlplay.engine.stages import stages_of
 from rlplay.export.tables import export
 from rlplay.scenario.schema import Job, Scenario
-from rlplay.scenario.task import task_for
+from rlplay.scenario.task import tasks_for
 from rlplay.tasks import load_task
 from rlplay.tasks.own import load_own
 from rlplay.trace.records import AnyRecord, Evaluated, Sampled, Scored, Stepped
@@ -85,7 +85,7 @@ def test_data_with_nothing_to_learn_from_is_refused(
 ) -> None:
     scenario = Scenario(name="t", title="", question="", dataset=str(_file(tmp_path, *rows)), settings=settings)
     with pytest.raises(OwnError, match=words):
-        task_for(scenario)
+        tasks_for(scenario)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
@@ -50,6 +51,14 @@ def test_a_reward_is_told_how_far_the_training_is(start: Start) -> None:
     driver.close()
     played(start, reward, updates=2, run="two.rlplay", num_iterations=2, num_minibatches=3)
     assert seen == [(0, 24, 0.0), (6, 24, pytest.approx(3 / prompts))], "4 updates of 6 optimizer steps each"
+
+
+def test_a_reward_that_switches_gradients_off_leaves_them_on(start: Start) -> None:
+    def reward(completion_ids: list[list[int]]) -> list[float]:
+        torch.set_grad_enabled(False)
+        return [float(len(ids)) for ids in completion_ids]
+
+    assert records_of(Finished, played(start, reward))
 
 
 def test_columns_and_metrics_that_a_reward_logs(start: Start) -> None:

@@ -13,6 +13,7 @@ from rlplay.foreign.copy import Copy, copy_again
 from rlplay.foreign.source import ForeignRunError
 from rlplay.record import Recorder
 from rlplay.record.format import part
+from rlplay.trace.files_on_disk import check_unused, delete
 from rlplay.trace.records import Started
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.runfile_format import unpack
@@ -39,14 +40,12 @@ def test_the_run_file_holds_what_was_recorded(tmp_path: Path) -> None:
     copy = Copy(tmp_path / "run")
     assert stored(copy.path) == encoded(read_at_once(tmp_path / "run"))
     assert copy.pull() == 0
-    copy.close()
 
 
 def test_the_run_file_is_used_again(tmp_path: Path) -> None:
     recorder = begun(tmp_path / "run")
     write(recorder, 1, answers(1, 2, 2, 1), range(4))
     first = Copy(tmp_path / "run")
-    first.close()
     write(recorder, 2, answers(2, 2, 2, 1), range(4))
     second = Copy(tmp_path / "run")
     assert second.path == first.path
@@ -55,8 +54,6 @@ def test_the_run_file_is_used_again(tmp_path: Path) -> None:
         again = copy_again(run)
     assert again is not None
     assert again.path == first.path
-    again.close()
-    second.close()
 
 
 def test_two_copies_at_once_keep_one_run_file_right(tmp_path: Path) -> None:
@@ -76,8 +73,6 @@ def test_two_copies_at_once_keep_one_run_file_right(tmp_path: Path) -> None:
         copy.pull()
     assert copies[0].path == copies[1].path
     assert stored(copies[0].path) == encoded(read_at_once(tmp_path / "source"))
-    for copy in copies:
-        copy.close()
 
 
 def test_two_programs_that_create_the_run_file_at_the_same_time(
@@ -99,15 +94,13 @@ def test_two_programs_that_create_the_run_file_at_the_same_time(
     assert made[0].path == made[1].path
     assert not list(made[0].path.parent.glob("*.new"))
     assert stored(made[0].path) == encoded(read_at_once(tmp_path / "run"))
-    for copy in made:
-        copy.close()
 
 
 def test_another_run_in_the_same_folder_is_another_file(tmp_path: Path) -> None:
     for run_id in ("a", "b"):
         with Recorder(tmp_path / "run") as recorder:
             recorder.begin("T", {}, run_id=run_id)
-        Copy(tmp_path / "run").close()
+        Copy(tmp_path / "run")
         shutil.rmtree(tmp_path / "run")
     assert len(list((tmp_path / "home").rglob("*.rlplay"))) == 2
 
@@ -139,9 +132,20 @@ def test_a_folder_without_a_run_is_one_clear_line(tmp_path: Path, capsys: pytest
 def test_a_run_that_is_gone_is_no_copy(tmp_path: Path) -> None:
     record(tmp_path / "run", [answers(1, 2, 2, 1)], [])
     copy = Copy(tmp_path / "run")
-    copy.close()
     shutil.rmtree(tmp_path / "run")
     with RunReader(copy.path) as run:
         assert copy_again(run) is None
     with pytest.raises(ForeignRunError):
         Copy(tmp_path / "run")
+
+
+def test_a_copy_is_open_for_writing_only_while_it_grows(tmp_path: Path) -> None:
+    with begun(tmp_path / "run") as recorder:
+        write(recorder, 1, answers(1, 2, 2, 1), range(4))
+        copy = Copy(tmp_path / "run")
+        check_unused(copy.path)
+        write(recorder, 2, answers(2, 2, 2, 1), range(4))
+        assert copy.pull()
+        check_unused(copy.path)
+    delete(copy.path, only_snapshots=False)
+    assert not copy.path.exists()

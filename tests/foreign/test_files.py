@@ -48,7 +48,6 @@ def verl_rows(step: int) -> list[Row]:
 
 def updates_of(folder: Path) -> dict[int, Update]:
     copy = Copy(folder)
-    copy.close()
     with RunReader(copy.path) as run:
         return {number: run.load(number) for number in run.updates()}
 
@@ -160,10 +159,8 @@ def test_a_folder_that_grows_is_followed_file_by_file(tmp_path: Path) -> None:
         assert copy.pull()
         assert run.updates() == [1, 2]
         assert len(run.load(2).sampled.group) == 4
-        copy.close()
         lines(folder / "3.jsonl", verl_rows(3))
-        again = Copy(folder)
-        again.close()
+        Copy(folder)
         assert run.updates() == [1, 2, 3]
 
 
@@ -210,7 +207,6 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
     for step in (1, 2, 3):
         lines(tmp_path / "rollouts" / f"{step}.jsonl", verl_rows(step))
     copy = Copy(tmp_path / "rollouts")
-    copy.close()
     app = RlplayApp(ReplaySource(copy.path))
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: app.session.shown is not None)

@@ -22,7 +22,6 @@ def test_an_answer_without_tokens_may_be_cut(tmp_path: Path, monkeypatch: pytest
         )  # fmt: skip
         recorder.end(1, {"reward": 0.5})
     copy = Copy(tmp_path / "run")
-    copy.close()
     with RunReader(copy.path) as run:
         found = digest(run.load(1))
     assert found is not None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlplay.foreign.recording import Recording
+from rlplay.foreign.recording import BEHIND, Recording
 from rlplay.foreign.source import ForeignRunError
 from rlplay.record.format import SUFFIX, part
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Sampled, Stepped
@@ -128,17 +128,17 @@ def test_a_changed_setting_holds_from_its_update_on(tmp_path: Path) -> None:
     assert [r.value for r in read_at_once(tmp_path) if isinstance(r, Changed)] == [0.01]
 
 
-def test_a_process_that_is_gone_stops_the_others_for_two_updates_at_most(tmp_path: Path) -> None:
+def test_a_process_that_is_gone_stops_the_others_for_a_while_only(tmp_path: Path) -> None:
     every = answers(1, 2, 2, 1)
     with begun(tmp_path, 0, 2) as first, begun(tmp_path, 1, 2) as second:
         write(second, 1, every, range(2, 4))
         reader = Recording(tmp_path)
         reached = []
-        for number in range(1, 6):
+        for number in range(1, BEHIND + 4):
             write(first, number, every, range(2))
             found = reader.fresh()
             reached.append(max((r.update for r in found if isinstance(r, Finished)), default=None))
-    assert reached == [1, None, None, 2, 3]
+    assert reached == [1, *[None] * BEHIND, 2, 3]
     sizes = {r.update: len(r.group) for r in read_at_once(tmp_path) if isinstance(r, Sampled)}
     assert sizes == {1: 4, 2: 2, 3: 2}
 
@@ -184,3 +184,19 @@ def test_a_folder_without_a_part_says_so(tmp_path: Path) -> None:
     shutil.copy(__file__, tmp_path / f"part-00000{SUFFIX}")
     with pytest.raises(ForeignRunError, match="is not part of a recording; copy it again"):
         Recording(tmp_path).started()
+
+
+def test_a_copy_whose_first_part_is_ahead_waits_for_the_others(tmp_path: Path) -> None:
+    every = answers(1, 2, 2, 1)
+    with begun(tmp_path / "run", 0, 2) as first, begun(tmp_path / "run", 1, 2) as second:
+        for number in range(1, 5):
+            write(first, number, every, range(2))
+            if number < 3:
+                write(second, number, every, range(2, 4))
+        reader = Recording(tmp_path / "run")
+        copied = [record for record in reader.fresh() if isinstance(record, Finished)]
+        for number in range(3, 5):
+            write(second, number, every, range(2, 4))
+        later = reader.fresh()
+    assert [record.update for record in copied] == [1, 2]
+    assert {r.update: len(r.group) for r in later if isinstance(r, Sampled)} == {3: 4, 4: 4}

@@ -110,6 +110,20 @@ def test_one_reward_for_all_is_the_cause_and_not_that_every_advantage_is_0():
     assert len(found[0].examples) == 3
 
 
+def numbered(record):
+    """Every answer holds its row's id, and only the first one the solution."""
+    texts = [" ." for _ in record.texts]
+    for answer, (start, group) in enumerate(zip(record.offsets[:-1], record.group, strict=True)):
+        texts[start] = f"id{group} " + "right0 " * (answer == 0)
+    columns = [{"id": f"id{group}", "solution": f"right{group}"} for group in range(len(record.prompts))]
+    return {"texts": texts, "columns": columns}
+
+
+def test_the_column_with_the_answer_counts_and_not_a_row_s_number_that_more_answers_hold():
+    found = examined(sampled=numbered, scored=everywhere(0.0))
+    assert "6 of them contain the value of their column “solution”" in found[0].evidence
+
+
 def test_a_sampler_that_disagrees():
     found = examined(stepped=moved(0.8))
     assert found[0].name == "mismatch"
@@ -177,6 +191,13 @@ def test_answers_that_repeat_themselves():
         return {"token_ids": np.full_like(record.token_ids, record.token_ids[0])}
 
     assert "repetition" in [finding.name for finding in examined(sampled=looping, finished=moved(1.0))]
+
+
+def test_repetition_in_the_only_update_known_is_not_compared_with_itself():
+    found = examined(updates=1, sampled=lambda record: {"token_ids": np.full_like(record.token_ids, 9)})
+    evidence = next(f.evidence for f in found if f.name == "repetition")
+    assert evidence.startswith("In update 1 ")
+    assert evidence.endswith("occur earlier in it.")
 
 
 def test_a_critic_that_explains_nothing():

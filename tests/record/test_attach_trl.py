@@ -51,7 +51,6 @@ def last_update(folder: Path) -> int:
     if not (folder / "rlplay" / "remote.json").exists():
         return 0
     copy = Copy(folder)
-    copy.close()
     with RunReader(copy.path) as found:
         return max(found.updates(), default=0)
 
@@ -98,7 +97,6 @@ def test_pause_step_change_run(run: Path, tmp_path: Path) -> None:
     finally:
         screen.close()
     copy = Copy(run)
-    copy.close()
     with RunReader(copy.path) as found:
         rates = {number: metrics["learning_rate"] for number, metrics in found.metrics()}
     assert rates[at + 1] == pytest.approx(1e-3)

@@ -249,3 +249,17 @@ def test_a_square_has_the_policy_and_the_value_of_the_newest_survey() -> None:
     assert outcome(update, square="b1", of="value", above=0.7).value == pytest.approx(1.0)
     assert "there is no move ↓" in outcome(update, square="a1", move="↓", above=0).finding
     assert "c1" in outcome(update, square="c1", move="→", above=0).finding
+
+
+def test_the_length_of_a_walk_is_in_moves() -> None:
+    class Lengths(Numbers):
+        def series(self, name: str) -> tuple[list[int], list[float]]:
+            return list(self.points), list(self.points.values())
+
+    update, lengths = _recorded(1), Lengths({1: 9.0})
+    assert update.sampled is not None
+    claim = {"metric": "completions/mean_length", "below": 10.0}
+    assert outcome(update, lengths, **claim).finding == "It works: 9 tokens (expected < 10)"
+    survey = Survey(states=["a1"], actions=["→"], logprobs=np.zeros((1, 1), dtype=np.float32), values=None)
+    update.sampled = msgspec.structs.replace(update.sampled, survey=survey)
+    assert outcome(update, lengths, **claim).finding == "It works: 9 moves (expected < 10)"

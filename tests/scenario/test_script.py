@@ -60,6 +60,7 @@ def test_steps(entry: dict[str, Any], step: object) -> None:
         ({"set": {"beta": -1}}, "got -1"),
         ({"lens": "colour"}, "unknown lens"),
         ({"curve": "entrpy"}, "did you mean 'entropy'"),
+        ({"curve": "optimal mpa"}, "did you mean 'optimal map'"),
         ({"curve": None}, "takes text"),
         ({"knobs": "bta"}, "did you mean 'beta'"),
         ({"knobs": ["beta"]}, "unknown setting"),

@@ -50,6 +50,11 @@ def test_stages_are_read_and_their_updates_add_up(tmp_path: Path) -> None:
             "stages:\n  - {name: a, updates: 2}\n  - {name: b, updates: 2, settings: {algorithm: dpo, beta: 0}}\n",
             ":7: stage 2: loss_type=sigmoid needs a beta above 0",
         ),
+        ("stages:\n  - {name: a, updates: 2, dataset: 3}\n", ":6: stage 1: dataset takes text; got 3"),
+        ("stages:\n  - {name: a, updates: 2, columns: {a: b}}\n", "columns belongs to a dataset of the stage"),
+        ("stages:\n  - {name: a, updates: 2, reward: a.py:f}\n", "reward takes a list of texts; got 'a.py:f'"),
+        ("stages:\n  - {name: a, updates: 2, dataset: no.jsonl}\n", "dataset no.jsonl: no such file"),
+        ("stages:\n  - {name: a, updates: 2, reward: ['no.py:f']}\n", "reward no.py:f: there is no file no.py"),
         ("max_updates: 3\n" + STAGES, ":5: max_updates is the sum"),
     ],
 )

@@ -68,8 +68,14 @@ def test_a_rewind_forgets_the_settings_changed_after_its_update() -> None:
 def test_marks_are_short() -> None:
     history = History()
     history.add(Changed(update=1, phase="sample", name="learning_rate", value=4e-4 * 1.5, previous=4e-4))
+    history.add(Rewound(update=2, abandoned=2))
+    assert history.marks == [(1, "learning_rate 0.0004 → 0.0006", "changed"), (2, "resumed from 2", "on")]
+
+
+def test_going_back_to_the_start_before_any_update_leaves_no_mark() -> None:
+    history = History()
     history.add(Rewound(update=0, abandoned=0))
-    assert history.marks == [(1, "learning_rate 0.0004 → 0.0006", "changed"), (0, "resumed from 0", "on")]
+    assert history.marks == []
 
 
 def test_undoing_one_update_after_the_other_gives_up_one_curve() -> None:

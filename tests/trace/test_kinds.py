@@ -11,6 +11,7 @@ from rlplay.algorithms.apply import resolve
 from rlplay.trace.answers import repeated
 from rlplay.trace.kinds import kind_of
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.records import Sampled
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_sampling, synthetic_update
 
@@ -71,11 +72,17 @@ def test_answers_that_repeat_another_are_found():
     twice = msgspec.structs.replace(
         sampled, token_ids=np.concatenate(rows), offsets=np.cumsum([0, *map(len, rows)]).astype(np.int64)
     )
-    assert repeated(twice, range(6)) == {2: 1, 5: 2}, "only among answers to the same prompt"
-    assert repeated(twice, [2, 1, 0, 5, 4, 3]) == {0: 1, 4: 1}, "places are those of the list"
-    assert repeated(sampled, range(6)) == {}
+    assert repeated(_of(twice), range(6)) == {2: 1, 5: 2}, "only among answers to the same prompt"
+    assert repeated(_of(twice), [2, 1, 0, 5, 4, 3]) == {0: 1, 4: 1}, "places are those of the list"
+    assert repeated(_of(sampled), range(6)) == {}
     begun = synthetic_sampling(1, prompts=2, generations=3)[0]
-    assert repeated(begun, range(6)) == {}, "answers that grow may still differ"
+    assert repeated(_of(begun), range(6)) == {}, "answers that grow may still differ"
+
+
+def _of(sampled: Sampled) -> Update:
+    update = Update(sampled.update)
+    update.add(sampled)
+    return update
 
 
 def test_log_probabilities_add_up_within_each_answer_over_the_tokens_of_the_policy():

@@ -19,9 +19,9 @@ from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
 from rlplay.ui.plot.world_map import MAPS
-from rlplay.ui.session.facts import Facts
 from rlplay.ui.words.narration import narrate
 from rlplay.worlds.world import read_world
+from tests.numbers import numbers_of
 from tests.ui.stage import Fed, all_text, text_of, until
 from tests.ui.stage import settled as shown_at_last
 from tests.worlds.value_run import MAZE, VALUES, Run
@@ -71,11 +71,11 @@ def test_a_greedy_policy_that_walks_in_circles_has_no_value_without_discount(run
 
 def test_the_token_panels_numbers_are_the_trained_ones(run: Run) -> None:
     update, settings = run.updates[12], settled(SETTINGS)
-    facts, sampled, credited = Facts(update), update.sampled, update.credited
+    sampled, credited = update.sampled, update.credited
     assert sampled is not None
     assert credited is not None
     for token in np.flatnonzero(sampled.mask)[:20].tolist():
-        numbers = facts.numbers(token, "q_learning")
+        numbers = numbers_of(update, token, "q_learning")
         lines = ["".join(text for text, _ in line) for line in action_value(settings, numbers)]
         assert lines[0] == "δ = r + 0.9·max Q(s′, ·) − Q(s, a)"
         delta = float(credited.advantages[token])

@@ -77,7 +77,7 @@ async def test_loading_is_shown_and_empty_panels_name_the_key_that_fills_them():
         source.put(Loading("importing torch", 0.4))
         await settled(pilot)
         assert "importing torch" in shown(app.phases)
-        assert "Press n to sample" in text_of(app.tokens)
+        assert "The first answers appear here" in text_of(app.tokens)
         assert "starting" in shown(app.header)
         assert "Word problems" in shown(app.header), "known before the engine is there"
         assert "Does it learn?" in shown(app.narrator)

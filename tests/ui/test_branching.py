@@ -79,12 +79,12 @@ async def test_a_branch_that_waits_for_labels_says_so_and_gets_them(size):
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
         app.screen.follow()
-        assert "update 0 · waiting for your labels: press a" in head(app.screen)
-        await pilot.press("a")
+        assert "update 0 · waiting for your labels: press A" in head(app.screen)
+        await pilot.press("A")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)
         assert "Which is better? · run B, nowhere" in app.screen.query_one("Vertical").border_title
-        await pilot.press("b", "enter", "escape")
+        await pilot.press("right", "escape")
         await settled(pilot)
         assert isinstance(app.screen, CompareScreen)
     assert Prefer(0, "b") in second.commands

@@ -129,7 +129,7 @@ async def test_the_key_writes_the_files_and_says_where(tmp_path):
         await pilot.press("w")
         await settled(pilot)
         assert [toast.message for toast in app._notifications if re.search(r"Saved.*mine\.view-1", toast.message)]
-    assert "Rollouts" in (tmp_path / "mine.view-1.txt").read_text()
+    assert "Answers" in (tmp_path / "mine.view-1.txt").read_text()
     ElementTree.parse(tmp_path / "mine.view-1.svg")
 
 

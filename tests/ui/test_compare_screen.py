@@ -130,7 +130,7 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
 
         assert seen() == ("AB", [[0], [1]])
         assert "only in the curves:  ━ C seed 2" in head(screen)
-        await pilot.press("left_square_bracket", "o")
+        await pilot.press("left_square_bracket", "greater_than_sign")
         await settled(pilot)
         assert seen() == ("AC", [[0], [2]])
         assert screen.runs.number == 2, "the update that was picked"
@@ -138,11 +138,11 @@ async def test_of_many_runs_two_at_a_time_stand_side_by_side(tmp_path, size):
         assert "only in the curves:  ┅ B seed 1" in head(screen)
         assert "Token · C" in str(screen.inspectors[1].border_title)
         screen.tokens[1].focus()
-        await pilot.press("v", "o")
+        await pilot.press("v", "greater_than_sign")
         await settled(pilot)
         assert seen() == ("BC", [[1], [2]]), "the run with the cursor stays"
         assert screen.runs.number == 3, "B has no fourth"
-        await pilot.press("O", "question_mark")
+        await pilot.press("less_than_sign", "question_mark")
         await settled(pilot)
         assert seen()[0] == "AC"
         assert "replace the run without the cursor" in all_words(app.screen)
@@ -156,7 +156,7 @@ async def test_of_two_runs_there_is_no_other(tmp_path):
     app = compared(tmp_path)
     async with app.run_test(size=SIZE) as pilot:
         screen = await opened(pilot)
-        await pilot.press("o")
+        await pilot.press("greater_than_sign")
         assert screen.sides == [0, 1]
         assert any("only two runs here" in notice.message for notice in app._notifications)
 

@@ -46,7 +46,7 @@ async def test_a_token_after_a_role_is_pointed_at_as_any_other():
     async with app.run_test(size=WIDE) as pilot:
         source.records([conversation()])
         await settled(pilot)
-        await pilot.click("#tokens", offset=(2 + 2 + len("user:  "), 3))
+        await pilot.click("#tokens", offset=(2 + len("user:  "), 3))
         assert app.tokens.cursor == (0, 10)
         await pilot.press("right")
         assert app.tokens.cursor == (0, 11)

@@ -4,26 +4,26 @@ import msgspec
 import numpy as np
 import pytest
 from textual.app import ComposeResult
-from textual.color import Color
 
 from rlplay.trace.history import History
 from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
-from rlplay.ui.plot.ratios import ONE_STEP, ONE_STEP_THEN
-from rlplay.ui.plot.views import GHOST, NO_UPDATE, NOTHING_YET, Source, single
-from rlplay.ui.theme.colours import contrast, palette
-from rlplay.ui.theme.themes import THEMES
+from rlplay.ui.plot.ratios import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
+from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, Source, first_update, single
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
 
 
-async def test_before_the_first_update_every_panel_says_which_key_fills_it():
+async def test_before_the_first_update_every_panel_says_what_will_be_there():
     app = Host()
     async with app.run_test(size=(160, 12)):
-        assert [panel.render().plain for panel in app.panels] == [NOTHING_YET.replace("`", "")] * 4
-        assert [title(panel) for panel in app.panels] == ["Reward", "KL", "Ratio · clip", "Length"]
+        titles = [title(panel) for panel in app.panels]
+        assert titles == ["Reward", "KL", "Ratio · clip", "Length"]
+        assert [panel.render().plain for panel in app.panels] == [
+            first_update(title).replace("`", "") for title in titles
+        ]
 
 
 async def test_an_empty_recording_promises_no_update():
@@ -40,9 +40,7 @@ async def test_an_empty_recording_promises_no_update():
         assert app.panels[2].render().plain == NO_UPDATE
         history, _ = recorded(2)
         app.query_one(CurvePanels).show(history, None, CHOSEN)
-        assert app.panels[2].render().plain == "No data yet: press s for the first step.", (
-            "at its beginning, before update 1"
-        )
+        assert app.panels[2].render().plain == NO_STEP.replace("`", ""), "at its beginning, before update 1"
 
 
 async def test_no_estimator_is_named_before_the_settings_are_known():
@@ -229,17 +227,6 @@ async def test_a_run_with_nan_is_still_drawn():
         assert "×" in app.panels[0].render().plain
 
 
-@pytest.mark.parametrize(("colours", "hatched"), [(1 << 24, True), (16, False), (2, False)])
-@pytest.mark.parametrize("theme", THEMES)
-def test_empty_ground_is_quiet(theme, colours, hatched):
-    variables = theme.to_color_system().generate() | theme.variables
-    hatch = palette(variables, colours).hatch
-    assert (hatch is not None) == hatched
-    if hatch is not None and hatch.color is not None:
-        ground, ink = Color.parse(variables["background"]), Color.from_rich_color(hatch.color)
-        assert 1 < contrast(ground, ink) < 1.2
-
-
 async def test_two_kl_of_different_size_have_a_scale_each():
     history, live = History(), None
     for number in range(1, 6):
@@ -276,3 +263,25 @@ def test_a_curve_that_is_put_up_has_its_held_out_points():
     source = Source(History.of([(0, "eval_gold/helpful/mean", 5, 0.5)], []))
     drawn = single("gold/helpful/mean").draw(source, Size(40, 8), False)
     assert isinstance(drawn, Picture), "points alone are drawn, too"
+
+
+async def test_advice_to_turn_a_setting_is_for_ones_own_run():
+    history, live = recorded(steps=1)
+    app = Host(history, not_ended(live.number))
+    async with app.run_test(size=(160, 12)):
+        curves = app.query_one(CurvePanels)
+        curves.steered = False
+        curves.show(history, not_ended(live.number), CHOSEN)
+        for panel in app.panels:
+            panel.put(panel.view)
+        assert Ratios().draw(app.panels[2].source, Size(40, 8), False) == ONE_STEP_HERE
+        assert "Raise" not in ONE_STEP_HERE
+
+
+def test_a_curve_that_observe_light_leaves_out_says_so():
+    history, live = recorded()
+    source = Source(history, live, {"observe": "light"})
+    assert source.missing("KL", ("kl", "kl_old")) == LIGHT
+    assert "observe=light" in LIGHT
+    assert source.missing("Loss", ("loss",)) != LIGHT
+    assert Source(history, live, {"observe": "full"}).missing("KL", ("kl", "kl_old")) != LIGHT

@@ -95,7 +95,7 @@ async def test_a_click_after_the_text_unfolds_it():
         source.records(long_update())
         await settled(pilot)
         width = sum(cell.width for cell in app.tokens.rows[2].cells)
-        await pilot.click("#tokens", offset=(2 + 2 + width + 1, 3))
+        await pilot.click("#tokens", offset=(2 + width + 1, 3))
         await settled(pilot)
         assert app.tokens.cursor[0] == 1
         assert len(app.tokens._layout.rows_of(1)) > 10

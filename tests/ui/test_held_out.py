@@ -62,7 +62,7 @@ async def test_columns_are_beside_the_prompt_and_long_answers_fold() -> None:
         assert "How many apples has Tom? · answer 8" in text
         assert "[b]long" in text
         assert "end" not in text
-        await pilot.press("m")
+        await pilot.press("enter")
         assert "long end" in words(app)[1]
 
 

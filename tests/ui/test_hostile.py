@@ -35,8 +35,8 @@ EACH = {name: pytest.param([name], SMALL, marks=pytest.mark.slow) for name in HO
 IN_FILES = [parameters for name, parameters in EACH.items() if name != "surrogate"]
 """A run file cannot hold a lone surrogate."""
 KEYS = {
-    "probe": ("tab", "a", "escape", "equals_sign", "escape", "s", "v", "o", "enter"),
-    "log": ("y", "l"),
+    "probe": ("tab", "a", "escape", "equals_sign", "escape", "N", "V", "H", "enter"),
+    "log": ("y", "right"),
     "knobs": ("tab", "y", "down"),
     "timeline": ("up", "y"),
 }
@@ -106,7 +106,9 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
         await tour.home()
         source.waiting(0, 1)
         await tour.look()
-        await tour.press("a", "b", "escape")
+        await tour.press("left", "right", "escape")
+        await tour.press("q")  # the question names the run
+        await tour.home()
         for dialogue in (CopyingScreen(3), ConfirmScreen("Reset", "Forget the answers?", "forget")):
             app.push_screen(dialogue)
             await tour.look()
@@ -135,7 +137,7 @@ async def test_nothing_in_run_files_side_by_side_is_obeyed(
         await tour.press("u", "tab", "y", "tab", "y", "c", "x", "question_mark", "escape", "w", "s")
         await tour.home()
         await tour.look()
-        for verb in ("timeline", "health", "held_out", "probe", "log", "knobs", "help"):
+        for verb in ("timeline", "health", "held_out", "learning", "probe", "log", "knobs", "help"):
             await tour.perform(verb, "tab", "up")
     assert "CompareScreen" in tour.screens
     for path in tmp_path.glob("*.svg"):

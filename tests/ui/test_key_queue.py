@@ -131,7 +131,7 @@ async def test_keys_go_on_although_a_panel_never_answers(monkeypatch):
         source.update(1)
         await settled(pilot)
         app.tokens.call_later = lambda *_: True
-        typed(app, "c", "q")
+        typed(app, "c", "q", "q")
         async with asyncio.timeout(PATIENCE):
             while app.return_code is None:
                 await asyncio.sleep(0.01)  # the pilot would wait for the panel

@@ -109,7 +109,7 @@ async def test_what_does_not_fit_is_not_applied():
         await pilot.press("left", "a")
         assert app.outcome == "open"
         assert "GAE bootstraps" in str(screen.query_one(Static).render())
-        await pilot.press("r", "escape")
+        await pilot.press("z", "escape")
         assert app.outcome is None
 
 
@@ -260,7 +260,7 @@ async def test_settings_of_other_algorithms_come_and_go_with_them():
         go_to(screen, "sapo_temperature_pos")
         await pilot.press("right")
         go_to(screen, "surrogate")
-        await pilot.press("r")
+        await pilot.press("z")
         assert "sapo_temperature_pos" in shown(), "it is changed, so it is not hidden"
         assert "sapo_temperature_neg" not in shown()
 

@@ -42,7 +42,9 @@ def test_a_choice_is_handed_in_only_when_the_user_goes_on() -> None:
     assert labelling.answer("a") == 0
     assert labelling.go_on() is None, "nothing is chosen"
     assert labelling.choose("b") == Judge(0)
-    assert labelling.choose("a") is None, "on second thoughts it is taken back first"
+    assert labelling.choose("a") is None, "another choice takes its place, the scores stay the same"
+    assert labelling.labels == {0: "a"}
+    labelling.choose("b")
     assert labelling.labels == {0: "b"}
     assert labelling.go_on() == Prefer(0, "b")
     assert (labelling.pair, labelling.held, labelling.left) == (1, None, [2])
@@ -184,19 +186,24 @@ async def test_the_engine_waits_and_the_screen_asks(size: tuple[int, int]) -> No
         assert "[bold]" in all_text(first), "model text is data"
         assert source.commands == []
         assert "implicit" not in shown(app)
-        await pilot.press("b")
-        assert source.commands == [Judge(0)]
+        await pilot.press("right")
+        assert source.commands == [Judge(0), Prefer(0, "b")], "one key for a pair"
+        assert app.screen.labelling.pair == 1
         source.put(Judged(0, 1, scores=SCORES))
         await settled(pilot)
         app.screen.follow()
+        assert "Pair 1: you chose B." in shown(app)
         assert "better: A, unlike you" in shown(app)
-        assert second.has_class("-chosen")
-        await pilot.press("enter")
-        assert source.commands[1:] == [Prefer(0, "b")]
+        await pilot.press("z")
+        assert app.screen.labelling.pair == 0
         assert "implicit" not in shown(app)
-        await pilot.press("z", "a", "enter", "s", "enter")
+        await pilot.press("1", "0")
         assert source.commands[2:] == [Judge(0), Prefer(0, "a"), Judge(1), Prefer(1, "skip")]
-        await pilot.press("a", "enter")
+        await pilot.press("2")
+        assert source.commands[-1] == Judge(2), "the last one can still be taken back"
+        await settled(pilot)
+        assert second.has_class("-chosen")
+        await pilot.press("left", "enter")
         assert source.commands[-1] == Prefer(2, "a")
         assert app.screen is app.main
 
@@ -205,14 +212,14 @@ async def test_leaving_shows_what_the_engine_waits_for_and_a_key_comes_back() ->
     app, source = waiting()
     async with app.run_test(size=SIZES[0]) as pilot:
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))
-        await pilot.press("a", "escape")
+        await pilot.press("left", "escape")
         assert source.commands == [Judge(0), Prefer(0, "a")], "what was chosen counts"
         source.waiting(1, 2)
         await settled(pilot)
         assert app.screen is app.main, "who has left is not asked again by itself"
-        assert "● waiting for 2 labels · press a" in str(app.header.render())
+        assert "● waiting for 2 labels · press A" in str(app.header.render())
         assert "2 pairs wait for you" in str(app.narrator.render())
-        await pilot.press("a")
+        await pilot.press("A")
         await settled(pilot)
         assert isinstance(app.screen, LabelScreen)
         assert app.screen.labelling.pair == 1
@@ -257,7 +264,7 @@ async def test_an_engine_that_goes_on_while_the_last_label_is_sent_closes_no_sec
                 dialogue.follow()
 
         source.send = answered_at_once  # type: ignore[method-assign]
-        await pilot.press("a", "escape")
+        await pilot.press("left", "escape")
         assert app.screen is app.main
         assert source.commands[-1] == Prefer(0, "a")
 
@@ -280,11 +287,9 @@ async def test_by_mouse_by_palette_and_by_script() -> None:
         await until(pilot, lambda: isinstance(app.screen, LabelScreen))
         await settled(pilot)
         await pilot.click("#b")
-        assert app.screen.labelling.held == "b"
-        await pilot.click("#a")
         assert source.commands == [Judge(0), Prefer(0, "b")], "a click goes on, too"
         await app.perform("prefer", "a")
-        assert app.screen.labelling.held == "a"
+        assert source.commands[2:] == [Judge(1), Prefer(1, "a")]
         await pilot.press("escape")
         await app.perform("prefer", ["skip", "b"])
         assert source.commands[-2:] == [Prefer(0, "skip"), Prefer(1, "b")]
@@ -292,7 +297,7 @@ async def test_by_mouse_by_palette_and_by_script() -> None:
         assert "Better: the first answer, A" in titles
         source.status()
         await settled(pilot)
-        await pilot.press("a")
+        await pilot.press("A")
         assert app.screen is app.main
         assert any("No pair needs a label" in toast.message for toast in app._notifications)
 
@@ -315,3 +320,28 @@ async def test_a_lesson_waits_until_the_pairs_are_labelled() -> None:
         source.status(running=True)
         source.update(1)
         await until(pilot, lambda: "Done." in str(app.narrator.render()))
+
+
+async def test_on_request_a_lesson_labels_in_place_of_the_learner() -> None:
+    labels = {"you": {"say": "Press `a` for the first pair.", "prefer": ["a", "b", "skip"]}}
+    app, source = playground([{"phase": 1}, labels, {"say": "Done."}])
+    async with app.run_test(size=SIZES[0]) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        await until(pilot, lambda: bool(source.commands))
+        source.records([sampled()])
+        source.status(running=True)
+        source.waiting(0, 1, 2, waits=False)
+        await until(pilot, lambda: "do it for me" in str(app.narrator.render()))
+        source.waiting(0, 1, 2)
+        await until(pilot, lambda: app.labels is not None)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.labels is None)
+        source.commands.clear()
+        await pilot.press("t")
+        for given, left in enumerate(((1, 2), (2,), ()), start=1):
+            await until(pilot, lambda given=given: len(source.commands) == given)
+            source.waiting(*left, waits=bool(left))
+        await until(pilot, lambda: "Done." in str(app.narrator.render()))
+        assert source.commands == [Prefer(0, "a"), Prefer(1, "b"), Prefer(2, "skip")]
+        assert app.screen is app.main

@@ -265,7 +265,7 @@ def test_no_lesson_asks_the_same_question_twice():
         assert len(texts) == len(set(texts)), f"{name}: answers are kept by question"
 
 
-@pytest.mark.parametrize("key", ["r", "R"])
+@pytest.mark.parametrize("key", ["delete", "R"])
 async def test_a_reset_asks_first_and_takes_one_lesson_or_all(key):
     user_preferences.keep_theme("rlplay-paper")
     user_preferences.keep_lesson("flattery", LessonProgress(9, 9))
@@ -281,9 +281,9 @@ async def test_a_reset_asks_first_and_takes_one_lesson_or_all(key):
         assert ("all lessons" if key == "R" else load("dpo").title) in question
         await pilot.press("escape")
         assert set(user_preferences.lessons()) == {"flattery", "dpo"}, "whoever does not say yes keeps it"
-        await pilot.press(key, "y")
+        await pilot.press(key, "enter")
         await settled(pilot)
-        assert set(user_preferences.lessons()) == ({"flattery"} if key == "r" else set())
+        assert set(user_preferences.lessons()) == ({"flattery"} if key == "delete" else set())
         assert app.screen is screen
         assert lessons.highlighted_option.id == "dpo"
         assert str(lessons.highlighted_option.prompt).startswith("○")
@@ -313,7 +313,7 @@ async def test_a_reset_begins_the_lesson_on_the_screen_again_without_its_answers
         screen = await opened(pilot, app)
         lessons = screen.query_one("OptionList")
         lessons.highlighted = lessons.get_option_index("learn-to-think")
-        await pilot.press("r", "y", "escape")
+        await pilot.press("delete", "enter", "escape")
         await until(pilot, lambda: not app.lesson.playing and not app.lesson.begun)
         assert "plays the lesson" in str(app.narrator.render())
         source.update(1)
@@ -332,7 +332,7 @@ async def test_there_is_nothing_to_reset_before_anything_was_played():
     async with app.run_test(size=(80, 24)) as pilot:
         screen = await opened(pilot, app)
         assert "reset" not in str(screen.query_one(Vertical).border_subtitle)
-        await pilot.press("r", "R")
+        await pilot.press("delete", "R")
         assert app.screen is screen
 
 

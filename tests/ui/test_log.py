@@ -54,17 +54,17 @@ async def test_messages_are_shown_with_time_and_level_and_obey_nothing(session):
 async def test_the_filter_leaves_out_what_is_less_grave(session):
     app = Host(session)
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("l", "l")
+        await pilot.press("right", "right")
         assert "ready" not in app.text()
         assert "it broke" in app.text()
-        await pilot.press("l", "l")
+        await pilot.press("right", "right")
         assert "kernel warmed up" in app.text()
 
 
 async def test_copying_takes_what_is_shown(session):
     app = Host(session)
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("l", "l", "l", "y")
+        await pilot.press("right", "right", "right", "y")
         assert app.clipboard.endswith("error it broke")
         assert "ready" not in app.clipboard
 

@@ -1,4 +1,4 @@
-"""The orientation: once, over the living screen, any key goes on, escape ends it."""
+"""The orientation: once, over the living screen; enter goes on, escape ends it, and every other key does its work."""
 
 import pytest
 
@@ -23,12 +23,12 @@ def lit(app) -> set[str]:
 
 
 @SIZES
-async def test_every_key_advances_and_the_explained_panel_is_highlighted(size):
+async def test_enter_advances_and_the_explained_panel_is_highlighted(size):
     app, source = playground()
     app.orients = True
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
-        for card, key in zip(CARDS, ("q", "space", "tab", "enter"), strict=True):
+        for card, key in zip(CARDS, ("enter", "right", "enter", "enter"), strict=True):
             assert isinstance(app.screen, OrientationScreen)
             panel = app.screen.query_one("Vertical")
             assert panel.border_title == card.title
@@ -50,7 +50,7 @@ async def test_escape_skips_it_and_its_verb_brings_it_back():
     app.orients = True
     async with app.run_test(size=(80, 24)) as pilot:
         await settled(pilot)
-        await pilot.press("x", "escape")
+        await pilot.press("enter", "escape")
         await settled(pilot)
         assert app.screen is app.main
         assert not lit(app)
@@ -58,6 +58,40 @@ async def test_escape_skips_it_and_its_verb_brings_it_back():
         await pilot.click()
         await settled(pilot)
         assert app.screen.query_one("Vertical").border_title == CARDS[1].title
+
+
+@pytest.mark.parametrize(("key", "until"), [("space", "forever"), ("u", "update"), ("n", "phase")])
+async def test_a_key_that_the_cards_name_is_not_swallowed(key, until):
+    app, source = playground()
+    app.orients = True
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        assert "other keys work" in str(app.screen.query_one("Vertical").border_subtitle)
+        await pilot.press(key)
+        await settled(pilot)
+        assert app.screen is app.main
+        assert [command.until for command in source.commands] == [until]
+
+
+async def test_the_key_of_the_lesson_plays_it():
+    app, _ = playground(script=[{"say": "Look."}, {"say": "There."}])
+    app.orients = True
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("t")
+        await settled(pilot)
+        assert app.screen is app.main
+        assert "Look." in app.narrator.render().plain
+
+
+async def test_one_can_go_back_to_the_card_before():
+    app, _ = playground()
+    app.orients = True
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("enter", "left", "left")
+        await settled(pilot)
+        assert app.screen.query_one("Vertical").border_title == CARDS[0].title
 
 
 async def test_it_does_not_come_by_itself():
@@ -69,7 +103,14 @@ async def test_it_does_not_come_by_itself():
 
 @pytest.mark.parametrize(
     ("keys", "seen"),
-    [([], False), (["space", "x", "x"], False), (["escape"], True), (["x", "escape"], True), (["x"] * 4, True)],
+    [
+        ([], False),
+        (["enter"] * 3, False),
+        (["q"], True),
+        (["enter", "escape"], True),
+        (["enter"] * 4, True),
+        (["c"], True),
+    ],
 )
 async def test_it_counts_once_it_was_finished_or_skipped(keys, seen):
     assert paths.first_time()

@@ -13,7 +13,8 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.pair_loss import pair_scores
 from rlplay.ui.formula.parts import Numbers
 from rlplay.ui.plot.first_views import OVERVIEW
-from rlplay.ui.plot.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, single
+from rlplay.ui.plot.picture import Size
+from rlplay.ui.plot.views import IMITATION, NOT_COMPUTED, PAIRS, REWARD, SCORES, Source, single
 from rlplay.ui.widgets.curves import CurvePanels
 from rlplay.ui.words import pair_updates as pairs
 from rlplay.ui.words.narration import narrate, narrate_run
@@ -165,3 +166,21 @@ async def test_a_reward_model_does_not_lack_signal():
         await settled(pilot)
         assert "all equal" not in all_text(app.rollouts)
         assert "no advantages" in app.narrator.render().plain
+
+
+@pytest.mark.parametrize(
+    ("view", "metrics", "title"),
+    [
+        (PAIRS[2], {"rewards/margins": 0.25}, "Margin "),
+        (PAIRS[2], {"rewards/margins": 0.25, "rewards/accuracies": 0.75}, "Accuracy "),
+        (IMITATION[2], {"grad_norm": 2.0}, "Gradient norm "),
+        (IMITATION[2], {"grad_norm": 2.0, "logps/chosen": -3.0}, "Log-probability "),
+    ],
+)
+def test_what_a_trainer_does_not_compute_gives_way_to_what_it_has(view, metrics, title):
+    history = History()
+    finished = synthetic_update(1)[-1]
+    history.add(msgspec.structs.replace(finished, metrics=metrics))
+    source = Source(history)
+    assert view.titles(source, None, False)[0].plain.startswith(title)
+    assert not isinstance(view.draw(source, Size(40, 8), False), str)

@@ -174,7 +174,7 @@ async def test_the_map_and_the_token_show_what_would_be_and_go_back_when_the_kno
         detail = str(app.knobs.query_one("Static").render())
         assert "1 would get a reversed gradient" in detail
         assert "+ S = −min(w·A, clip(w, 0.75, 1.25)·A)" in detail
-        await pilot.press("v")
+        await pilot.press("b")
         assert "as trained" in str(app.tokens.border_title)
         assert size[0] == 80 or "clip(w, 0.8, 1.2)" in all_text(app.inspector)
         await pilot.press("escape")

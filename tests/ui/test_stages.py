@@ -15,9 +15,9 @@ from rlplay.ui.plot.views import (
     IMITATION,
     NEXT_UPDATE,
     NOT_COMPUTED,
-    NOTHING_YET,
     PAIRS,
     Source,
+    first_update,
     single,
     with_average,
 )
@@ -102,7 +102,7 @@ async def test_labels_are_no_rewards(algorithm, roles, words, below):
         assert set(labels) >= set(words)
         assert not {"chosen", "rejected", "imitated", "left out", "1.00", "0.00"} & (set(labels) - set(words))
         assert "±" not in listed, "a label has no mean and no spread"
-        assert str(app.rollouts.border_subtitle) == below
+        assert str(app.rollouts.border_subtitle).strip() == below
         inspected = all_text(app.inspector)
         assert f"label: {words[0]}" in inspected
         assert "reward 1.00" not in inspected
@@ -124,8 +124,8 @@ async def test_a_reward_models_scores_stand_beside_the_labels_on_a_scale_that_fi
         await settled(pilot)
         last = records[0].offsets[1] - 1
         score = next(record.values for record in records if isinstance(record, Credited))[last]
-        assert f"{score:+.2f}".replace("-", "−") in all_text(app.rollouts).split("\n")[1]
-        scale = app.tokens._border_subtitle.plain
+        assert f"{score:+.2f}".replace("-", "−") in all_text(app.rollouts)
+        scale = app.tokens._border_subtitle.plain.strip()
         assert scale.startswith("−2 ")
         assert scale.endswith(" +2")
         assert "colour: score" in str(app.tokens.border_title)
@@ -166,8 +166,8 @@ async def test_the_same_answer_twice_is_named_as_such():
         assert "same text" in all_text(app.tokens).split("\n")[row]
         await pilot.resize_terminal(120, 35)
         await settled(pilot)
-        listed = next(line for line in all_text(app.rollouts).split("\n") if " = " in line)
-        assert len(listed.rstrip()) <= app.rollouts.scrollable_content_region.width
+        assert all(len(line.rstrip()) <= app.rollouts.scrollable_content_region.width
+                   for line in all_text(app.rollouts).split("\n"))  # fmt: skip
 
 
 # Curves
@@ -223,7 +223,7 @@ def test_what_was_rewound_away_is_cut_too():
 @pytest.mark.parametrize(
     ("stages", "replayed", "words"),
     [
-        ([], False, NOTHING_YET),
+        ([], False, first_update(PAIRS[1].title)),
         ([(3, {"loss": 0.1}), (0, {})], False, NEXT_UPDATE),
         ([(3, {"loss": 0.1}), (0, {})], True, ENDS_BEFORE),
         ([(3, {"loss": 0.1})], False, NOT_COMPUTED),

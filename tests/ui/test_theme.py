@@ -306,7 +306,7 @@ def test_the_real_program_sends_no_colour(tmp_path):
             sent += terminal.receive(5)
     finally:
         terminal.close()
-    assert b"Rollouts" in sent
+    assert b"Answers" in sent
     assert not COLOURED.search(sent)
 
 

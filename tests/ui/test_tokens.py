@@ -80,8 +80,8 @@ async def test_the_colour_key_passes_over_what_is_not_there_yet():
         source.records(synthetic_update(1)[:1])
         await settled(pilot)
         assert app.lens.name == "probability"
-        for key, lens in (("c", "entropy"), ("c", "probability"), ("C", "entropy")):
-            await pilot.press(key)
+        for verb, lens in (("lens", "entropy"), ("lens", "probability"), ("lens_back", "entropy")):
+            await app.perform(verb)
             assert app.lens.name == lens
 
 
@@ -96,7 +96,7 @@ async def test_the_colour_key_steps_through_the_statistics_and_auto_comes_back()
             await pilot.press("c")
             seen.append(app.lens.name)
         assert seen == list(CYCLE), "after what was chosen by itself, from the beginning"
-        await pilot.press("C")
+        await app.perform("lens_back")
         assert app.lens.name == seen[-2]
         assert "(auto)" not in app.tokens.border_title
         await app.perform("lens", "auto")

@@ -51,7 +51,8 @@ async def test_why_no_token_is_clipped(size):
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await at_rest(pilot, app, source)
-        await press(pilot, "C", "C")
+        await app.perform("lens", "clip_state")
+        await settled(pilot)
         assert app.narrator.render().plain.startswith(none_clipped(app)), "and how to see one"
 
 
@@ -61,7 +62,8 @@ async def test_why_a_token_is_clipped(size):
     async with app.run_test(size=size) as pilot:
         source.update(1, steps=8)
         await settled(pilot)
-        await press(pilot, "C", "C", "x")
+        await app.perform("lens", "clip_state")
+        await press(pilot, "x")
         state = app.session.shown.latest_step("clip_state")
         at = int(app.session.shown.sampled.offsets[app.tokens.cursor[0]]) + app.tokens.cursor[1]
         reason = "A > 0 and w > 1.2" if state[at] > 0 else "A < 0 and w < 0.8"

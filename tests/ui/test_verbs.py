@@ -11,8 +11,8 @@ from rlplay.scenario.script import Say, ScreenVerb, parse_step
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.command_palette import commands
+from rlplay.ui.shortcuts import KEY_NAMES
 from rlplay.ui.widgets.curve_panel import CurvePanel
-from rlplay.ui.widgets.footer import KEY_NAMES
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import Narrator
 from rlplay.ui.widgets.rollouts import Rollouts

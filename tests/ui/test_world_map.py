@@ -198,7 +198,7 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
             await pilot.press("right", "right")
             await settled(pilot)
             assert shown(panel) == before
-        assert " mov" in all_text(app.rollouts)
+        assert " mov" in all_text(app.rollouts) + str(app.rollouts.border_subtitle)
 
 
 def test_the_map_is_drawn_again_once_sampling_has_ended(source: Source) -> None:

@@ -43,7 +43,9 @@ def all_screens() -> set[str]:
     """The names of all dialogues there are."""
     modules = [importlib.import_module(f"{screens.__name__}.{m.name}") for m in pkgutil.iter_modules(screens.__path__)]
     kinds = (kind for module in modules for kind in vars(module).values() if isinstance(kind, type))
-    return {kind.__name__ for kind in kinds if issubclass(kind, Screen) and kind.__module__.startswith("rlplay")}
+    return {
+        kind.__name__ for kind in kinds if issubclass(kind, Screen) and kind.__module__.startswith(screens.__name__)
+    }
 
 
 class Recorder(headless_driver.HeadlessDriver):

@@ -7,16 +7,18 @@ from typing import Any
 
 from rlplay.algorithms.settings import Settings, written
 from rlplay.algorithms.trl_verl import trainer_of
-from rlplay.export.trl.fields import Field, config_lines, note
+from rlplay.export.trl.fields import Field, batch_lines, config_lines, note, parts_of
 
 
 def answer_fields(s: Settings, recorded: bool) -> Iterator[Field]:
     """Fields of the config, and comments; `recorded` answers keep the order in which the run learned from them."""
     pairs = s.num_prompts // s.num_minibatches
-    if s.loss_type == "kto":
-        yield f"per_device_train_batch_size={2 * pairs},  # answers of an optimizer step, two of each pair"
+    if s.loss_type == "kto":  # its KL is estimated over what one part has
+        yield from batch_lines("answers, two of each pair,", 2 * pairs, 2 * pairs, s.per_device_train_batch_size)
     else:
-        yield f"per_device_train_batch_size={pairs},  # answers or pairs of an optimizer step"
+        rows = s.per_device_train_batch_size // (1 if s.loss_type == "sft" else 2)
+        at_once = parts_of(pairs, max(1, rows) if s.per_device_train_batch_size else pairs)
+        yield from batch_lines("answers or pairs", pairs, at_once, rows)
     if recorded:
         yield from config_lines({"train_sampling_strategy": "sequential"})
     elif s.loss_type == "kto":

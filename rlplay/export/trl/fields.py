@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from rlplay.trace.text import visible
@@ -31,3 +32,29 @@ def literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def absolute(path: str) -> str:
+    """The absolute path of a file, so that the script runs anywhere; other names, such as a model's, unchanged."""
+    found = Path(path).expanduser()
+    return str(found.absolute()) if found.exists() else path
+
+
+def absolute_entry(entry: str) -> str:
+    """`FILE.py:FUNCTION` with the file's absolute path; `MODULE:FUNCTION` unchanged."""
+    file, _, function = entry.rpartition(":")
+    return f"{absolute(file)}:{function}"
+
+
+def parts_of(step: int, wanted: int) -> int:
+    """The largest divisor of `step` up to `wanted` (0: all), so that the parts of an optimizer step are equal."""
+    most = min(wanted or step, step)
+    return next(size for size in range(most, 0, -1) if step % size == 0)
+
+
+def batch_lines(what: str, step: int, at_once: int, wanted: int) -> Iterator[Field]:
+    """The fields for an optimizer step of `step` items, `at_once` of them in one pass; the run asked for `wanted`."""
+    yield f"per_device_train_batch_size={at_once},  # {what} at once, of {step} in an optimizer step"
+    yield f"gradient_accumulation_steps={step // at_once},"
+    if wanted and at_once != min(wanted, step):
+        yield note(f"per_device_train_batch_size {wanted} is {at_once} here, because of TRL's equal parts or its loss")

@@ -8,6 +8,7 @@ from rlplay.algorithms.settings import Settings, written
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.scenario.schema import Scenario
 from rlplay.tasks import load_task
+from rlplay.user_code import names_function
 
 _ADVANTAGES = (
     {"multi_objective_aggregation": "sum_then_normalize", "baseline": "group_mean"},
@@ -22,13 +23,22 @@ def unsupported_task(scenario: Scenario) -> str | None:
         return "world: the environment replies in the middle of an answer, which TRL does not support"
     if scenario.environment:
         return f"environment={scenario.environment}: it replies in the middle of an answer, which TRL does not support"
-    if scenario.task and load_task(scenario.task).environment is not None:
+    if scenario.task and not names_function(scenario.task) and load_task(scenario.task).environment is not None:
         return f"task={scenario.task}: its environment replies in the middle of an answer, which TRL does not support"
+    if scenario.use_peft and len(scenario.stages) > 1:
+        return (
+            "use_peft in a run with stages: a stage of TRL's saves adapters, and the next would put others beside them"
+        )
     return None
 
 
-def unsupported_setting(settings: Settings) -> str | None:
-    """The setting that TRL does not support, with the reason, in one line; None if it supports all."""
+def unsupported_setting(settings: Settings, tools: bool = False) -> str | None:
+    """The setting that TRL does not support, with the reason, in one line; None if it supports all.
+
+    `tools` says whether the model may call some.
+    """
+    if tools and (found := trainer_of(settings)) is not None and found[0] != "GRPOTrainer":
+        return f"tools: TRL's {found[0]} has none; its GRPOTrainer does"
     return next(_unsupported(settings), None)
 
 

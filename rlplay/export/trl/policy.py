@@ -7,13 +7,13 @@ from typing import Any
 
 from rlplay.algorithms.settings import Settings, written
 from rlplay.algorithms.trl_verl import loss_type, trainer_of
-from rlplay.export.trl.fields import Field, config_lines, note
+from rlplay.export.trl.fields import Field, batch_lines, config_lines, note, parts_of
 
 
 def policy_fields(s: Settings, weights: list[float]) -> Iterator[Field]:
     """Fields of the config, and comments; `weights` belong to the reward functions in the script's order."""
     yield from _sampling(s)
-    yield from config_lines({"reward_weights": weights})
+    yield from config_lines({"reward_weights": weights or None})
     yield from _left_out(s)
     kind, _ = trainer_of(s) or ("", "")
     yield from _rloo(s) if kind == "RLOOTrainer" else _grpo(s, kind)
@@ -24,8 +24,11 @@ def _sampling(s: Settings) -> Iterator[Field]:
                       "temperature": s.temperature})  # fmt: skip
     yield from config_lines({"top_k": s.top_k, "top_p": s.top_p})
     step = s.num_prompts * s.num_generations // s.num_minibatches
-    yield f"per_device_train_batch_size={step},  # completions of an optimizer step"
-    yield f"steps_per_generation={s.num_minibatches},  # minibatches of {s.num_prompts} prompts' completions"
+    # TRL's bnpo averages over the tokens of a part, not of the optimizer step.
+    at_once = parts_of(step, step if loss_type(s) == "bnpo" else s.per_device_train_batch_size)
+    yield from batch_lines("completions", step, at_once, s.per_device_train_batch_size)
+    parts = s.num_minibatches * step // at_once
+    yield f"steps_per_generation={parts},  # as many parts have {s.num_prompts} prompts' completions"
     yield from config_lines({"num_iterations": s.num_iterations, "disable_dropout": True})
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rlplay.algorithms.trl_verl import EXPERIMENTAL, trainer_of
 from rlplay.export.atomic_output import ExportError, atomic_output
-from rlplay.export.trl.fields import literal, note, plain
+from rlplay.export.trl.data import data_imports, data_lines, reward_names
+from rlplay.export.trl.fields import absolute, literal, note, plain
 from rlplay.export.trl.limits import unsupported_setting, unsupported_task
 from rlplay.export.trl.section import RunFacts, section_lines
 from rlplay.export.trl.stages import PlayedStage, stages_of
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
+from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.trace.runfile import RunReader
+from rlplay.user_code import names_function
 from rlplay.version import __version__
 
 TRL = "1.16"
@@ -35,18 +37,26 @@ def export_trl(run: Path, out: Path) -> None:
 def script(reader: RunReader) -> str:
     """The script for the updates that a run has. Raises ValueError as `export_trl` does."""
     scenario = scenario_of(reader.started)
-    if reason := unsupported_task(scenario):
+    for seen in (scenario, *stage_scenarios(scenario)):
+        if reason := unsupported_task(seen):
+            raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
+    own_words = scenario.tools or scenario.environment_factory
+    if names_function(scenario.task or "") and not own_words and _has_environment(reader):
+        reason = "the task's environment replies in the middle of an answer, which TRL does not support"
         raise ExportError(f"{reader.path.name}: {reason}; export the run's tokens or curves")
     stages, missing = stages_of(scenario, reader)
     for stage in stages:
         where = f"{reader.path.name}: stage {stage.name}: " if stage.name else f"{reader.path.name}: "
-        if reason := unsupported_setting(stage.settings):
+        if reason := unsupported_setting(stage.settings, bool(scenario.tools or scenario.environment_factory)):
             raise ExportError(f"{where}{reason}; change that, or export the run's tokens or curves")
         if stage.recorded == 0:
             raise ExportError(f"{where}it has no pairs to learn from yet; continue the run")
     lines = [*_head(reader), "", *_imports(scenario, stages), "", *_constants(reader, scenario, stages)]
     model, facts = "MODEL", _run_facts(reader, scenario)
     for number, stage in enumerate(stages, start=1):
+        facts.rewards = reward_names(reader, stage)
+        if number == 1 or stage.scenario != stages[number - 2].scenario:
+            lines += ["", *data_lines(stage.scenario, any(each.rewarded for each in stages))]
         place = "OUT" if len(stages) == 1 else f'OUT / "stage-{number}"'
         lines += ["", *section_lines(stage, facts, model, place)]
         if stage.settings.loss_type == "reward":
@@ -61,6 +71,12 @@ def script(reader: RunReader) -> str:
 def _run_facts(reader: RunReader, scenario: Scenario) -> RunFacts:
     evaluated = bool(scenario.eval_every) and reader.latest("eval_reward") is not None
     return RunFacts(scenario, reader.started.device == "cpu", evaluated)
+
+
+def _has_environment(reader: RunReader) -> bool:
+    """Whether somebody else's words are in the answers of the run."""
+    records = (reader.load(number).sampled for number in reader.detailed()[:1])
+    return any(sampled is not None and not sampled.mask.all() for sampled in records)
 
 
 def _head(reader: RunReader) -> Iterator[str]:
@@ -81,6 +97,8 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     yield "from datasets import Dataset"
     if "CPOTrainer" in used:
         yield "from transformers import AutoTokenizer"
+    if scenario.use_peft:
+        yield "from peft import LoraConfig"
     if names:
         yield f"from trl import {', '.join(names)}"
     for kind in sorted(used & EXPERIMENTAL.keys()):
@@ -90,50 +108,13 @@ def _imports(scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
     yield ""
     if scenario.model == "pocket":
         yield "from rlplay.paths import POCKET_PATH"
-    yield f"from rlplay.tasks import for_trl{', load_task' if scenario.task else ''}"
-    own = {
-        "instructed": bool(scenario.system_prompt),
-        "load_own": not scenario.task,
-        "narrowed": scenario.prompts is not None,
-    }
-    if any(own.values()):
-        yield f"from rlplay.tasks.own import {', '.join(name for name, needed in own.items() if needed)}"
-    if scenario.reward:
-        yield "from rlplay.tasks.own_rewards import load_reward"
+    yield from data_imports([stage.scenario for stage in stages])
 
 
 def _constants(reader: RunReader, scenario: Scenario, stages: list[PlayedStage]) -> Iterator[str]:
-    model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(_absolute(scenario.model))
+    model = "str(POCKET_PATH)" if scenario.model == "pocket" else literal(absolute(scenario.model))
     yield f"MODEL = {model}{'  # a folder as transformers reads it' if scenario.model == 'pocket' else ''}"
     yield f"SEED = {scenario.seed}"
     yield 'OUT = Path(__file__).resolve().with_suffix(".trained")  # where the model goes'
     if any(stage.recorded is not None for stage in stages):
         yield f"RUN = {literal(str(reader.path.absolute()))}  # its pairs are learned from"
-    yield ""
-    task = f"load_task({literal(scenario.task)})" if scenario.task else _own_dataset(scenario)
-    yield f"task = {task}" if scenario.prompts is None else f"task = narrowed({task}, {literal(scenario.prompts)})"
-    if scenario.system_prompt:
-        yield f"task = instructed(task, {literal(scenario.system_prompt)})"
-    if scenario.reward:
-        yield "rewards = {"
-        for entry in scenario.reward:
-            file, _, function = entry.rpartition(":")
-            yield f"    {literal(function)}: load_reward({literal(f'{_absolute(file)}:{function}')}),"
-        yield "}"
-    elif any(stage.settings.loss_type == "policy_gradient" for stage in stages):
-        yield "rewards = task.rewards"
-
-
-def _own_dataset(scenario: Scenario) -> str:
-    """The dataset as an expression of the script, in the words of the run."""
-    words = [literal(_absolute(scenario.dataset or "")), "{}"]
-    parts: dict[str, Any] = {"config": scenario.dataset_config, "split": scenario.dataset_train_split}
-    parts |= {"columns": scenario.columns or None}
-    words += [f"{name}={literal(value)}" for name, value in parts.items() if value is not None]
-    return f"load_own({', '.join(words)})"
-
-
-def _absolute(path: str) -> str:
-    """The absolute path of a file, so that the script runs anywhere; other names, such as a model's, unchanged."""
-    found = Path(path).expanduser()
-    return str(found.absolute()) if found.exists() else path

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlplay.algorithms.named import title
 from rlplay.algorithms.settings import REWARD_MODEL, Settings
 from rlplay.algorithms.trl_verl import trainer_of
 from rlplay.export.trl.answers import answer_fields
-from rlplay.export.trl.fields import Field, config_lines, literal, note, plain
+from rlplay.export.trl.fields import Field, absolute_entry, config_lines, literal, note, plain
 from rlplay.export.trl.policy import policy_fields
 from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario
-from rlplay.tasks import load_task
 
 
 @dataclass
 class RunFacts:
-    """The run's scenario, its device, whether it answered held-out prompts, and where its reward model is saved."""
+    """The run's scenario, its device, whether it answered held-out prompts, the names of the reward functions
+    of the stage at hand, and where its reward model is saved."""
 
     scenario: Scenario
     on_cpu: bool
     evaluated: bool
+    rewards: list[str] = field(default_factory=list)
     reward_model: str = ""
 
 
@@ -38,8 +39,9 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
     rewards = _rewards(stage.settings, facts) if stage.settings.loss_type == "policy_gradient" else {}
     yield f"trainer = {kind}("
     yield f"    model={model},"
-    if rewards:
+    if stage.settings.loss_type == "policy_gradient":
         yield f"    reward_funcs=[{', '.join(rewards)}],"
+    yield from _tools(stage.settings, facts.scenario)
     yield "    train_dataset=Dataset.from_list(rows),"
     if _evaluates(stage, facts):
         yield "    eval_dataset=Dataset.from_list(held_out),"
@@ -48,6 +50,7 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
     yield f"    args={kind.replace('Trainer', 'Config')}("
     yield from (f"        {field}" for field in _fields(stage, facts, place, list(rewards.values())))
     yield "    ),"
+    yield from _adapters(facts.scenario)
     yield ")"
     yield "trainer.train()"
     yield f"trainer.save_model(str({place}))"
@@ -55,7 +58,7 @@ def section_lines(stage: PlayedStage, facts: RunFacts, model: str, place: str) -
 
 def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float]) -> Iterator[Field]:
     yield from _length(stage, place)
-    if weights:
+    if stage.settings.loss_type == "policy_gradient":
         yield from policy_fields(stage.settings, weights)
         yield from config_lines({"chat_template_kwargs": facts.scenario.chat_template_kwargs or None})
     else:
@@ -64,6 +67,34 @@ def _fields(stage: PlayedStage, facts: RunFacts, place: str, weights: list[float
         yield from answer_fields(stage.settings, stage.recorded is not None)
     yield from _common(stage.settings, facts)
     yield from _evaluation(stage, facts)
+
+
+def _tools(settings: Settings, scenario: Scenario) -> Iterator[str]:
+    """The arguments of a trainer that samples for what the model may call."""
+    if settings.loss_type != "policy_gradient":
+        return
+    if scenario.tools:
+        functions = (f"load_function({literal(absolute_entry(entry))})" for entry in scenario.tools)
+        yield f"    tools=[{', '.join(functions)}],"
+    if (factory := scenario.environment_factory) is None:
+        return
+    weight = settings.reward_weights.get(factory.rpartition(":")[2], 1.0 if not settings.reward_weights else 0.0)
+    if weight != 1:
+        said = note(f"the environment's own reward has weight {weight:g} in the run, and 1 in TRL")
+        yield f"    {said}"
+    yield f"    environment_factory=load_function({literal(absolute_entry(factory))}),"
+
+
+def _adapters(scenario: Scenario) -> Iterator[str]:
+    """The argument of a trainer for LoRA, with the values that the run had."""
+    if not scenario.use_peft:
+        return
+    wanted = scenario.lora_target_modules
+    modules = wanted[0] if wanted == ["all-linear"] else wanted or None
+    yield "    peft_config=LoraConfig("
+    yield f'        r={scenario.lora_r}, lora_alpha={scenario.lora_alpha}, lora_dropout=0.0, task_type="CAUSAL_LM",'
+    yield f"        target_modules={literal(modules)},"
+    yield "    ),"
 
 
 def _evaluates(stage: PlayedStage, facts: RunFacts) -> bool:
@@ -91,10 +122,7 @@ def _rows(stage: PlayedStage) -> Iterator[str]:
 
 def _rewards(settings: Settings, facts: RunFacts) -> dict[str, float]:
     """The reward functions as Python expressions in the script, with their weights."""
-    names = [entry.rpartition(":")[2] for entry in facts.scenario.reward]
-    if facts.scenario.task and not names:
-        names = list(load_task(facts.scenario.task).rewards)
-    found = {name: f"for_trl.summed(rewards[{literal(name)}])" for name in names}
+    found = {name: f"for_trl.summed(rewards[{literal(name)}])" for name in facts.rewards}
     if facts.reward_model:
         found[REWARD_MODEL] = facts.reward_model
     wanted = settings.reward_weights or dict.fromkeys(found, 1.0)
@@ -118,10 +146,13 @@ def _length(stage: PlayedStage, place: str) -> Iterator[Field]:
 
 
 def _common(settings: Settings, facts: RunFacts) -> Iterator[Field]:
-    yield from config_lines({"gradient_accumulation_steps": 1, "learning_rate": settings.learning_rate,
+    yield from config_lines({"learning_rate": settings.learning_rate,
                       "lr_scheduler_type": settings.lr_scheduler_type, "warmup_steps": settings.warmup_steps or None,
                       "weight_decay": settings.weight_decay or None,
                       "max_grad_norm": settings.max_grad_norm})  # fmt: skip
+    if facts.scenario.dtype == "bfloat16":
+        yield from config_lines({"model_init_kwargs": {"dtype": "bfloat16"}})
+        yield note("the optimizer has float32 copies of the weights in rlplay; here it changes the bfloat16 weights")
     yield from config_lines({"bf16": False, "gradient_checkpointing": settings.gradient_checkpointing})
     if facts.on_cpu:
         yield "use_cpu=True,  # as in the run"

@@ -10,19 +10,22 @@ import msgspec
 from rlplay.algorithms.settings import Settings, written
 from rlplay.export.atomic_output import ExportError
 from rlplay.scenario.schema import Scenario, Stage
+from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.tasks import load_task
 from rlplay.tasks.own import brings_answers, load_own
 from rlplay.trace.pairs import pairs
 from rlplay.trace.records import Changed
 from rlplay.trace.runfile import RunReader
+from rlplay.user_code import names_function
 
 
 @dataclass(frozen=True)
 class PlayedStage:
     """One stage: updates `first` to `last` of the run, the settings at its start, and the changes during it.
 
-    `planned` is the scenario's number of updates. `recorded` counts the run's pairs that the stage learns from; it is
-    None if the script samples new answers or a dataset has them. `thinned` says how many updates lost their pairs.
+    `scenario` is the run's as the stage sees it. `planned` is the scenario's number of updates. `recorded` counts the
+    run's pairs that the stage learns from; it is None if the script samples new answers or a dataset has them.
+    `thinned` says how many updates lost their pairs.
     """
 
     name: str
@@ -33,6 +36,12 @@ class PlayedStage:
     changed: list[str]
     recorded: int | None
     thinned: str
+    scenario: Scenario
+
+    @property
+    def rewarded(self) -> bool:
+        """Whether it learns from rewards."""
+        return self.settings.loss_type == "policy_gradient"
 
     @property
     def updates(self) -> int:
@@ -53,8 +62,8 @@ def stages_of(scenario: Scenario, reader: RunReader) -> tuple[list[PlayedStage],
     # The last stage may run beyond its planned updates.
     lasts = [first - 1 for first in firsts[1:-1]] + [reached]
     played = [
-        _played(stage, first, min(last, reached), reader, scenario)
-        for stage, first, last in zip(stages, firsts, lasts, strict=False)
+        _played(stage, first, min(last, reached), reader, seen)
+        for stage, first, last, seen in zip(stages, firsts, lasts, stage_scenarios(scenario), strict=False)
         if first <= reached
     ]
     return played, [stage.name for stage in stages[len(played) :]]
@@ -73,7 +82,7 @@ def _played(stage: Stage, first: int, last: int, reader: RunReader, scenario: Sc
         recorded = sum(1 for number in kept for _ in pairs(reader.load(number)))
         lost = last - first + 1 - len(kept)
         thinned = f"; {lost} updates no longer have theirs" if lost else ""
-    return PlayedStage(stage.name, first, last, stage.updates, settings, changed, recorded, thinned)
+    return PlayedStage(stage.name, first, last, stage.updates, settings, changed, recorded, thinned, scenario)
 
 
 def _in_force(change: Changed, first: int) -> bool:
@@ -85,6 +94,8 @@ def _has_answers(scenario: Scenario, settings: Settings) -> bool:
     """Whether the dataset has the answers, so that the model need not write any."""
     if settings.labeller == "user":
         return False
+    if scenario.task and names_function(scenario.task):
+        return False  # only running the user's function could tell; the run has the answers in any case
     if scenario.task:
         return brings_answers(load_task(scenario.task), settings)
     own = load_own(scenario.dataset or "", {}, config=scenario.dataset_config, split=scenario.dataset_train_split,

@@ -22,6 +22,8 @@ LONG = 120
 """Mean tokens of an answer from which on the answers of an update are folded to one line each."""
 MORE = " …"
 """Stands at the end of a folded line."""
+_NARROWEST = 2
+"""Cells that a prompt is wrapped into at least, as `wrap` does: a panel that is hidden has none."""
 _PROMPT_LINES = 3
 _AT_FIRST = 32
 """Tokens of a long answer that are wrapped at first, to find one of its lines."""
@@ -141,7 +143,7 @@ class Layout:
 
     def _heading(self, sampled: Sampled, group: int, most: int) -> list[list[Cell]]:
         """The prompt in at most `most` lines; the Token panel has all of it."""
-        width = self._wrapped_for[0] - GUTTER
+        width = max(self._wrapped_for[0] - GUTTER, _NARROWEST)
         prompt = visible(sampled.prompts[group][: (most + 1) * width].replace("\n", f"{NEWLINE} "))
         words = [f" {word}" if i else word for i, word in enumerate(prompt.split(" "))]
         lines = wrap(words, width, [False] * len(words))

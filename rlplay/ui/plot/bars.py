@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 BARS = " ▁▂▃▄▅▆▇█"
 """Nine heights, from nothing to the whole cell."""
@@ -33,3 +34,12 @@ def moved(old: float, new: float, cells: int) -> tuple[str, str, str]:
     stayed = min(len(bar), math.ceil(old * cells)) if new > old else len(bar)
     lost = "░" * max(round(old * cells) - len(bar), 0) if new < old else ""
     return bar[:stayed], bar[stayed:], lost.ljust(cells - len(bar))
+
+
+def sparkline(values: Sequence[float], cells: int) -> str:
+    """The last `cells` of `values` as bars, the smallest of them lowest; a blank for what is not finite."""
+    shown = list(values)[-cells:]
+    finite = [value for value in shown if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    spread = high - low or 1.0
+    return "".join(BARS[1 + round(7 * (value - low) / spread)] if math.isfinite(value) else " " for value in shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,11 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.text import quoted
 from rlplay.ui.plot.bars import BARS
 from rlplay.ui.plot.curves import Curve
-from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
+from rlplay.ui.plot.picture import Frame, Picture, Size, painted
 from rlplay.ui.plot.probability_lines import share_text
-from rlplay.ui.plot.views import FIRST, NOTHING_YET, SECOND, VALUE, Source, signs
+from rlplay.ui.plot.views import FIRST, SECOND, VALUE, Source, signs
 
+NOTHING_YET = "The next token's probabilities in each update will be drawn here. Press `u` for the first."
 INKS = (FIRST, SECOND, "$run-c", "$run-d", "$run-e", "$run-f")
 """Of the named bands, from the bottom to the top."""
 OTHERS = "$border"
@@ -61,17 +63,17 @@ class River:
         frame, height = _frame(source, found, size), max(size.height - 1, 2)
         tokens = named(found)
         filled = _eighths(_edges(found, tokens, frame, height), height)
-        grid = _grid(filled, source.plain)
-        texts = [quoted(beliefs.name(place, token)) for token in tokens]
-        _write_names(grid, filled, texts, source.plain)
-        lines = []
-        for at, row in enumerate(reversed(grid)):
-            label = _SCALE[0] if at == 0 else _SCALE[2] if at == height - 1 else _SCALE[1] if at == height // 2 else ""
-            lines.append(Content.assemble((label.rjust(frame.left - 1) + " ", AXIS), joined(row)))
+        characters, inks, styles = _grid(filled, source.plain)
+        for row, start, text, style in _names(filled, [quoted(beliefs.name(place, token)) for token in tokens]):
+            characters[row, start : start + len(text)] = list(text)
+            inks[row, start : start + len(text)] = len(styles)
+            styles.append("" if source.plain else style)
+        scale = {0: _SCALE[0], height // 2: _SCALE[1], height - 1: _SCALE[2]}
+        labels = [scale.get(at, "").rjust(frame.left - 1) + " " for at in range(height)]
         notes = [(frame.column(update), sign, "$warning") for update, sign in signs(source.history.marks)
                  if frame.first <= update <= frame.last]  # fmt: skip
         axis = frame.axis(str(int(frame.first)), str(int(frame.last)), notes)
-        return Picture(Content("\n").join([*lines, axis]), frame)
+        return Picture(painted(labels, characters[::-1], inks[::-1], styles, axis), frame)
 
     def titles(
         self, source: Source, cursor: int | None, _log: bool, _smoothing: float = 0.0
@@ -108,8 +110,9 @@ def named(found: dict[int, Belief]) -> list[int]:
     peaks: dict[int, float] = {}
     for belief in found.values():
         for token, share in belief.shares.items():
-            peaks[token] = max(peaks.get(token, 0.0), share)
-    top = sorted((token for token in peaks if peaks[token] >= NAMED), key=lambda token: -peaks[token])[: len(INKS)]
+            if share >= NAMED and share > peaks.get(token, 0.0):
+                peaks[token] = share
+    top = sorted(peaks, key=lambda token: -peaks[token])[: len(INKS)]
     last = next(reversed(found.values())).shares if found else {}
     return sorted(top, key=lambda token: (-last.get(token, 0.0), -peaks[token]))
 
@@ -151,35 +154,32 @@ def _edges(found: dict[int, Belief], tokens: list[int], frame: Frame, height: in
 
 def _eighths(edges: Array, height: int) -> Array:
     """How many eighths of each cell each band fills: int [height, columns, bands + 1], all others last; 0 in gaps."""
-    bands = edges.shape[1]
-    at = (edges[:, None, :] <= np.arange(height * 8)[:, None]).sum(axis=2).reshape(len(edges), height, 8)
-    counts = (at[..., None] == np.arange(bands + 1)).sum(axis=2)
-    recorded = edges.min(axis=1, initial=0) >= 0
-    return np.where(recorded[:, None, None], counts, 0).swapaxes(0, 1)
+    below = np.pad(edges, ((0, 0), (1, 0)))  # the lower edge of each band
+    above = np.pad(edges, ((0, 0), (0, 1)), constant_values=height * 8)
+    bottoms = np.arange(height)[:, None, None] * 8
+    counts = np.clip(above - bottoms, 0, 8) - np.clip(below - bottoms, 0, 8)
+    return np.where((edges.min(axis=1, initial=0) >= 0)[:, None], counts, 0)
 
 
-def _grid(filled: Array, plain: bool) -> list[list[Cell]]:
-    """The cells, bottom line first: the lowest band of each and, behind it, the one that fills most of the rest."""
+def _grid(filled: Array, plain: bool) -> tuple[Array, Array, list[str]]:
+    """The characters of the cells, bottom line first, the index of each one's style, and the styles.
+
+    A cell shows the lowest of its bands and, behind it, the one that fills most of the rest.
+    """
     bands = filled.shape[2] - 1
-    inks, textures = [*INKS[:bands], OTHERS], [*TEXTURES[:bands], " "]
+    inks, textures = [*INKS[:bands], OTHERS], np.array([*TEXTURES[:bands], " "])
     low = (filled > 0).argmax(axis=2)
     heights = np.take_along_axis(filled, low[..., None], axis=2)[..., 0]
-    rest = np.where(np.arange(bands + 1) == low[..., None], -1, filled).argmax(axis=2)
     if plain:
-        most = filled.argmax(axis=2).tolist()
-        return [[(textures[band] if full else " ", "") for band, full in zip(*row, strict=True)]
-                for row in zip(most, heights.tolist(), strict=True)]  # fmt: skip
-    return [
-        [
-            (BARS[full], inks[band] if full in (0, 8) else f"{inks[band]} on {inks[behind]}")
-            for band, full, behind in zip(*row, strict=True)
-        ]
-        for row in zip(low.tolist(), heights.tolist(), rest.tolist(), strict=True)
-    ]
+        return np.where(heights > 0, textures[filled.argmax(axis=2)], " "), np.zeros_like(low), [""]
+    rest = np.where(np.arange(bands + 1) == low[..., None], -1, filled).argmax(axis=2)
+    behind = np.where((heights == 0) | (heights == 8), 0, rest + 1)
+    styles = [f"{ink} on {other}" if other else ink for ink in inks for other in ("", *inks)]
+    return np.array(list(BARS))[heights], low * (bands + 2) + behind, styles
 
 
-def _write_names(grid: list[list[Cell]], filled: Array, names: list[str], plain: bool) -> None:
-    """Write each band's name where the band fills the longest stretch of one line."""
+def _names(filled: Array, names: list[str]) -> Iterator[tuple[int, int, str, str]]:
+    """Each band's name where the band fills the longest stretch of one line: line, first cell, text and style."""
     whole = filled == 8
     run = best = np.zeros(whole.shape[::2], dtype=int)  # [height, bands + 1]
     end = np.zeros_like(best)
@@ -192,9 +192,8 @@ def _write_names(grid: list[list[Cell]], filled: Array, names: list[str], plain:
         if cell_len(text) > length or cell_len(text) != len(text):
             continue  # the line below the plot has it
         ink = OTHERS if band == len(names) else INKS[band]
-        style = "" if plain else f"$foreground on {ink}" if band == len(names) else f"bold $background on {ink}"
         start = int(end[row, band]) - length + (length - len(text)) // 2
-        grid[row][start : start + len(text)] = [(character, style) for character in text]
+        yield row, start, text, f"$foreground on {ink}" if band == len(names) else f"bold $background on {ink}"
 
 
 def _swatch(band: int, bands: int, plain: bool) -> str:

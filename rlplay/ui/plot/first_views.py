@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlplay.trace.kinds import REWARDED, kind_of
@@ -11,23 +11,41 @@ from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
-from rlplay.ui.plot.views import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View
+from rlplay.ui.plot.views import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View, single
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.worlds.world import World
 
-NAMED: dict[str, View] = {"belief": River(), "tree": AnswerTree(), "pull": PullMap()}
-"""The views with a verb, by its name; they take the place of any curve."""
+NAMED: dict[str, View] = {
+    "belief": River(),
+    "tree": AnswerTree(),
+    "pull": PullMap(),
+    "map": MAPS[0],
+    "optimal map": MAPS[2],
+}
+"""The views that can be asked for by name, with a verb or as a curve; they take the place of any curve."""
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 
 
-def overview(settings: Mapping[str, Any], world: World | None = None) -> tuple[View, ...]:
-    """The views for these settings; a world has its map in the second panel, and further maps after the fourth."""
+def overview(settings: Mapping[str, Any], world: World | None = None, panels: Sequence[str] = ()) -> tuple[View, ...]:
+    """The views for these settings; a world has its map in the second panel, and further maps after the fourth.
+
+    Where an update learns from rewards, the scenario's `panels` come first: metrics, and names of `NAMED`.
+    """
     views = _of_algorithm(settings)
+    if panels and kind_of(settings) in REWARDED:
+        chosen = tuple(_named(name, views) for name in panels)
+        views = (*chosen, *(view for view in views if view not in chosen))
     if world is None:
         return views
     first, others = views[0], views[1:]
     return first, MAPS[0], others[-1], others[0], *others[1:-1], *MAPS[1:]
+
+
+def _named(name: str, views: Sequence[View]) -> View:
+    """The view of a name: of a metric, the one among `views` that begins with it, or a new one."""
+    shown = next((view for view in views if view.metrics[:1] == (name,)), None)
+    return shown or NAMED.get(name) or single(name)
 
 
 def _of_algorithm(settings: Mapping[str, Any]) -> tuple[View, ...]:

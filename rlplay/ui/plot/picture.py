@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
+import numpy as np
 from textual.content import Content, Span
+
+from rlplay.trace.records import Array
 
 AXIS, CURSOR, NOTE = "$text-muted", "on $foreground 25%", "$warning"
 
@@ -80,3 +83,21 @@ def joined(cells: Iterable[Cell]) -> Content:
     """One line made of cells."""
     runs = groupby(cells, key=lambda cell: cell[1])
     return Content.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
+
+
+def painted(labels: Sequence[str], cells: Array, inks: Array, styles: Sequence[str], below: Content) -> Content:
+    """A picture of thousands of cells, one label in front of each line and another line `below`.
+
+    `cells` are characters, `inks` the index of each one's style in `styles`: [height, width] each.
+    """
+    lines, spans, at = [], [], 0
+    for label, row, ink in zip(labels, cells.tolist(), inks, strict=True):
+        spans.append(Span(at, at + len(label), AXIS))
+        at += len(label)
+        borders = [0, *(np.flatnonzero(np.diff(ink)) + 1).tolist(), len(ink)]
+        runs = ((start, end, styles[ink[start]]) for start, end in pairwise(borders))
+        spans += [Span(at + start, at + end, style) for start, end, style in runs if style]
+        lines.append(f"{label}{''.join(row)}\n")
+        at += len(ink) + 1
+    spans += [Span(at + start, at + end, style) for start, end, style in below.spans]
+    return Content("".join(lines) + below.plain, spans, strip_control_codes=False)

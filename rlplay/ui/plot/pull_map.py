@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,12 +13,13 @@ from rlplay.trace.pulls import Pulls, pulls
 from rlplay.trace.records import Array
 from rlplay.ui.formula.parts import bounds
 from rlplay.ui.plot.curves import RULE, Curve
-from rlplay.ui.plot.picture import AXIS, Cell, Frame, Picture, Size, joined
+from rlplay.ui.plot.picture import AXIS, Frame, Picture, Size, painted
 from rlplay.ui.plot.scale import Scale, nice, scale_of
-from rlplay.ui.plot.views import NOT_COMPUTED, VALUE, Source
+from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, Source
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
-NO_STEP = "No data yet: press `u` for the first update."
+_INKS = RULE, SILENT, UP, DOWN, AXIS
+NO_STEP = "A dot for each token will be drawn here. Press `u` for the first update."
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The dots of a braille cell, by row and column."""
 _NEAREST = 0.01
@@ -47,7 +49,8 @@ class PullMap:
         found = pulls(source.live)
         if found is None or not len(found.ratio):
             over = source.live is not None and source.live.finished is not None
-            return NOT_COMPUTED if over else source.coming(NO_STEP)
+            none = LIGHT if source.light else NOT_COMPUTED
+            return none if over else source.coming(NO_STEP)
         fences = bounds({"epsilon": 0.2, **source.settings}) if _clips(source) else ()
         return _plot(found, fences, size)
 
@@ -83,46 +86,41 @@ def _plot(found: Pulls, fences: tuple[float, ...], size: Size) -> Picture:
     reach = nice(max(float(np.quantile(far, 0.98)), _NEAREST))
     low, high = max(1 - reach, 0.0), 1 + reach
     frame = Frame(size.width, left, max(size.width - 1, left + 1), low, high)
-    lines = [
-        joined([*((cell, AXIS) for cell in f"{label:>{left - 1}} "), *cells])
-        for label, cells in zip(labels, _cells(found, frame, (height, scale), fences), strict=True)
-    ]
     inside = [bound for bound in (fences[0], 1.0, fences[1]) if low < bound < high] if fences else [1.0]
     notes = [(frame.column(bound) - len(number(bound)) // 2, number(bound), AXIS) for bound in inside]
     ends = "≤" * bool((found.ratio < low).any()), "≥" * bool((found.ratio > high).any())
-    return Picture(
-        Content("\n").join([*lines, frame.axis(ends[0] + number(low), ends[1] + number(high), notes)]), frame
-    )
+    axis = frame.axis(ends[0] + number(low), ends[1] + number(high), notes)
+    cells, inks = _cells(found, frame, (height, scale), fences)
+    return Picture(painted([f"{label:>{left - 1}} " for label in labels], cells, inks, _INKS, axis), frame)
 
 
-def _cells(found: Pulls, frame: Frame, rows: tuple[int, Scale], fences: tuple[float, ...]) -> list[list[Cell]]:
-    """The cells of each row: dots in the colour that most of them have, silent ones first; rules where no dot is."""
+def _cells(found: Pulls, frame: Frame, rows: tuple[int, Scale], fences: tuple[float, ...]) -> tuple[Array, Array]:
+    """The characters of the cells, and the index of each one's colour in `_INKS`.
+
+    Dots have the colour that most of them have, silent ones first; there are rules where no dot is.
+    """
     height, scale = rows
     width = frame.right - frame.left + 1
     share = (np.clip(found.ratio.astype(np.float64), frame.first, frame.last) - frame.first) / (
         frame.last - frame.first
     )
-    x = np.rint(share * (2 * width - 1)).astype(int)
-    y = np.rint((1 - scale.unit(found.advantage.astype(np.float64), log=False)) * (4 * height - 1)).astype(int)
-    dots = np.zeros((height, width), dtype=int)
-    np.bitwise_or.at(dots, (y // 4, x // 2), _BITS[y % 4, x % 2])
-    kinds = [_count(kind, (y // 4, x // 2), dots.shape) for kind in (found.advantage > 0, found.advantage < 0)]
-    silent = _count(found.silent, (y // 4, x // 2), dots.shape)
+    x = np.rint(share * (2 * width - 1)).astype(np.int64)
+    y = np.rint((1 - scale.unit(found.advantage.astype(np.float64), log=False)) * (4 * height - 1)).astype(np.int64)
+    signs = np.sign(found.advantage).astype(np.int64) + 1
+    spots = _counted((y * 2 * width + x) * 3 + signs, (height, 4, width, 2, 3))
+    dots = np.tensordot(spots.any(axis=-1), _BITS, axes=((1, 3), (0, 1)))
+    down, _, up = np.moveaxis(spots.sum(axis=(1, 3)), -1, 0)
+    silent = _counted(((y // 4) * width + x // 2)[found.silent], (height, width))
     zero = round((1 - float(scale.unit(np.array(0.0), log=False))) * (height - 1))
     ruled = {frame.column(bound) - frame.left for bound in (*fences, 1.0) if frame.first < bound < frame.last}
-
-    def cell(row: int, at: int) -> Cell:
-        if dots[row, at]:
-            up, down = kinds[0][row, at], kinds[1][row, at]
-            return chr(0x2800 + dots[row, at]), SILENT if silent[
-                row, at
-            ] else UP if up > down else DOWN if down else AXIS
-        return ("┊" if at in ruled else "┈" if row == zero else " "), RULE
-
-    return [[cell(row, at) for at in range(width)] for row in range(height)]
+    characters = np.where(dots > 0, (0x2800 + dots).astype("<u4").view("<U1"), " ")
+    bare = dots == 0
+    characters[zero][bare[zero]] = "┈"
+    for at in ruled:
+        characters[bare[:, at], at] = "┊"
+    return characters, np.select([bare, silent > 0, up > down, down > 0], [0, 1, 2, 3], 4)
 
 
-def _count(kept: Array, places: tuple[Array, Array], shape: tuple[int, ...]) -> Array:
-    counts = np.zeros(shape, dtype=int)
-    np.add.at(counts, (places[0][kept], places[1][kept]), 1)
-    return counts
+def _counted(places: Array, shape: tuple[int, ...]) -> Array:
+    """How often each place occurs, as an array of this `shape`."""
+    return np.bincount(places, minlength=math.prod(shape)).reshape(shape)

@@ -15,9 +15,9 @@ from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.views import FIRST, Source
 
-ONE_STEP = (
-    "One optimizer step per batch, so every ratio is 1 and nothing is clipped. Raise Iterations (`k`) to see it move."
-)
+ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
+ONE_STEP = f"{ONE_STEP_HERE} Raise Iterations (`k`) to see it move."
+NO_STEP = "How far a step moves each token's probability will be drawn here. Press `s` for the first step."
 ONE_STEP_THEN = "This update took one optimizer step, so every ratio was 1 and nothing was clipped."
 
 
@@ -48,9 +48,11 @@ class Ratios:
         planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
         if (planned if step is None else step.epochs * step.minibatches) == 1:
             map_of_update = PullMap().draw(source, size, log)
-            return map_of_update if isinstance(map_of_update, Picture) else ONE_STEP_THEN if _past(source) else ONE_STEP
+            if isinstance(map_of_update, Picture):
+                return map_of_update
+            return ONE_STEP_THEN if _past(source) else ONE_STEP if source.steered else ONE_STEP_HERE
         if step is None or source.live is None or source.live.sampled is None:
-            return source.coming("No data yet: press `s` for the first step.")
+            return source.coming(NO_STEP)
         kept = _sampled(source.live.sampled, step) & np.isfinite(step.importance_ratio)
         ratio, states = step.importance_ratio[kept], step.clip_state
         clipped = np.zeros(len(ratio), dtype=bool) if states is None else states[kept] != 0

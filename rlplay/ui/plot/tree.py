@@ -18,7 +18,7 @@ from rlplay.ui.plot.curves import Curve
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import VALUE, Source
 
-NOTHING_SAMPLED = "No data yet: press `n` to sample the first answers."
+NOTHING_SAMPLED = "The answers to a prompt will be drawn here, merged where they agree. Press `n` to sample the first."
 ABOVE, BELOW, SAME = "$success", "$error", "$text-muted"
 _MARKS: dict[float | None, str] = {1.0: "✓", 0.0: "✗"}
 _BAR = 8

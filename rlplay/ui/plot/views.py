@@ -23,11 +23,13 @@ from rlplay.ui.plot.smoothing import smoothed, smoothing_label
 from rlplay.worlds.world import World
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
-NOTHING_YET = "No data yet: press `u` for the first update."
 NEXT_UPDATE = "No data yet: press `u` for the next update."
 """For metrics that a new stage or new settings may compute."""
 ENDS_BEFORE = "The recording ends before an update has computed this."
 NOT_COMPUTED = "Not computed by this algorithm with these settings."
+LIGHT = "Not computed: with observe=light no pass is made for it alone."
+NEEDS_A_PASS = ("kl", "kl_old")
+"""Metrics that observe=light leaves out, unless the training needs the pass anyway."""
 NO_UPDATE = "This recording holds no finished update."
 SHADE = " · shade ±1 std"
 VALUE = "bold $foreground"
@@ -52,6 +54,7 @@ class Source:
     lines: int = 0  # of the panel
     beliefs: Beliefs | None = None  # the candidates of every update
     plain: bool = False  # the terminal has no colours
+    steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
 
     @property
     def span(self) -> tuple[int, int]:
@@ -62,13 +65,25 @@ class Source:
         """The text of an empty panel: `words`, or in an empty recording that there is no update."""
         return words if self.history.updates or not self.replayed else NO_UPDATE
 
-    def missing(self) -> str:
-        """Why a metric has no points: no update yet, no update since a change, or never computed."""
+    @property
+    def light(self) -> bool:
+        """Whether the settings leave out the passes that only the screen needs."""
+        return self.settings.get("observe") == "light"
+
+    def missing(self, title: str, metrics: Iterable[str] = ()) -> str:
+        """Why the curve `title` has no points: no update yet, no update since a change, or never computed."""
         if not self.history.updates:
-            return self.coming(NOTHING_YET)
+            return self.coming(first_update(title))
+        if self.light and set(metrics) & set(NEEDS_A_PASS):
+            return LIGHT
         if self.history.settled:
             return NOT_COMPUTED
         return ENDS_BEFORE if self.replayed else NEXT_UPDATE
+
+
+def first_update(title: str) -> str:
+    """The text of a panel before the first update: what it will show."""
+    return f"{title} of each update will be drawn here. Press `u` for the first."
 
 
 class View(Protocol):
@@ -117,10 +132,14 @@ class Trace:
 
 @dataclass(frozen=True)
 class Lines:
-    """One or two metrics over the updates; the first is in the title, the second below the plot."""
+    """One or two metrics over the updates; the first is in the title, the second below the plot.
+
+    `instead` is drawn where the run has values of it and none of the first metric, which not every trainer computes.
+    """
 
     title: str
     traces: tuple[Trace, ...]
+    instead: Lines | None = None
 
     @property
     def of_run(self) -> bool:
@@ -130,14 +149,28 @@ class Lines:
     def metrics(self) -> tuple[str, ...]:
         return tuple(name for trace in self.traces for name in (trace.metric, trace.band) if name)
 
+    def _shown(self, source: Source) -> Lines:
+        other = self.instead
+        if other is None or source.history.series(self.traces[0].metric)[0]:
+            return self
+        return other if source.history.series(other.traces[0].metric)[0] else self
+
     def state(self, source: Source) -> object:
+        if (shown := self._shown(source)) is not self:
+            return shown.title, shown.state(source)
         estimators = [_estimator(trace, source) for trace in self.traces]
         branches = len(source.history.abandoned(self.traces[0].metric))
         versions = [source.history.version(name) for name in self.metrics]
-        missing = None if any(source.history.series(name)[0] for name in self.metrics) else source.missing()
+        missing = (
+            None
+            if any(source.history.series(name)[0] for name in self.metrics)
+            else source.missing(self.title, self.metrics)
+        )
         return versions, source.history.marks, estimators, branches, source.span, missing
 
     def series(self, source: Source) -> list[Curve]:
+        if (shown := self._shown(source)) is not self:
+            return shown.series(source)
         series = []
         for trace, style in zip(self.traces, (FIRST, SECOND), strict=False):
             updates, values = source.history.series(trace.metric)
@@ -154,13 +187,15 @@ class Lines:
     def draw(self, source: Source, size: Size, log: bool, smoothing: float = 0.0) -> Picture | str:
         series = self.series(source)
         if not series:
-            return source.missing()
+            return source.missing(self.title, self.metrics)
         series = [each for curve in series for each in with_average(curve, smoothing)]
         return curves(
             series, signs(source.history.marks), size, log, smoothing_label(smoothing), source.span, source.room
         )
 
     def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+        if (shown := self._shown(source)) is not self:
+            return shown.titles(source, cursor, log, smoothing)
         known = [bool(source.history.series(trace.metric)[0]) for trace in self.traces]
         parts = [
             self._legend(trace, style, source, cursor)
@@ -249,7 +284,11 @@ LENGTH = Lines(
 PAIRS = (
     Lines("Loss", (Trace("loss"),)),
     Lines("Implicit reward", (Trace("rewards/chosen", "chosen"), Trace("rewards/rejected", "rejected", "dotted"))),
-    Lines("Accuracy", (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right"))),
+    Lines(
+        "Accuracy",
+        (Trace("rewards/accuracies"), Trace("rewards/margins", "margin", "dotted", "right")),
+        Lines("Margin", (Trace("rewards/margins"),)),
+    ),
     Lines("Log-probability", (Trace("logps/chosen", "chosen"), Trace("logps/rejected", "rejected", "dotted"))),
 )
 """The views for learning from pairs, in place of reward, KL, ratio and length."""
@@ -257,7 +296,7 @@ PAIRS = (
 IMITATION = (
     Lines("Loss", (Trace("loss"),)),
     Lines("Token accuracy", (Trace("mean_token_accuracy"),)),
-    Lines("Log-probability", (Trace("logps/chosen"),)),
+    Lines("Log-probability", (Trace("logps/chosen"),), Lines("Gradient norm", (Trace("grad_norm"),))),
     Lines("Entropy", (Trace("entropy"),)),
 )
 """The views for fine-tuning."""

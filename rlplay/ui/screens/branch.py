@@ -33,5 +33,5 @@ class BranchScreen(KnobsScreen):
     @property
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
-        changed = "`r` reset" if self.draft.differing() else "`/` find"
+        changed = "`z` undo" if self.draft.differing() else "`/` find"
         return f"`a` start · `← →` change · `enter` type · {changed} · `esc` cancel"

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
@@ -25,12 +24,13 @@ from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping
 
 _REFRESH_SECONDS = 0.1
 KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"
-MANY_KEYS = f"`o` other run  {KEYS}"
+MANY_KEYS = f"`< >` other run  {KEYS}"
 LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
 VIEWS = ("answers", "token", "curves")
 
@@ -47,15 +47,15 @@ class DisplayOptions(Protocol):
         """Whether numbers are shown as well as colours."""
 
 
-class CompareScreen(ModalScreen[None]):
+class CompareScreen(Dialogue[None]):
     """Follows two or more sessions, A, B and so on, and shows two of them side by side."""
 
     HELP = """\
 # Compare
 
 Two runs at the same update, first **A** and **B**, and the curves of all runs. With two runs, the line style (━ or ┅)
-tells their curves apart; with more, each curve also has a letter. `o` replaces the run without the cursor by the next
-one. The fourth line shows how the other runs differ from the run on the left.
+tells their curves apart; with more, each curve also has a letter. `<` and `>` replace the run without the
+cursor. The fourth line shows how the other runs differ from the run on the left.
 
 With the same seed and the same data, both runs get the same prompts and the same random numbers. Every difference in
 them then comes from a difference named in the third line. Runs record only the names of data and reward files, so the
@@ -72,22 +72,22 @@ branch left the part that it shares with the other run.
 `u` plays one update of the run that is behind, or of both if they are level. `space` lets the run behind catch up.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("u", "onward(1)", "one more update"),
-        Binding("space", "onward", "catch up, or pause"),
-        Binding("left_square_bracket", "move(-1)", "older update"),
-        Binding("right_square_bracket", "move(1)", "newer update"),
-        Binding("v", "newest", "newest update"),
-        Binding("c", "perform('lens')", "colour"),
-        Binding("C", "perform('lens_back')", "colour back"),
-        Binding("m", "perform('signs')", "marks"),
-        Binding("o", "other(1)", "replace the run without the cursor"),
-        Binding("O", "other(-1)", "the same, in reverse order"),
-        Binding("x", "largest", "largest value"),
-        Binding("y", "perform('copy')", "copy"),
-        Binding("w", "perform('shot')", "save the view"),
-        Binding("a", "label", "label the waiting pairs"),
-        Binding("p", "panels", "panels"),
-        Binding("question_mark,f1", "help", "help"),
+        Binding("u", "onward(1)", "update", id="update"),
+        Binding("space", "onward", "run/pause", id="run"),
+        Binding("left_square_bracket", "move(-1)", "older update", id="older"),
+        Binding("right_square_bracket", "move(1)", "newer update", id="newer"),
+        Binding("v", "newest", "back to live", id="live"),
+        Binding("c", "perform('lens')", "colour", id="lens"),
+        Binding("C", "perform('colours')", "all colours", id="colours"),
+        Binding("m", "perform('signs')", "marks", id="signs"),
+        Binding("greater_than_sign", "other(1)", "next run in place of the one without the cursor"),
+        Binding("less_than_sign", "other(-1)", "the run before in its place"),
+        Binding("x", "largest", "largest", id="largest"),
+        Binding("y", "perform('copy')", "copy", id="copy"),
+        Binding("w", "perform('shot')", "save the view", id="shot"),
+        Binding("A", "label", "which is better?", id="prefer"),
+        Binding("p", "panels", "panels", id="panel"),
+        Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,b,q", "dismiss", "close"),
     ]
 

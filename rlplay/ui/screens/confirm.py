@@ -8,35 +8,36 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from rlplay.trace.text import visible
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 
-class ConfirmScreen(ModalScreen[bool]):
+class ConfirmScreen(Dialogue[bool]):
     """Its result is whether the user said yes."""
 
     DEFAULT_CSS = """
     ConfirmScreen { align: center middle; background: $background 70%; }
     ConfirmScreen > Vertical {
-        width: 60; max-width: 100%; height: auto; padding: 1 2;
+        width: 78; max-width: 100%; height: auto; padding: 1 2;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
     ConfirmScreen Static { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "dismiss(True)", "yes"),
-        Binding("n,escape,q", "dismiss(False)", "no"),
+        Binding("enter", "dismiss(True)", "yes"),
+        Binding("escape,q", "dismiss(False)", "close"),
     ]
 
-    def __init__(self, title: str, question: str, yes: str) -> None:
-        """`yes` is the verb of the key that agrees."""
+    def __init__(self, title: str, question: str, yes: str, key: str = "`enter`") -> None:
+        """`yes` is the verb of the `key` that agrees."""
         super().__init__()
-        self._title, self._question, self._yes = title, question, yes
+        self._title, self._question, self._keys = title, question, f"{key} {yes} · `esc` cancel"
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title, panel.border_subtitle = self._title, keyed(f"`y` {self._yes} · `esc` cancel")
-            yield Static(Content(self._question))
+            panel.border_title, panel.border_subtitle = self._title, keyed(self._keys)
+            yield Static(Content(visible(self._question)))

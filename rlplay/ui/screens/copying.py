@@ -7,9 +7,9 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
 _REFRESH_SECONDS = 1 / 15
@@ -18,7 +18,7 @@ _PATIENCE = 0.3
 _BAR = 20
 
 
-class CopyingScreen(ModalScreen[bool]):
+class CopyingScreen(Dialogue[bool]):
     """Its result is whether the copy was made. The copying thread calls `going`, the screen's thread all else."""
 
     DEFAULT_CSS = """

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from rlplay.trace.find import CLIPPED, names
@@ -19,9 +18,10 @@ from rlplay.ui.session.finder import Finder
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 
-class FindScreen(ModalScreen[None]):
+class FindScreen(Dialogue[None]):
     """`seek` searches for the typed text and returns what is wrong with it."""
 
     DEFAULT_CSS = """
@@ -43,7 +43,7 @@ class FindScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
             panel.border_title = "Find"
-            panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` all answers")
+            panel.border_subtitle = keyed("`enter` keep · then `f` `F` next, back · `esc` close, all answers")
             yield Entry(self._before, placeholder="reward<0.5 length>20, clipped, or text")
             yield Static()
 

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.style import Style
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
@@ -24,16 +23,17 @@ from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.verbs import VERBS
 
 _PANELS = {
-    "answers": ("Rollouts", "every answer with its score, its advantage and its length, by prompt"),
+    "answers": ("Answers", "every answer with its score, its advantage and its length, by prompt"),
     "tokens": ("Tokens", "every token of every answer, coloured by one statistic"),
     "token": ("Token", "the selected token: its candidates under reference, old and new policy, and its formula"),
 }
 
 
-class GlossaryScreen(ModalScreen[tuple[str, str] | None]):
+class GlossaryScreen(Dialogue[tuple[str, str] | None]):
     """Terms on the left; on the right the explanation of the one under the cursor.
 
     Its result is the moment of a lesson to open, as in `glossary/moments.py`, or None.

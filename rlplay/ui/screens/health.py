@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 from textual.worker import get_current_worker
@@ -25,13 +24,14 @@ from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words.diagnoses import progress
 
 _REFRESH_SECONDS = 0.5
 
 
-class HealthScreen(ModalScreen[None]):
+class HealthScreen(Dialogue[None]):
     """Follows the run while it is open."""
 
     DEFAULT_CSS = """
@@ -50,7 +50,7 @@ class HealthScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("k", "knobs", "knobs"),
+        Binding("k", "knobs", "knobs", id="knobs"),
         Binding("escape,h,q", "dismiss", "close"),
     ]
 

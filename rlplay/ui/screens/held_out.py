@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from rlplay.trace.records import Evaluated
 from rlplay.trace.runfile_format import RunFileError
@@ -19,7 +18,9 @@ from rlplay.trace.text import visible
 from rlplay.trace.turns import marks_and_text
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.session.session import Session
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
 _REFRESH_SECONDS = 0.5
@@ -28,7 +29,7 @@ _FOLDED = 300
 _NOTHING = "No held-out answers are on record up to this update."
 
 
-class HeldOutScreen(ModalScreen[None]):
+class HeldOutScreen(Dialogue[None]):
     """Follows the run while it is open."""
 
     DEFAULT_CSS = """
@@ -40,9 +41,10 @@ class HeldOutScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "sort", "sort"),
-        Binding("m", "unfold", "whole answers"),
+        Binding("o", "sort", "sort", id="sort"),
+        Binding("enter", "unfold", "unfold the answer, or fold it"),
         Binding("escape,e,q", "dismiss", "close"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, session: Session) -> None:
@@ -71,7 +73,9 @@ class HeldOutScreen(ModalScreen[None]):
         panel.border_title = "Held-out answers" if found is None else _title(found)
         sort = "as asked" if self._worst_first else "worst first"
         fold = "fold" if self._whole else "whole answers"
-        panel.border_subtitle = keyed(f"`o` {sort} · `m` {fold} · `esc` close" if found is not None else "`esc` close")
+        panel.border_subtitle = keyed(
+            f"`o` {sort} · `enter` {fold} · `esc` close" if found is not None else "`esc` close"
+        )
         words = Content(_NOTHING) if found is None else Content("\n").join(self._lines(found))
         self.query_one(SteadyStatic).say(words)
 

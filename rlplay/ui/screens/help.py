@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
@@ -17,9 +16,10 @@ from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.ui.messages import Perform
-from rlplay.ui.widgets.footer import KEY_NAMES
+from rlplay.ui.shortcuts import LIST_KEYS, written
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
 from rlplay.verbs import VERBS
@@ -35,6 +35,10 @@ Other algorithms learn from examples, or from a label that says which of two ans
 phases, but no reward.
 
 Move between panels with **tab** or the mouse, and open this help on any of them.
+
+The mouse works everywhere: click a token, an answer, a curve, a stage at the top, a key at the bottom or a title, turn
+the wheel, drag the border before Token or above the curves. Where it rests on a title, a key or a stage, a text
+explains it.
 """
 _GROUPS = {
     "engine": "Forward and back",
@@ -43,19 +47,9 @@ _GROUPS = {
     "script": "Lesson",
     "program": "Program",
 }
-_NAMES = {
-    **KEY_NAMES,
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-    "comma": ",",
-    "semicolon": ";",
-    "escape": "esc",
-}
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialogue[None]):
     """Explains `widget`, or the nearest panel around it that has help; statistics follow the `settings`."""
 
     DEFAULT_CSS = """
@@ -76,6 +70,7 @@ class HelpScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close"),
         Binding("question_mark,f1,d", "glossary", "glossary"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, widget: Widget | None, settings: Mapping[str, Any] | None = None) -> None:
@@ -88,7 +83,10 @@ class HelpScreen(ModalScreen[None]):
             page.border_title = "Help"
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
             yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL, open_links=False)
-            for section in (*_statistics(self._panel, self._settings), _keys(self._panel)):
+            for section in (
+                *_statistics(self._panel, self._settings),
+                _keys(self._panel, getattr(self.app, "own_keys", {})),
+            ):
                 yield Static(section)
 
     def on_mount(self) -> None:
@@ -124,17 +122,25 @@ def _block(title: str, symbol: str, formula: str, reading: str) -> Content:
     return Content("\n").join([head, Content(reading)]) if reading else head
 
 
-def _keys(panel: Widget | None) -> Content:
+def _keys(panel: Widget | None, own_keys: Mapping[str, str]) -> Content:
     rows = [Content.styled("Keys", "bold $accent")]
     own = [
-        (" ".join(_written(key) for key in binding.key.split(",")), binding.description)
+        (_written(own_keys.get(binding.id or "", binding.key).split(",")), binding.description)
         for binding in (panel.BINDINGS if panel is not None else ())
         if isinstance(binding, Binding)
     ]
     groups = [("In this panel", own)]
     for group, title in _GROUPS.items():
         verbs = [verb for verb in VERBS.values() if verb.group == group and verb.keys]
-        groups.append((title, [(" ".join(map(_written, verb.keys)), verb.help) for verb in verbs]))
+        groups.append(
+            (
+                title,
+                [
+                    (_written([own_keys[verb.name]] if verb.name in own_keys else verb.keys), verb.help)
+                    for verb in verbs
+                ],
+            )
+        )
     nameless = [verb for verb in VERBS.values() if not verb.keys]
     for title, scripted in (("By name, with ctrl+p", False), ("Only in the script of a scenario", True)):
         entries = [(verb.name, verb.help) for verb in nameless if (verb.where == "script") == scripted]
@@ -145,8 +151,8 @@ def _keys(panel: Widget | None) -> Content:
     return Content("\n").join([*rows, Content(""), _PALETTE])
 
 
-def _written(key: str) -> str:
-    return _NAMES.get(key, key)
+def _written(keys: Iterable[str]) -> str:
+    return " ".join(map(written, keys))
 
 
 _PALETTE = Content.assemble(

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -28,6 +27,7 @@ from rlplay.ui.session.draft import Draft
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
@@ -40,7 +40,7 @@ Changes = dict[str, Any]
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
 
 
-class KnobsScreen(ModalScreen[Changes | None]):
+class KnobsScreen(Dialogue[Changes | None]):
     """Its result is the changes by setting, or None."""
 
     DEFAULT_CSS = """
@@ -78,17 +78,18 @@ class KnobsScreen(ModalScreen[Changes | None]):
     """Actions that need a change. Until there is one, their letters search like all others."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "apply", "apply"),
-        Binding("r", "reset", "reset"),
-        Binding("y", "copy", "copy the command"),
+        Binding("z", "reset", "undo", id="undo"),
+        Binding("y", "copy", "copy", id="copy"),
         Binding("Y", "copy_code", "copy the share code"),
-        Binding("v", "compare", "compare with what was trained"),
+        Binding("b", "compare", "compare", id="compare"),
         Binding("shift+left", "wander(-1, 0)", "token left", show=False),
         Binding("shift+right", "wander(1, 0)", "token right", show=False),
         Binding("shift+up", "wander(0, -1)", "line up", show=False),
         Binding("shift+down", "wander(0, 1)", "line down", show=False),
-        Binding("slash", "find", "find"),
+        Binding("slash", "find", "find", id="find"),
         Binding("asterisk", "show_all", "all settings, or those of the lesson"),
         Binding("escape", "cancel", "cancel"),
+        Binding("q", "dismiss(None)", "close"),
     ]
 
     def __init__(
@@ -152,7 +153,7 @@ class KnobsScreen(ModalScreen[Changes | None]):
     @property
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
-        changed = f"`r` reset{' · `v` compare' * self.live}" if self.draft.differing() else "`/` find"
+        changed = f"`z` undo{' · `b` compare' * self.live}" if self.draft.differing() else "`/` find"
         return f"`← →` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
 
     def check_action(

@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from rlplay.link.messages import Prefer
@@ -22,28 +21,33 @@ from rlplay.ui.session.labelling import SIDES, Labelling
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.answer import Answer
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 FRAMES = 15
-KEYS = "`a` `b` better · `s` skip · `z` back · `e` skip the rest · `?` help · `esc` later"
-KEYS_CHOSEN = "`enter` next · `z` take back · `e` skip the rest · `?` help · `esc` later"
-CHOOSE = "Read both, then choose: press `a` or `b`, or click one. The model's scores appear afterwards."
+KEYS = "`←` A better · `→` B better · `0` skip · `z` undo · `E` skip the rest · `?` help · `esc` later"
+FEW_KEYS = "`←` A · `→` B better · `0` skip · `z` undo · `E` skip all · `esc` later"
+KEYS_CHOSEN = "`enter` submit · `z` undo · `?` help · `esc` later"
+CHOOSE = (
+    "Read both, then press `←` if A is better or `→` if B is, or click one. The next pair follows. Below it you see "
+    "the scores that the model gives to the pair before."
+)
 NAME = 20
 """Cells for the name of a score."""
 SAME = 5e-4
 """Scores that differ by less look equal on the screen."""
 
 
-class LabelScreen(ModalScreen[None]):
+class LabelScreen(Dialogue[None]):
     """Shows the waiting pairs until none is left or the user leaves; the engine keeps waiting."""
 
     HELP = """\
 # Which is better?
 
-With `labeller=user` you label the pairs of an update: the engine has two answers to each prompt and waits for you. `a`
-or `b` picks the better answer, `s` skips the pair, and `enter` shows the next one. After the last pair the engine
-continues by itself. `e` skips all remaining pairs, and the update learns from the others.
+With `labeller=user` you label the pairs of an update: the engine has two answers to each prompt and waits for you. `←`
+picks A as the better answer, `→` picks B, `0` skips the pair; the next pair then follows. At the last pair, `enter`
+submits your choice, and the engine continues. `E` skips all remaining pairs, and the update learns from the others.
 
-The models' scores of the pair appear only after your choice, so that they cannot influence you:
+The models' scores of a pair appear below only after your choice, so that they cannot influence you:
 
 * **log-probability** of each answer under the policy, the sum over its tokens. A short answer often has a larger one.
 * **implicit reward**: the quantity that the loss treats as a reward. In DPO it is β·log(π/πʳ), where π is the
@@ -76,16 +80,16 @@ The models' scores of the pair appear only after your choice, so that they canno
     """
     AUTO_FOCUS = ""
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "choose('a')", "A is better"),
-        Binding("b", "choose('b')", "B is better"),
-        Binding("s", "choose('skip')", "skip this pair"),
-        Binding("enter,space,right", "on", "next pair"),
-        Binding("z,left,backspace", "back", "take back"),
-        Binding("e", "enough", "skip the rest"),
+        Binding("left,1", "choose('a')", "A is better"),
+        Binding("right,2", "choose('b')", "B is better"),
+        Binding("0", "choose('skip')", "skip this pair"),
+        Binding("enter", "on", "submit the last label"),
+        Binding("z,backspace", "back", "undo"),
+        Binding("E", "enough", "skip the rest"),
         Binding("up", "scroll(-1)", "up", show=False),
         Binding("down", "scroll(1)", "down", show=False),
-        Binding("question_mark,f1", "help", "help"),
-        Binding("escape,q", "leave", "later"),
+        Binding("question_mark,f1", "help", "help", id="help"),
+        Binding("escape,q", "leave", "close"),
     ]
 
     def __init__(self, session: Session, labelling: Labelling, letter: str = "") -> None:
@@ -126,7 +130,7 @@ The models' scores of the pair appear only after your choice, so that they canno
 
     def _draw(self) -> None:
         labelling = self.labelling
-        said = labelling.held, labelling.judged, labelling.refused
+        said = labelling.held, labelling.chosen, labelling.judged, labelling.refused
         now = labelling.pair, said, tuple(labelling.left), self.size.width
         if now == self._drawn or not self.is_current:
             return
@@ -138,11 +142,12 @@ The models' scores of the pair appear only after your choice, so that they canno
         for side in SIDES:
             self._mark(side)
         held = labelling.held is not None
-        self.query_one(Vertical).border_subtitle = keyed(KEYS_CHOSEN if held else KEYS)
+        keys = KEYS if self.size.width > len(KEYS) else FEW_KEYS
+        self.query_one(Vertical).border_subtitle = keyed(KEYS_CHOSEN if held else keys)
         line = self.query_one("#progress", Static)
         line.update(progress(labelling, line.content_size.width))
         verdict = self.query_one("#verdict", Static)
-        verdict.border_title = "What the model thinks" if held else ""
+        verdict.border_title = "" if labelling.chosen is None else "What the model thinks"
         verdict.update(verdict_text(labelling))
 
     def _answer(self, side: str) -> Answer:
@@ -164,10 +169,12 @@ The models' scores of the pair appear only after your choice, so that they canno
     # Keys
 
     async def action_choose(self, choice: Choice) -> None:
-        """Choose, and ask for the models' scores."""
+        """Choose, ask for the models' scores, and show the next pair if there is one."""
         question = self.labelling.choose(choice)
         if question is not None:
             await self.session.source.send(question)
+            if self.labelling.left:
+                await self.action_on()
         self._draw()
 
     @on(Answer.Clicked)
@@ -178,7 +185,7 @@ The models' scores of the pair appear only after your choice, so that they canno
             await self.action_choose(event.answer.id)
 
     async def action_on(self) -> None:
-        """Show the next pair; close after the last one."""
+        """Submit the choice and show the next pair; close after the last one."""
         last = not self.labelling.left
         said = self.labelling.go_on()
         if said is not None:
@@ -255,14 +262,15 @@ def progress(labelling: Labelling, width: int) -> Content:
 
 
 def verdict_text(labelling: Labelling) -> Content:
-    """Before a choice, how to choose; after it, each score of the two answers and the answer that it favours."""
-    if labelling.held is None:
-        refused = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
-        return Content("\n").join([*refused, keyed(CHOOSE, "$text-muted")])
-    said = {"a": "You chose A.", "b": "You chose B.", "skip": "You skipped this pair."}[labelling.held]
-    left = len(labelling.left)
-    on = keyed(f"   `enter` {f'next pair, {left} more to label' if left else 'submit the last label'}", "$text-muted")
-    lines = [Content.assemble((said, "bold $foreground"), on)]
+    """How to choose; after a choice, each score of the two answers of that pair and the answer that it favours."""
+    lines = [Content.styled(f"▲ {labelling.refused}", "$warning")] if labelling.refused else []
+    if labelling.chosen is None:
+        return Content("\n").join([*lines, keyed(CHOOSE, "$text-muted")])
+    pair, choice = labelling.chosen
+    said = {"a": "you chose A.", "b": "you chose B.", "skip": "you skipped it."}[choice]
+    held = labelling.held is not None
+    back = "   `enter` submit the last label · `z` undo" if held else "   `z` undo"
+    lines.append(Content.assemble((f"Pair {pair + 1}: {said}", "bold $foreground"), keyed(back, "$text-muted")))
     judged = labelling.judged
     if judged is None:
         lines.append(Content.styled("Asking the model …", "$text-muted"))
@@ -270,7 +278,7 @@ def verdict_text(labelling: Labelling) -> Content:
         lines.append(Content.styled(f"▲ {visible(judged.refused)}", "$warning"))
     else:
         lines.append(Content.styled(f"{'':<{NAME}}{'A':>9}{'B':>9}", "$text-muted"))
-        lines += [_score(name, *scores, labelling.held) for name, scores in judged.scores.items()]
+        lines += [_score(name, *scores, choice) for name, scores in judged.scores.items()]
     return Content("\n").join(lines)
 
 

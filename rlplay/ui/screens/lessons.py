@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -22,13 +21,15 @@ from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Ask
 from rlplay.ui.messages import Perform
 from rlplay.ui.screens.confirm import ConfirmScreen
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.user_preferences import LessonProgress
 
 RIGHT, WRONG = ("✓ ", "$success"), ("✗ ", "$error")
 
 
-class LessonsScreen(ModalScreen[str | None]):
+class LessonsScreen(Dialogue[str | None]):
     """Its result is the name of the scenario to play, or None."""
 
     DEFAULT_CSS = """
@@ -51,13 +52,14 @@ class LessonsScreen(ModalScreen[str | None]):
     LessonsScreen Static { height: auto; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "glossary", "glossary"),
-        Binding("y", "share", "copy the share code of this moment of the lesson"),
-        Binding("r", "reset", "forget this lesson's answers"),
+        Binding("d", "glossary", "glossary", id="glossary"),
+        Binding("y", "share", "copy", id="copy"),
+        Binding("delete,backspace", "reset", "forget this lesson's answers"),
         Binding("R", "reset_all", "forget all lessons' answers"),
         Binding("pageup", "scroll(-1)", "scroll the text up", priority=True),
         Binding("pagedown", "scroll(1)", "scroll the text down", priority=True),
         Binding("escape,l,q", "dismiss", "close"),
+        *LIST_KEYS,
     ]
 
     def __init__(
@@ -139,7 +141,7 @@ class LessonsScreen(ModalScreen[str | None]):
         elsewhere = "play" if self._moves else "copy its command"
         enter = "continue" if scenario.name == self._here else elsewhere
         share = "`y` share · " if self._here else ""
-        reset = "`r` `R` reset · " if self._played else ""
+        reset = "`del` `R` reset · " if self._played else ""
         keys = f"`↑ ↓` lesson · `enter` {enter} · {share}`d` glossary · {reset}`esc` close"
         self.query_one(Vertical).border_subtitle = keyed(keys)
 

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import RichLog, Static
 
 from rlplay.link.messages import LogLine
@@ -18,8 +17,10 @@ from rlplay.trace.records import Finished, Started
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import tenths
 from rlplay.ui.session.session import Session
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import palette
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 LEVELS = ("debug", "info", "warning", "error")
 _REFRESH_SECONDS = 0.5
@@ -28,7 +29,7 @@ _NARROWEST = 20
 """Cells of a line before the log knows its width."""
 
 
-class LogScreen(ModalScreen[None]):
+class LogScreen(Dialogue[None]):
     """Follows the session's log while it is open."""
 
     DEFAULT_CSS = """
@@ -45,9 +46,11 @@ class LogScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "filter", "level"),
-        Binding("y", "copy", "copy"),
+        Binding("left", "filter(-1)", "more levels"),
+        Binding("right", "filter(1)", "fewer levels"),
+        Binding("y", "copy", "copy", id="copy"),
         Binding("escape,f12,q", "dismiss", "close"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, session: Session) -> None:
@@ -59,7 +62,7 @@ class LogScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_subtitle = keyed("`l` level · `y` copy · `esc` close")
+            panel.border_subtitle = keyed("`← →` level · `y` copy · `esc` close")
             yield Static()
             yield RichLog(wrap=True, markup=False, highlight=False, min_width=20)
 
@@ -79,9 +82,9 @@ class LogScreen(ModalScreen[None]):
         least = LEVELS.index(self._level)
         return [(at, line) for at, line in self._session.log if LEVELS.index(line.level) >= least]
 
-    def action_filter(self) -> None:
-        """Hide one more level; after errors only, show all levels again."""
-        self._level = LEVELS[(LEVELS.index(self._level) + 1) % len(LEVELS)]
+    def action_filter(self, step: int) -> None:
+        """Hide one more level, or show one more; after errors only, show all levels again."""
+        self._level = LEVELS[(LEVELS.index(self._level) + step) % len(LEVELS)]
         self._rewrite()
 
     def action_copy(self) -> None:

@@ -7,13 +7,15 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
 from rlplay.paths import note_oriented
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 LIT = "-lit"
 
@@ -35,9 +37,9 @@ class Card:
 CARDS = (
     Card(
         "What you see",
-        "A language model answers prompts and learns from how good its answers are. Rollouts lists every answer. "
-        "Tokens shows their text, coloured by one statistic; Token explains the selected one. The curves show the run "
-        "so far.",
+        "A language model answers prompts and learns from how good its answers are. Answers lists their rewards, "
+        "Tokens their text, coloured by one statistic; Token explains the selected one. The curves show the run so "
+        "far.",
         "#rollouts, #tokens, #inspector, CurvePanel",
         "On a small screen, `p` shows the other panels.",
     ),
@@ -58,15 +60,16 @@ CARDS = (
     Card(
         "Finding help",
         "`?` explains the current panel, `d` any term, `k` every setting. `ctrl+p` finds everything by name, even "
-        "these cards. The line above the keys says what just happened. `t` plays the lesson.",
+        "these cards. The line above the keys says what just happened. `t` plays the lesson. The mouse works: click, "
+        "turn the wheel, drag the border before Token or above the curves, rest on a title.",
         "Narrator, Footer",
         high=True,
     ),
 )
 
 
-class OrientationScreen(ModalScreen[None]):
-    """Any key or click shows the next card; escape skips the rest."""
+class OrientationScreen(Dialogue[None]):
+    """Enter, → or a click shows the next card. The keys that the cards speak of work: they close the cards and act."""
 
     AUTO_FOCUS: ClassVar[str | None] = ""
     DEFAULT_CSS = """
@@ -81,6 +84,12 @@ class OrientationScreen(ModalScreen[None]):
     OrientationScreen Static { height: auto; }
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,right", "go(1)", "next card"),
+        Binding("left", "go(-1)", "card before"),
+        Binding("escape,q", "close", "close"),
+    ]
+
     def __init__(self, main: Screen[object]) -> None:
         """`main` is the screen that the cards explain."""
         super().__init__()
@@ -93,29 +102,29 @@ class OrientationScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self._main.add_class("-oriented")
-        self._go_on()
+        self.action_go(1)
 
     def on_unmount(self) -> None:
         self._main.remove_class("-oriented")
         self._light("")
 
     def on_key(self, event: events.Key) -> None:
-        """Escape ends the cards; any other key shows the next."""
-        event.stop()
-        event.prevent_default()
-        if event.key == "escape":
-            self._end()
-        else:
-            self._go_on()
+        """A key that no card takes ends the cards, and then does on the main screen what it always does."""
+        if event.key not in self.active_bindings:
+            event.stop()
+            event.prevent_default()
+            self.action_close()
+            self.app.simulate_key(event.key)
 
     def on_click(self) -> None:
         """A click shows the next card."""
-        self._go_on()
+        self.action_go(1)
 
-    def _go_on(self) -> None:
-        self._at += 1
+    def action_go(self, step: int) -> None:
+        """Show the next card, or the one before; after the last, close."""
+        self._at = max(self._at + step, 0)
         if self._at == len(CARDS):
-            self._end()
+            self.action_close()
             return
         card, narrow = CARDS[self._at], self._main.has_class("-narrow")
         self.set_class(card.high and narrow, "-high")
@@ -123,13 +132,14 @@ class OrientationScreen(ModalScreen[None]):
         panel.border_title = Content(card.title)
         last = self._at + 1 == len(CARDS)
         panel.border_subtitle = keyed(
-            f"{self._at + 1} of {len(CARDS)} · any key: {'start' if last else 'next'} · `esc` skip"
+            f"{self._at + 1} of {len(CARDS)} · `enter` {'start' if last else 'next'} · `esc` close · other keys work"
         )
         more = f" {card.narrow}" if narrow and card.narrow else ""
         self.query_one(Static).update(keyed(card.text + more))
         self._light(card.lights)
 
-    def _end(self) -> None:
+    def action_close(self) -> None:
+        """Close the cards; they do not come again by themselves."""
         note_oriented()
         self.dismiss()
 

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from rlplay.algorithms.apply import apply_all, resolve
@@ -21,12 +20,13 @@ from rlplay.scenario.share import PREFIX, Shared, shared_in
 from rlplay.trace.text import visible
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 _SHOWN = 8
 """Changes listed one by one."""
 
 
-class PasteScreen(ModalScreen[dict[str, Any] | None]):
+class PasteScreen(Dialogue[dict[str, Any] | None]):
     """Its result is the settings to change, or None."""
 
     DEFAULT_CSS = """

@@ -10,34 +10,35 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from rlplay.link.messages import EndProbe
+from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.trace.questions import AnyProbe, Estimate, Recall
 from rlplay.trace.text import visible
 from rlplay.ui.format.text import literal
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import WARN, keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
 
 FRAMES = 15
 KEYS = (
-    "`← →` place · `↑ ↓` candidate · `enter` force · `g` greedy · `s` samples · `v` value · `o` over training · "
-    "`w` writer · `tab` prompt · `=` columns · `p` plain · `?` help · `esc` back"
+    "`← →` place · `↑ ↓` candidate · `enter` force · `D` greedy · `N` samples · `V` value · `H` over training · "
+    "`W` writer · `tab` prompt · `=` columns · `M` plain · `?` help · `esc` close"
 )
-FEW_KEYS = "`← → ↑ ↓` · `enter` force · `s` sample · `v` value · `o` training · `tab` prompt · `esc`"
+FEW_KEYS = "`← → ↑ ↓` · `enter` force · `N` sample · `V` value · `H` training · `tab` · `esc` close"
 PROMPT = "your own prompt: tab comes here, enter asks"
 COLUMNS = "columns for the reward, for example answer: 4"
-TYPING = "typing a prompt · `enter` ask · `tab` back to the tokens"
-STRAY = "Letters are shortcuts here; `tab` to type."
+TYPING = "typing {} · `enter` ask · `esc` back to the tokens"
+STRAY = "Capital letters are shortcuts here; `tab` to type."
 REPLAYED = "A recording has no model to ask. rlplay resume, with the run's name, starts one."
 ENDED = "The engine has ended: `esc`, then `r` to resume."
 ASKED = "Waiting for the engine …"
 
 
-class ProbeScreen(ModalScreen[None]):
+class ProbeScreen(Dialogue[None]):
     """Asks the engine about the prefix in `session.probing`, also while the run continues."""
 
     HELP = """\
@@ -49,16 +50,16 @@ prompt, where you type, and the tokens, where letters are shortcuts.
 The bars show the next-token distributions at that place, under the frozen **reference** and under the current
 **policy**, at the run's temperature. They are updated after every update of the run.
 
-`enter` **forces** the chosen candidate: it goes to that place, and the model writes a new continuation. `g` continues
-greedily, always with the likeliest token. `s` samples six continuations, different ones each time. `w` switches the
+`enter` **forces** the chosen candidate: it goes to that place, and the model writes a new continuation. `D` continues
+greedily, always with the likeliest token. `N` samples six continuations, new ones each time. `W` switches the
 writer, the policy or the reference; both get the same random numbers.
 
-**Value** (`v`): the mean reward of up to 256 answers sampled from here, with a 95 % interval. It is Wilson's score
+**Value** (`V`): the mean reward of up to 256 answers sampled from here, with a 95 % interval. It is Wilson's score
 interval if all rewards are 0 or 1, else Student's t; equal rewards that are neither 0 nor 1 have none. The number of
-samples grows until you press `v` again or ask something else; the result so far stays. Answers are cut at the run's
+samples grows until you press `V` again or ask something else; the result so far stays. Answers are cut at the run's
 maximum length.
 
-**Over training** (`o`): the candidates' probabilities at this place after each update whose weights are kept, at the
+**Over training** (`H`): the candidates' probabilities at this place after each update whose weights are kept, at the
 current temperature. A fuller cell means a likelier token. Blue: likelier than at the first of these updates; orange:
 less likely. The chart grows with the run.
 
@@ -98,18 +99,17 @@ The probe records nothing and does not change the run: neither its weights nor i
         Binding("up", "choose(-1)", "candidate above"),
         Binding("down", "choose(1)", "candidate below"),
         Binding("enter", "force", "force the candidate and continue from it"),
-        Binding("g", "greedy", "continue with the likeliest tokens"),
-        Binding("s", "samples", "sample six continuations"),
-        Binding("v", "value", "estimate the value, or stop"),
-        Binding("o", "course", "candidates' probabilities over training"),
-        Binding("w", "writer", "switch the writer: policy or reference"),
-        Binding("e", "type", "type a prompt"),
+        Binding("D", "greedy", "continue with the likeliest tokens"),
+        Binding("N", "samples", "sample six continuations"),
+        Binding("V", "value", "estimate the value, or stop"),
+        Binding("H", "course", "candidates' probabilities over training"),
+        Binding("W", "writer", "switch the writer: policy or reference"),
         Binding("equals_sign", "columns", "columns for the reward, for example answer: 4"),
-        Binding("p", "plain", "plain text or chat template"),
+        Binding("M", "plain", "plain text or chat template"),
         Binding("pageup", "scroll(-1)", "samples up"),
         Binding("pagedown", "scroll(1)", "samples down"),
-        Binding("question_mark,f1", "help", "help"),
-        Binding("escape", "leave", "back"),
+        Binding("question_mark,f1", "help", "help", id="help"),
+        Binding("escape,q", "leave", "close"),
     ]
 
     def __init__(self, session: Session, then: str = "") -> None:
@@ -150,7 +150,8 @@ The probe records nothing and does not change the run: neither its weights nor i
     def _label(self) -> None:
         keys = KEYS if self.size.width > len(KEYS.replace("`", "")) + 6 else FEW_KEYS
         typing = isinstance(self.focused, Input)
-        self.query_one(Vertical).border_subtitle = keyed(TYPING if typing else keys)
+        what = "columns" if self.focused is not None and self.focused.id == "columns" else "a prompt"
+        self.query_one(Vertical).border_subtitle = keyed(TYPING.format(what) if typing else keys)
         hint = " · `tab` back" if typing else " · `tab` type a prompt"
         self.query_one(ProbeText).border_title = keyed(f"Text{hint * self.live}")
 
@@ -224,7 +225,7 @@ The probe records nothing and does not change the run: neither its weights nor i
             case Recall():
                 return " · recalling"
             case Estimate():
-                return " · sampling for the value, v stops"
+                return " · sampling for the value, V stops"
         return " · sampling"
 
     # Keys
@@ -354,8 +355,8 @@ def read_columns(text: str) -> dict[str, Any] | str | None:
     if not text.strip():
         return None
     try:
-        columns = yaml.safe_load(f"{{{text}}}")
-    except yaml.YAMLError:
+        columns = plain_yaml(f"{{{text}}}")
+    except PlainYamlError:
         columns = None
     if not isinstance(columns, dict) or None in columns.values() or not all(isinstance(key, str) for key in columns):
         return "write columns as name: value, separated by commas, for example answer: 4"

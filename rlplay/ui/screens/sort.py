@@ -8,17 +8,18 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from rlplay.trace.text import visible
 from rlplay.ui.layout.answer_order import ARROWS, AS_SAMPLED, Sort
 from rlplay.ui.messages import Perform
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 
 
-class SortScreen(ModalScreen[None]):
+class SortScreen(Dialogue[None]):
     """Performs the verb. Choosing the present column again turns its order round."""
 
     DEFAULT_CSS = """
@@ -29,7 +30,7 @@ class SortScreen(ModalScreen[None]):
         border-subtitle-color: $text-muted;
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,o,q", "dismiss", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,o,q", "dismiss", "close"), *LIST_KEYS]
 
     def __init__(self, names: list[str], sort: Sort) -> None:
         """The `names` to sort by, and how it is sorted now."""

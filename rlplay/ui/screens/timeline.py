@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
@@ -18,7 +17,9 @@ from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.timeline import Timeline
+from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
+from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.updates import Updates
 from rlplay.ui.words.setting_changes import changes_line
@@ -28,7 +29,7 @@ _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
 _EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {EVENT_MARKS['on']} resumed"
 
 
-class TimelineScreen(ModalScreen[None]):
+class TimelineScreen(Dialogue[None]):
     """Follows the run while it is open; the cursor stays on its update."""
 
     HELP = f"""\
@@ -59,13 +60,14 @@ this update, with settings that you change; the first run is not touched.
     TimelineScreen Updates { height: 1fr; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("z", "rewind", "go back to it"),
-        Binding("b", "branch", "branch from it"),
-        Binding("v", "live", "back to live"),
-        Binding("y", "copy", "copy the table"),
-        Binding("w", "save", "save the view"),
-        Binding("question_mark,f1", "help", "help"),
+        Binding("z", "rewind", "undo: go back to it", id="undo"),
+        Binding("b", "branch", "compare: branch from it", id="compare"),
+        Binding("v", "live", "back to live", id="live"),
+        Binding("y", "copy", "copy", id="copy"),
+        Binding("w", "save", "save the view", id="shot"),
+        Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,g,q", "dismiss", "close"),
+        *LIST_KEYS,
     ]
 
     def __init__(self, session: Session) -> None:

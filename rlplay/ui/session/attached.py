@@ -17,6 +17,7 @@ from rlplay.link.remote import Door
 from rlplay.trace.records import AnyRecord, Evaluated
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
+from rlplay.ui.session.read_ahead import ReadAhead
 from rlplay.ui.session.session import Restored
 
 POLL_SECONDS = 0.3
@@ -34,6 +35,7 @@ class AttachedSource:
         self._copy, self._door = copy, door
         self.path: Path = copy.path
         self._reader = RunReader(copy.path)
+        self._ahead = ReadAhead(self._reader)
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
         self._events: asyncio.Queue[AnyEvent | Restored] = asyncio.Queue()
         self._writer: asyncio.StreamWriter | None = None
@@ -69,14 +71,14 @@ class AttachedSource:
     async def close(self) -> None:
         """Leave the trainer, which goes on."""
         await self._rest()
+        await self._ahead.rest()
         if self._writer is not None:
             self._writer.close()
         self._reader.close()
-        self._copy.close()
 
     def load(self, number: int) -> Update | None:
         """An update of the recording."""
-        update = self._reader.load(number)
+        update = self._ahead.load(number)
         return update if update.sampled is not None else None
 
     def recorded(self) -> list[int]:

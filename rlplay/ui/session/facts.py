@@ -10,7 +10,8 @@ import numpy as np
 
 from rlplay.trace.answers import advantages
 from rlplay.trace.lenses import LENSES
-from rlplay.trace.records import Array, spans
+from rlplay.trace.one_answer import one_answer
+from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.formula.pair_loss import pair_scores
 from rlplay.ui.formula.parts import Numbers
@@ -36,6 +37,7 @@ class Facts:
         self._sampled, self._state = update.sampled, _state(update)
         self._lenses: dict[str, Array | None] = {}
         self._spreads: dict[str, tuple[float, float]] = {}
+        self._answer: tuple[int, AnswerFacts] | None = None
 
     def hold_for(self, update: Update) -> bool:
         """Whether these facts are still current for `update`."""
@@ -56,10 +58,36 @@ class Facts:
             self._spreads[name] = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
         return self._spreads[name]
 
-    @cached_property
+    @property
     def means(self) -> Array | None:
         """The mean advantage of each answer, float64 [N]; None before credit."""
         return advantages(self.update)
+
+    def answer(self, completion: int) -> AnswerFacts:
+        """The facts of one answer; the last one is kept."""
+        if self._answer is None or self._answer[0] != completion:
+            self._answer = completion, AnswerFacts(self.update, completion)
+        return self._answer[1]
+
+
+class AnswerFacts:
+    """The recorded numbers of the tokens of answer `completion`, counted from its first token."""
+
+    def __init__(self, update: Update, completion: int) -> None:
+        self._whole, self._completion = update, completion
+        self.update = one_answer(update, completion)
+        assert self.update.sampled is not None
+        self.sampled: Sampled = self.update.sampled
+        self._lenses: dict[str, Array | None] = {}
+
+    def value(self, name: str, token: int) -> float | None:
+        """A token's value of a lens; None before its phase, or if it is not finite."""
+        return value_at(self._lens(name), token)
+
+    def _lens(self, name: str) -> Array | None:
+        if name not in self._lenses:
+            self._lenses[name] = LENSES[name].values(self.update)
+        return self._lenses[name]
 
     @cached_property
     def ref(self) -> Array | None:
@@ -79,9 +107,7 @@ class Facts:
 
     def action_values(self, token: int) -> dict[str, float]:
         """Q(s, ·) by move where a token was sampled, as the update began; empty if no action values are learned."""
-        sampled = self.update.sampled
-        assert sampled is not None
-        survey, state = sampled.survey, self.update.situation(token)
+        survey, state = self.sampled.survey, self.update.situation(token)
         if survey is None or survey.action_values is None or state not in survey.states:
             return {}
         row = survey.action_values[survey.states.index(state)]
@@ -93,21 +119,12 @@ class Facts:
         return self.update.new_logprobs()
 
     @cached_property
-    def _seen(self) -> tuple[Array, Array]:
-        """Per token: the number (from 1) of the last optimizer step with it, and the count of steps. int64 [T] each."""
-        last, times = np.zeros((2, self.update.tokens), dtype=np.int64)
-        for step in self.update.steps:
-            assert self.update.sampled is not None
-            index = spans(self.update.sampled.offsets, step.rows)
-            last[index] = step.step + 1
-            times[index] += 1
-        return last, times
-
-    def steps(self, token: int) -> Steps | None:
-        """The optimizer steps that included a token; None before the first, or if only one is planned."""
-        planned = self.update.steps[-1].epochs * self.update.steps[-1].minibatches if self.update.steps else 0
-        last, times = self._seen
-        return Steps(int(last[token]), planned, int(times[token])) if planned > 1 and times[token] else None
+    def steps(self) -> Steps | None:
+        """The optimizer steps that included the answer; None before the first, or if only one is planned."""
+        steps = self.update.steps
+        planned = steps[-1].epochs * steps[-1].minibatches if steps else 0
+        seen = [step.step + 1 for step in steps if len(step.rows)]
+        return Steps(seen[-1], planned, len(seen)) if planned > 1 and seen else None
 
     @cached_property
     def _last_step(self) -> dict[str, Array | None]:
@@ -115,14 +132,11 @@ class Facts:
 
     def numbers(self, token: int, loss_type: str = "policy_gradient") -> Numbers:
         """The inputs of the objective's formula for one token, from the last optimizer step that included it."""
-        assert self.update.sampled is not None
         last = {name: value_at(values, token) for name, values in self._last_step.items()}
-        old = self.update.sampled.old_logprobs
         clip, left_out, credited = last["clip_state"], last["left_out"], self.update.credited
-        completion = int(np.searchsorted(self.update.sampled.offsets, token, side="right")) - 1
         return Numbers(
             logprob=last["logprobs"],
-            advantage=value_at(self.lens("advantages"), token),
+            advantage=self.value("advantages", token),
             ratio=last["importance_ratio"],
             clip_state=None if clip is None else int(clip),
             kl=last["kl"],
@@ -131,37 +145,32 @@ class Facts:
             dkl_dlogp=last["dkl_dlogp"],
             weight=last["weights"],
             left_out=None if left_out is None else int(left_out),
-            log_ratio=None if last["logprobs"] is None else last["logprobs"] - float(old[token]),
-            reward=value_at(self.lens("token_rewards"), token),
-            returned=value_at(self.lens("returns"), token),
+            log_ratio=None if last["logprobs"] is None else last["logprobs"] - float(self.sampled.old_logprobs[token]),
+            reward=self.value("token_rewards", token),
+            returned=self.value("returns", token),
             baseline=value_at(None if credited is None else credited.baseline, token),
-            value=value_at(self.lens("values"), token),
+            value=self.value("values", token),
             following=value_at(None if credited is None else credited.following, token),
-            pair=pair_scores(self.update, completion, loss_type),
-            answer=self._answer(completion),
-            place=token - int(self.update.sampled.offsets[completion]),
+            pair=pair_scores(self._whole, self._completion, loss_type),
+            answer=self._answer,
+            place=token,
             reached=self.update.phase,
         )
 
     def _metric(self, name: str) -> float | None:
         return self.update.steps[-1].metrics.get(name) if self.update.steps else None
 
-    def _own(self, completion: int) -> slice:
-        assert self.update.sampled is not None
-        start, end = self.update.sampled.offsets[completion : completion + 2]
-        return slice(int(start), int(end))
-
-    def _answer(self, completion: int) -> dict[str, Array] | None:
-        """The arrays of a completion in its last optimizer step; None before all of them are known."""
-        sampled, credited, own = self.update.sampled, self.update.credited, self._own(completion)
+    @cached_property
+    def _answer(self) -> dict[str, Array] | None:
+        """The answer's arrays in its last optimizer step; None before all of them are known."""
         now, ratio = self._last_step["logprobs"], self._last_step["importance_ratio"]
-        advantages = self.lens("advantages")
-        if sampled is None or now is None or ratio is None or advantages is None:
+        advantages = self._lens("advantages")
+        if now is None or ratio is None or advantages is None:
             return None
-        found = {"logprobs": now, "old_logprobs": sampled.old_logprobs, "ratio": ratio, "advantages": advantages}
-        if credited is not None and credited.ref_logprobs is not None:
-            found["ref_logprobs"] = credited.ref_logprobs
-        return {name: values[own] for name, values in found.items()} | {"mask": sampled.mask[own] == 1}
+        found = {"logprobs": now, "old_logprobs": self.sampled.old_logprobs, "ratio": ratio, "advantages": advantages}
+        if self.ref is not None:
+            found["ref_logprobs"] = self.ref
+        return found | {"mask": self.sampled.mask == 1}
 
 
 _recent: deque[Facts] = deque(maxlen=2)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, starmap
+
 import numpy as np
 
+from rlplay.trace.answers import alike
 from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.update import Update
 from rlplay.ui.layout.token_layout import are_long
@@ -31,15 +34,10 @@ class Folding:
         self._first, self.copies = {}, {}
         if update is None or update.sampled is None or update.scored is None or kind not in REWARDED:
             return listed
-        sampled, rewards = update.sampled, np.nan_to_num(update.scored.rewards, nan=np.inf)
-        groups, offsets = sampled.group.tolist(), sampled.offsets.tolist()
-        clips = facts_of(update).lens("clip_state")  # differs between minibatches
-        firsts: dict[tuple[object, ...], int] = {}
+        forms = update.once(_forms)
+        firsts: dict[int, int] = {}
         for row in listed:
-            own = slice(offsets[row], offsets[row + 1])
-            clipped = b"" if clips is None else clips[own].tobytes()
-            form = groups[row], sampled.token_ids[own].tobytes(), float(rewards[row]), clipped
-            self._first[row] = firsts.setdefault(form, row)
+            self._first[row] = firsts.setdefault(forms[row], row)
         kept = [row for row in listed if self._first[row] == row or self._first[row] in self.unfolded]
         for row in listed:
             first = self._first[row]
@@ -64,3 +62,15 @@ class Folding:
         """Unfold an answer, with those that it stands for; or fold them again."""
         first = self._first.get(answer, answer)
         self.unfolded ^= {first if first in self.copies or first in self.unfolded else answer}
+
+
+def _forms(update: Update) -> list[int]:
+    """The same number for answers that are shown as one, int [N]."""
+    sampled, scored = update.sampled, update.scored
+    assert sampled is not None
+    assert scored is not None
+    rewards = np.nan_to_num(scored.rewards, nan=np.inf).tolist()
+    clips = facts_of(update).lens("clip_state")  # differs between minibatches
+    clipped = (b"" if clips is None else clips[own].tobytes() for own in starmap(slice, pairwise(sampled.offsets)))
+    first: dict[tuple[int, float, bytes], int] = {}
+    return [first.setdefault(form, row) for row, form in enumerate(zip(alike(update), rewards, clipped, strict=True))]

@@ -21,8 +21,9 @@ NONE_LEFT = "An update learns from at least one pair: choose A or B for this one
 class Labelling:
     """The waiting pairs, one after another.
 
-    A choice is held, and can be taken back, until the user moves on; only then does the engine get it. The models'
-    scores of a pair are requested only once a choice is held. Methods that need the engine return the command for it.
+    A choice is handed in at once and the next pair appears, except at the last pair: there it is held, and can be taken
+    back, until the user goes on. The models' scores of a pair are requested only once it has a choice. Methods that
+    need the engine return the command for it.
     """
 
     def __init__(self, update: Update, asks: Sequence[int]) -> None:
@@ -33,7 +34,8 @@ class Labelling:
         self.asks = list(asks)
         self.pair = self.asks[0]
         self.held: Choice | None = None
-        self.judged: Judged | None = None
+        self.chosen: tuple[int, Choice] | None = None  # the last pair that got a choice, and the choice
+        self.judged: Judged | None = None  # the models' scores of that pair
         self.refused = ""
         # Submitted choices, before the engine confirms them; pairs of equal texts are skipped without asking.
         self._said: dict[int, Choice] = dict.fromkeys(np.flatnonzero(identical_answers(self.sampled)).tolist(), "skip")
@@ -60,14 +62,16 @@ class Labelling:
         return first if side == "a" else second
 
     def choose(self, choice: Choice) -> Judge | None:
-        """Hold a choice and request the models' scores; None if a choice is held, or if no pair would have a label."""
-        if self.held is not None:
-            return None
+        """Hold a choice and request the models' scores; None if they are, or if no pair would have a label."""
         others = [said for pair, said in self.labels.items() if pair != self.pair]
         if choice == "skip" and len(others) + 1 == self.pairs and set(others) <= {"skip"}:
             self.refused = NONE_LEFT
             return None
-        self.held, self.refused = choice, ""
+        again, self.held, self.refused = self.held is not None, choice, ""
+        self.chosen = self.pair, choice
+        if again:
+            return None
+        self.judged = None
         return Judge(self.pair)
 
     def take_asks(self, asks: Sequence[int]) -> None:
@@ -77,8 +81,8 @@ class Labelling:
             self._show(self.left[0])
 
     def take_judged(self, judged: Judged) -> None:
-        """Take the models' scores of a pair."""
-        if (judged.update, judged.pair) == (self.update.number, self.pair) and self.held is not None:
+        """Take the models' scores of the last pair that got a choice."""
+        if self.chosen is not None and (judged.update, judged.pair) == (self.update.number, self.chosen[0]):
             self.judged = judged
 
     def go_on(self) -> Prefer | None:
@@ -94,6 +98,7 @@ class Labelling:
 
     def take_back(self) -> None:
         """Drop the held choice, or return to the last submitted pair to choose again."""
+        self.chosen = self.judged = None
         if self.held is None and self._trail:
             self._show(self._trail.pop())
         else:
@@ -109,4 +114,4 @@ class Labelling:
         return said + [Prefer(pair, "skip") for pair in skipped]
 
     def _show(self, pair: int) -> None:
-        self.pair, self.held, self.judged, self.refused = pair, None, None, ""
+        self.pair, self.held, self.refused = pair, None, ""

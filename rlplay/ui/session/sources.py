@@ -18,6 +18,7 @@ from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
+from rlplay.ui.session.read_ahead import ReadAhead
 from rlplay.ui.session.session import Moved, Restored
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class LiveSource:
         self._engine: EngineProcess | None = None
         self._early: list[AnyCommand] = []  # commands sent before the engine exists
         self._reader: RunReader | None = None
+        self._ahead: ReadAhead | None = None
         self._past: Restored | None = None
 
     async def start(self) -> None:
@@ -78,14 +80,16 @@ class LiveSource:
         """End the engine."""
         if self._engine is not None:
             await self._engine.close()
+        if self._ahead is not None:
+            await self._ahead.rest()
         if self._reader is not None:
             self._reader.close()
-            self._reader = None
+            self._reader = self._ahead = None
 
     def load(self, number: int) -> Update | None:
         """An update from the run file."""
-        reader = self._open()
-        update = None if reader is None else reader.load(number)
+        self._open()
+        update = None if self._ahead is None else self._ahead.load(number)
         return update if update is not None and update.sampled is not None else None
 
     def recorded(self) -> list[int]:
@@ -107,6 +111,7 @@ class LiveSource:
         if self._reader is None:
             try:
                 self._reader = RunReader(self.path)
+                self._ahead = ReadAhead(self._reader)
             except RunFileError:
                 return None
         return self._reader
@@ -121,6 +126,7 @@ class ReplaySource:
         """Open the run; RunFileError if it cannot be read."""
         self.path = path
         self._reader = RunReader(path)
+        self._ahead = ReadAhead(self._reader)
         self.title, self.question, self.script = self._reader.started.title, "", list[dict[str, Any]]()
         self._queue: asyncio.Queue[AnyEvent | Moved | Restored] = asyncio.Queue()
         self._whole: Update | None = None
@@ -178,13 +184,12 @@ class ReplaySource:
         self._stop()
         if self._watch is not None:
             self._watch.cancel()
-        if self._copy is not None:
-            self._copy.close()
+        await self._ahead.rest()
         self._reader.close()
 
     def load(self, number: int) -> Update | None:
         """An update of the run."""
-        update = self._reader.load(number)
+        update = self._ahead.load(number)
         return update if update.sampled is not None else None
 
     def recorded(self) -> list[int]:

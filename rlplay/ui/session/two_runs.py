@@ -10,6 +10,7 @@ import numpy as np
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import shown
 from rlplay.link.messages import Advance, AnyCommand, Pause
+from rlplay.plain_yaml import PlainYamlError
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.records import Started
@@ -149,7 +150,7 @@ def _scenario(started: Started) -> Scenario:
     """The run's scenario; an empty one if it was not recorded."""
     try:
         return scenario_of(started)
-    except (msgspec.MsgspecError, TypeError):  # written by another program
+    except (msgspec.MsgspecError, PlainYamlError, TypeError):  # written by another program
         return Scenario(started.scenario, started.title, "")
 
 
@@ -184,6 +185,6 @@ def place(session: Session) -> str:
         return f"{session.loading.what} {session.loading.fraction:.0%}"
     status: Any = session.status
     if session.asks and status.waits:
-        return f"update {session.finished} · waiting for your labels: press a"
+        return f"update {session.finished} · waiting for your labels: press A"
     doing = "" if not session.source.live else " · running" if status and status.running else " · paused"
     return f"update {session.finished}{doing}"

@@ -12,6 +12,7 @@ from textual.content import Content, Span
 from textual.message import Message
 from textual.widget import Widget
 
+from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.messages import UpdatePicked
@@ -22,13 +23,14 @@ from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.smoothing import STRENGTHS
 from rlplay.ui.plot.views import (
     FIRST,
-    NOTHING_YET,
     VALUE,
     Source,
     View,
+    first_update,
     single,
 )
 from rlplay.ui.plot.world_map import WorldMap, unshaded
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.glossary_entries import explained
@@ -95,7 +97,6 @@ updates.
         border-title-color: $text-muted; border-subtitle-color: $text-muted; border-subtitle-align: left;
         &:focus { border: round $accent; }
         &.-words { content-align: center middle; text-align: center; color: $text-muted; }
-        &.-empty { hatch: right $foreground 5%; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -108,6 +109,14 @@ updates.
         Binding("enter", "open", "look at this update", show=False, id="curve.open"),
         Binding("escape", "release", "latest values", show=False, id="curve.latest"),
     ]
+    SHORTCUTS = (
+        Shortcut(("left", "right"), "cursor"),
+        Shortcut(("up", "down"), "metric"),
+        Shortcut(("enter",), "look"),
+        Shortcut(("L",), "log"),
+        Shortcut(("S",), "smooth"),
+        Shortcut(("B", "T", "P"), "views", False),
+    )
 
     class Altered(Message):
         """The view or its scale changed."""
@@ -120,7 +129,7 @@ updates.
             self.update = update
 
     def __init__(self, view: View, replayed: bool = False) -> None:
-        super().__init__(classes="-words -empty")
+        super().__init__(classes="-words")
         self.replayed = replayed
         self.border_title = Content(view.title)
         self.view, self.overview = view, OVERVIEW
@@ -258,8 +267,21 @@ updates.
             raise SkipAction
         self.post_message(self.Moved(None))
 
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the curves where the mouse is on their title."""
+        tip = self._tip() if event.y == 0 else ""
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
+
+    def _tip(self) -> str:
+        rows = [row for row in map(describe, self.view.metrics) if row is not None]
+        return " ".join([*(f"{row.title}: {row.reading}" for row in rows if row.reading), "Click for the next view."])
+
     def on_click(self, event: events.Click) -> None:
-        """Put the cursor at the mouse; a second click shows that update."""
+        """Put the cursor at the mouse; a second click shows that update. On the title, show the next view."""
+        if event.y == 0:
+            self.action_cycle(1)
+            return
         updates = self._updates()
         drawn = self._drawn[1] if self._drawn is not None else None
         offset = event.get_content_offset(self)
@@ -287,9 +309,8 @@ updates.
         return sorted({update for name in names for update in self.source.history.series(name)[0]})
 
     def _draw(self, size: Size) -> Picture | str:
-        self.set_class(self.source is None, "-empty")
         # A recording that is still being read shows no text.
-        drawn: Picture | str = "" if self.replayed else NOTHING_YET
+        drawn: Picture | str = "" if self.replayed else first_update(self.view.title)
         if self.source is not None:
             drawn = self.view.draw(
                 replace(self.source, room=self.room, plain=self.app.no_color), size, self.log_scale, self.smoothing

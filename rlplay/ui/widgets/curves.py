@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.geometry import Size
 from textual.widget import Widget
 
 from rlplay.trace.beliefs import Beliefs
@@ -23,7 +24,9 @@ from rlplay.ui.plot.world_map import WorldMap
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.worlds.world import World, WorldError
 
-_TWO_ROWS = 16
+_TWO_ROWS = 12
+_LEAST_LINES = 5
+"""Of a panel with its frame."""
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 
 
@@ -36,7 +39,9 @@ class CurvePanels(Widget):
         super().__init__()
         self.panels = [CurvePanel(view, replayed) for view in OVERVIEW]
         self._replayed = replayed
+        self.steered = not replayed
         self._stacked = False
+        self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
         self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
@@ -45,6 +50,7 @@ class CurvePanels(Widget):
         self.beliefs: Beliefs | None = None
         self.read_belief: Callable[[], bool] = lambda: False
         self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
+        self.wanted: Sequence[str] = ()  # by the scenario
         self._put_up: dict[CurvePanel, str] = {}
 
     def compose(self) -> ComposeResult:
@@ -69,7 +75,7 @@ class CurvePanels(Widget):
 
     def fit(self, settings: dict[str, Any]) -> bool:
         """Whether the panels offer the views for these settings."""
-        return self.panels[0].overview == overview(settings, self.world)
+        return self.panels[0].overview == overview(settings, self.world, self.wanted)
 
     def prepare(self, history: History, live: Update | None, settings: dict[str, Any]) -> None:
         """Prepare the run so far for `draw_next`, which draws one panel at a time."""
@@ -77,12 +83,12 @@ class CurvePanels(Widget):
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
             self._stepped, self._settings = live, settings
-        self._take(overview(settings, self.world))
+        self._take(overview(settings, self.world, self.wanted))
         painted = self._painted(settings.get("squares") or {})
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
-        source = replace(source, beliefs=self.beliefs)
+        source = replace(source, beliefs=self.beliefs, steered=self.steered)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
@@ -134,23 +140,37 @@ class CurvePanels(Widget):
             if panel.view == before[place] != view:
                 panel.put(view)
 
+    @property
+    def seen(self) -> list[CurvePanel]:
+        """The panels that have room."""
+        return [panel for panel in self.panels if not panel.has_class("-beyond")]
+
     def put_up(self, metric: str) -> None:
         """Show a view of `NAMED` or a metric: in the panel that has it, else in the focused one, else in the last one.
 
         Curves requested earlier keep their panels as long as a panel other than the first is free.
         """
-        seen = [panel for panel in self.panels if not panel.has_class("-beyond")]
+        self._exhibited = ()
+        self._put(metric).focus()
+
+    def _put(self, metric: str) -> CurvePanel:
+        seen = self.seen
         put_up = [panel for panel, wanted in self._put_up.items() if panel in seen and _has(panel, wanted)]
         free = [panel for panel in seen if panel not in put_up]
         having = [panel for panel in seen if _has(panel, metric)]
         focused = [panel for panel in free if panel.has_focus]
-        others = [panel for panel in reversed(free) if panel is not self.panels[0]]
+        keeps_first = len(self._exhibited) < len(seen)
+        others = [panel for panel in reversed(free) if panel is not self.panels[0] or not keeps_first]
         panel = next(iter([*having, *focused, *others, *put_up, *free]))
         if panel not in having:
-            panel.put(NAMED.get(metric) or single(metric))
+            crowded = len(self._exhibited) > len(seen)  # a view of two metrics saves a panel
+            both = next((v for v in panel.overview if crowded and isinstance(v, Curves) and metric in v.metrics), None)
+            if both is not None:
+                panel = next((each for each in seen if _part(each.view, both)), panel)
+            panel.put(both or NAMED.get(metric) or single(metric))
         self._put_up.pop(panel, None)
         self._put_up[panel] = metric  # the latest request is the last to be replaced
-        panel.focus()
+        return panel
 
     @on(CurvePanel.Moved)
     def _point_all(self, event: CurvePanel.Moved) -> None:
@@ -159,14 +179,34 @@ class CurvePanels(Widget):
             panel.point(event.update)
 
     def on_resize(self, event: events.Resize) -> None:
-        columns = next(count for width, count in _COLUMNS if event.size.width >= width)
-        rows = 2 if columns < len(self.panels) and event.size.height >= _TWO_ROWS else 1
+        self._arrange(event.size)
+
+    def exhibit(self, metrics: Sequence[str]) -> None:
+        """Put up the curves of `metrics` together, without the focus; again after each change of the size."""
+        self._exhibited = metrics
+        self._arrange(self.size)
+
+    def _arrange(self, size: Size) -> None:
+        columns = next(count for width, count in _COLUMNS if size.width >= width)
+        rows = 2 if columns < len(self.panels) and size.height >= _TWO_ROWS else 1
+        if columns == 1:
+            rows = max(rows, min(len(self._exhibited), len(self.panels), size.height // _LEAST_LINES))
         columns = min(columns, len(self.panels) // rows)
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
         for index, panel in enumerate(self.panels):
-            panel.set_class(index >= columns * rows, "-beyond")
+            # Where there is room for one, the header shows the reward: the first panel is seen there.
+            first = int(columns * rows == 1)
+            panel.set_class(not first <= index < first + columns * rows, "-beyond")
+        there = [metric for metric in self._exhibited if any(_has(panel, metric) for panel in self.seen)]
+        for metric in (*there, *(each for each in self._exhibited if each not in there)):
+            self._put(metric)
         self._stacked = rows > 1
         self.align()
+
+
+def _part(view: View, whole: View) -> bool:
+    """Whether `whole` shows every metric of `view`, apart from held-out values."""
+    return bool(view.metrics) and {name.removeprefix("eval_") for name in view.metrics} <= {*whole.metrics}
 
 
 def _has(panel: CurvePanel, metric: str) -> bool:

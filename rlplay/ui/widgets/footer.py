@@ -1,53 +1,112 @@
-"""The keys of the registered verbs: as many as fit, to press or to click."""
+"""The keys of the focused panel and of the registered verbs: as many as fit, to press or to click."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual import events
 from textual.app import RenderResult
+from textual.binding import Binding
 from textual.content import Content
 from textual.widget import Widget
 
 from rlplay.link.messages import Abilities
-from rlplay.ui.messages import Perform
+from rlplay.ui.shortcuts import Shortcut, written
 from rlplay.verbs import VERBS, Verb
 
-KEY_NAMES = {
-    "full_stop": ".",
-    "question_mark": "?",
-    "slash": "/",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "f12": "F12",
-    "f1": "F1",
-}
 NARROW = 110
-FIRST_TO_GO = ("find", "timeline", "step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update")
-"""The order in which verbs leave a short line. Below `NARROW` columns "panel" stays: it switches between panels."""
+_EARLY, _LATE = "early keys of the panel", "late keys of the panel"
+FIRST_TO_GO = (
+    "glossary", "lessons", "health", "largest", _LATE, "compare", "probe", "palette", "find", "timeline",
+    "step", "phase", "token", "panel", "lens", "knobs", "undo", "tour", "update", _EARLY,
+)  # fmt: skip
+"""The order in which keys leave a short line. Below `NARROW` columns "panel" goes last: it switches between panels."""
 
 
-def key_name(verb: Verb) -> str:
-    """The verb's first key, as written on a keyboard."""
-    return KEY_NAMES.get(verb.keys[0], verb.keys[0]) if verb.keys else ""
+@dataclass(frozen=True)
+class Entry:
+    """Keys with a title. `name` is a verb, or one of the names in `FIRST_TO_GO`."""
+
+    keys: tuple[str, ...]
+    title: str
+    name: str
+    help: str = ""
+
+    @property
+    def cells(self) -> int:
+        """The width on the screen."""
+        return cell_len(f"{self.caps} {self.title}")
+
+    @property
+    def caps(self) -> str:
+        """The keys as written on a keyboard."""
+        return " ".join(map(written, self.keys))
+
+    def key_at(self, x: int) -> str:
+        """The key at cell `x` of the entry; on the title, the first one."""
+        begin = 0
+        for key in self.keys:
+            end = begin + cell_len(written(key))
+            if begin <= x < end:
+                return key
+            begin = end + 1
+        return self.keys[0]
+
+
+PALETTE = Entry(("ctrl+p",), "all", "palette", "Every action, setting, curve, colour and word by name.")
+
+
+def key_name(verb: Verb, own: Mapping[str, str]) -> str:
+    """The verb's first key, or the user's `own` one, as written on a keyboard."""
+    return written(own.get(verb.name, verb.keys[0])) if verb.keys else ""
 
 
 class Footer(Widget):
-    """A line with keys in the accent colour and their titles."""
+    """A line with keys in the accent colour and their titles. The keys of the focused panel come first."""
 
     def __init__(self, *, without: tuple[str, ...] = (), id: str | None = None) -> None:
         """`without` are verbs to leave out; the trainer of another program may not know others."""
         super().__init__(id=id)
         self._cannot: Container[str] = ()
-        self._verbs = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
+        self._panel: list[Entry] = []
+        self._own: Mapping[str, str] = {}
+        self._shown = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
+        self._verbs: list[Entry] = []
+        self.rename({})
+
+    def rename(self, own: Mapping[str, str]) -> None:
+        """Show the user's `own` keys."""
+        self._own = own
+        self._verbs = [
+            Entry((own.get(verb.name, verb.keys[0]),), verb.title, verb.name, verb.help) for verb in self._shown
+        ]
+
+    def on_mount(self) -> None:
+        """Follow the focus."""
+        self.watch(self.screen, "focused", self._follow)
+
+    def _follow(self, focused: Widget | None) -> None:
+        shortcuts: tuple[Shortcut, ...] = getattr(focused, "SHORTCUTS", ())
+        bound = [each for each in getattr(focused, "BINDINGS", ()) if isinstance(each, Binding) and each.id]
+        names = {key: verb.name for verb in VERBS.values() for key in verb.keys} | {each.key: each.id for each in bound}
+        self._panel = [
+            Entry(
+                tuple(self._own.get(names.get(key) or "", key) for key in each.keys),
+                each.title,
+                _EARLY if each.early else _LATE,
+            )
+            for each in shortcuts
+        ]
+        self.refresh()
 
     def render(self) -> RenderResult:
+        entries = self.fitting(self.size.width)
         parts = [
-            Content.assemble((key_name(verb), self._ink(verb)), (f" {verb.title}", "$text-muted"))
-            for verb in self.fitting(self.size.width)
+            Content.assemble((entry.caps, self._ink(entry)), (f" {entry.title}", "$text-muted")) for entry in entries
         ]
-        return Content.assemble(" ", Content(" " * _gap(self.size.width)).join(parts))
+        return Content.assemble(" ", Content(" " * _gap(entries, self.size.width)).join(parts))
 
     def allow(self, abilities: Abilities | None) -> None:
         """Dim the keys of the verbs that the trainer of another program does not know."""
@@ -56,33 +115,48 @@ class Footer(Widget):
             self._cannot = cannot
             self.refresh()
 
-    def _ink(self, verb: Verb) -> str:
-        return "$text-muted" if verb.name in self._cannot else "bold $accent"
+    def _ink(self, entry: Entry) -> str:
+        return "$text-muted" if entry.name in self._cannot else "bold $accent"
 
     def on_click(self, event: events.Click) -> None:
-        """Carry out the verb under the mouse."""
-        x = 1
-        for verb in self.fitting(self.size.width):
-            end = x + _width(verb)
-            if x <= event.x < end:
-                self.post_message(Perform(verb.name))
-                return
-            x = end + _gap(self.size.width)
+        """Press the key under the mouse."""
+        for begin, entry in self._places():
+            if begin <= event.x < begin + entry.cells:
+                self.app.simulate_key(entry.key_at(event.x - begin))
 
-    def fitting(self, width: int) -> list[Verb]:
-        """The verbs that fit; run, help and quit always stay."""
-        verbs = list(self._verbs)
-        for name in FIRST_TO_GO:
-            if sum(_width(verb) + _gap(width) for verb in verbs) <= width:
-                break
-            if VERBS[name] in verbs and (name != "panel" or width >= NARROW):
-                verbs.remove(VERBS[name])
-        return verbs
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the key under the mouse."""
+        under = (entry for begin, entry in self._places() if begin <= event.x < begin + entry.cells)
+        entry = next(under, None)
+        tip = "" if entry is None else f"{entry.help or entry.title} Click to press the key."
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
+
+    def _places(self) -> Iterator[tuple[int, Entry]]:
+        """Each entry with the cell where it begins."""
+        entries, x = self.fitting(self.size.width), 1
+        for entry in entries:
+            yield x, entry
+            x += entry.cells + _gap(entries, self.size.width)
+
+    def fitting(self, width: int) -> list[Entry]:
+        """The entries that fit; run, help and quit always stay."""
+        own = {key for entry in self._panel for key in entry.keys}
+        entries = [*self._panel, *(entry for entry in self._verbs if entry.keys[0] not in own)]
+        entries.insert(-1, PALETTE)  # quit is the last
+        stays = "panel" if width < NARROW else ""
+        for name in [*(each for each in FIRST_TO_GO if each != stays), stays]:
+            for entry in reversed([each for each in entries if each.name == name]):
+                if _needed(entries, 2) <= width:
+                    return entries
+                entries.remove(entry)
+        return entries
 
 
-def _gap(width: int) -> int:
-    return 3 if width >= NARROW else 2
+def _gap(entries: list[Entry], width: int) -> int:
+    return 3 if _needed(entries, 3) <= width else 2
 
 
-def _width(verb: Verb) -> int:
-    return cell_len(f"{key_name(verb)} {verb.title}")
+def _needed(entries: list[Entry], gap: int) -> int:
+    """The width of all entries with a `gap` between them, and a blank before them."""
+    return 1 + sum(entry.cells for entry in entries) + gap * (len(entries) - 1)

@@ -27,8 +27,9 @@ from rlplay.ui.formula.parts import Line, Numbers, small_signed
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
 from rlplay.ui.plot.bars import moved
-from rlplay.ui.session.facts import Facts, Steps, facts_of, value_at
+from rlplay.ui.session.facts import AnswerFacts, Steps, facts_of
 from rlplay.ui.session.what_if import WhatIfResult
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.widgets.rollouts import label
@@ -45,13 +46,15 @@ class Inspector(Lines):
     """One token: the alternatives to it, its gradient from the loss, and every statistic."""
 
     EMPTY = "Details of the selected token appear here."
+    TITLE_VERB = "help"
+    tip = "Everything about the selected token: what else could have come, its loss and its numbers. Click for help."
     HELP = """\
 # Token
 
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
 update (old) and the policy after it (new); the token in the answer is marked. The bar is the newest probability: in
 another colour what the update added to it, shaded what the update took. The candidates are recorded before the
-update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `o`
+update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `H`
 there shows the candidates' probabilities over the whole run.
 
 Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
@@ -75,10 +78,11 @@ Under the reward are the other **columns** of the prompt's row, such as the righ
 chat template.
 """
 
+    SHORTCUTS = (Shortcut(("up", "down"), "scroll"), Shortcut(("i",), "probe"))
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
-        self._facts: Facts | None = None
         self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], WhatIfResult | None] | None = None
 
     def on_resize(self) -> None:
@@ -109,39 +113,38 @@ chat template.
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
-            self._facts = facts_of(update)
-            start, end = (int(x) for x in sampled.offsets[cursor[0] : cursor[0] + 2])
-            if start < end:
-                token = start + min(cursor[1], end - start - 1)
+            facts = facts_of(update).answer(cursor[0])
+            length = len(facts.sampled.token_ids)
+            token, width = min(cursor[1], length - 1), self.scrollable_content_region.width
+            if length:
                 s = settled(settings)
-                numbers = self._facts.numbers(token, s.loss_type)
+                numbers = facts.numbers(token, s.loss_type)
                 self._lines = self._head(
-                    update, sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)
+                    update, facts.sampled, (cursor[0], token), why_clipped(s, numbers)[:1], kind_of(settings)
                 )
-            if start < end and sampled.mask[token]:  # nothing was chosen at the others, and nothing is trained there
+            if length and facts.sampled.mask[token]:  # nothing was chosen at the others, and nothing is trained there
                 self._lines += [
                     [],
-                    *([] if what_if is None else self._compared(what_if, token)),
-                    *self._candidates(self._facts, sampled, token),
+                    *([] if what_if is None else self._compared(what_if, (cursor[0], token))),
+                    *self._candidates(facts, token),
                     [],
-                    *(self._formulas(s, numbers, self._facts.steps(token)) if settings else []),
-                    *self._statistics(self._facts, token, settings),
+                    *(self._formulas(s, numbers, facts.steps) if settings else []),
+                    *self._statistics(facts, token, settings),
                 ]
-            if start < end:
-                width, group = self.scrollable_content_region.width, int(sampled.group[cursor[0]])
-                self._lines += prompt_in_full(sampled, group, width, self.palette)
+            if length:
+                self._lines += prompt_in_full(sampled, int(sampled.group[cursor[0]]), width, self.palette)
         self.rebuild()
 
     def _head(
         self, update: Update, sampled: Sampled, place: tuple[int, int], clipped: list[str], kind: Kind
     ) -> list[list[Segment]]:
+        """What token and which answer of `update` this is; `sampled` has that answer alone."""
         completion, token = place
         piece = sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
-        start, end = (int(x) for x in sampled.offsets[completion : completion + 2])
         lines = [
             [
                 Segment(quoted(piece), self.palette.key),
-                Segment(f"  token {token - start + 1} of {end - start}", self.palette.muted),
+                Segment(f"  token {token + 1} of {len(sampled.token_ids)}", self.palette.muted),
                 Segment(f" · id {known}" if (known := int(sampled.token_ids[token])) >= 0 else "", self.palette.muted),
             ]
         ]
@@ -151,7 +154,7 @@ chat template.
         lines += [[Segment(why, self.palette.warning)] for why in clipped]
         if update.scored is not None:
             lines += self._earned(update.scored, completion, kind)
-        if columns := sampled.columns[int(sampled.group[completion])]:
+        if columns := sampled.columns[int(sampled.group[0])]:
             lines += _folded(columns_in_short(columns, self.palette), self.scrollable_content_region.width)
         return lines
 
@@ -180,9 +183,10 @@ chat template.
             text = set_cell_size(text, max(room - 1, 0)) + "…"
         return [Segment(f"{visible(name)} ", self.palette.muted), Segment(text, self.palette.text)]
 
-    def _compared(self, what_if: WhatIfResult, token: int) -> list[list[Segment]]:
-        """The token's numbers as trained and as changed settings would make them."""
-        old, new = (Facts(update).numbers(token) for update in (what_if.before, what_if.after))
+    def _compared(self, what_if: WhatIfResult, place: tuple[int, int]) -> list[list[Segment]]:
+        """The numbers of a token as trained and as changed settings would make them."""
+        completion, token = place
+        old, new = (AnswerFacts(update, completion).numbers(token) for update in (what_if.before, what_if.after))
         lines = [[Segment(f"{'':<10}{'as trained':>12}{'would be':>12}", self.palette.muted)]]
         for name, field, written in _COMPARED:
             was, will = (getattr(numbers, field) for numbers in (old, new))
@@ -193,7 +197,8 @@ chat template.
             lines.append([Segment(f"{name:<10}{was:>12}", self.palette.text), Segment(f"{will:>12}", style)])
         return [*lines, []]
 
-    def _candidates(self, facts: Facts, sampled: Sampled, token: int) -> list[list[Segment]]:
+    def _candidates(self, facts: AnswerFacts, token: int) -> list[list[Segment]]:
+        sampled = facts.sampled
         limit = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
         ids = [int(x) for x in sampled.top_ids[token]]
         if not ids and np.isnan(sampled.old_logprobs[token]):
@@ -278,17 +283,18 @@ chat template.
             lines += _folded(parts, self.scrollable_content_region.width)
         return lines
 
-    def _statistics(self, facts: Facts, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
+    def _statistics(self, facts: AnswerFacts, token: int, settings: Mapping[str, Any]) -> list[list[Segment]]:
         lines = []
         for lens in (lens.of(settings) for lens in LENSES.values()):
-            value = value_at(facts.lens(lens.name), token)
+            value = facts.value(lens.name, token)
             if value is None and lens.name == "values" and facts.update.credited is not None:
                 continue
-            name = lens.title if value is None else _named(lens, facts.steps(token))
+            name = lens.title if value is None else _named(lens, facts.steps)
             if value is None:
                 # After the update is finished, a missing value stays missing.
                 mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"
-                lines.append([Segment(f"{name:<22}{mark:>3}", self.palette.muted)])
+                light = mark == "–" and settings.get("observe") == "light" and lens.name in NEEDS_A_PASS
+                lines.append([Segment(f"{name:<22}{mark:>3}{' observe=light' * light}", self.palette.muted)])
                 continue
             is_signed = lens.two_sided and lens.low < 0
             text = signed(value, 3) if is_signed else plain(value, 3)
@@ -313,6 +319,8 @@ def _clip(state: float) -> str:
     return MARKS.get(int(state), "no")
 
 
+NEEDS_A_PASS = ("prob_delta", "ref_kl", "log_ratio")
+"""Statistics that observe=light leaves out, unless the training needs the pass anyway."""
 _COMPARED: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("return G", "returned", signed),
     ("baseline", "baseline", signed),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.segment import Segment
 from rich.style import Style
+from textual import events, on
 from textual.content import Content
 from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region, Size
@@ -18,8 +19,10 @@ from textual.strip import Strip
 from textual.theme import Theme
 
 from rlplay.ui.format.text import TICK
+from rlplay.ui.messages import Perform
 from rlplay.ui.terminal.gate import passed, ungated
 from rlplay.ui.theme.colours import Palette, palette
+from rlplay.ui.widgets.splits import Splits
 
 CORNERS = 6
 """Cells of a border's line that text cannot use."""
@@ -33,6 +36,11 @@ class Lines(ScrollView, can_focus=True):
 
     EMPTY = ""
     """One sentence for an empty panel, with the key that fills it between backticks; `words` replaces it."""
+    BEFORE = AFTER = ""
+    """Around the words in the border, where the frame goes on into another panel's."""
+
+    TITLE_VERB = ""
+    """What a click on the upper or the lower border does; "" for nothing."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -43,7 +51,7 @@ class Lines(ScrollView, can_focus=True):
         self.palette: Palette
 
     def count(self) -> int:
-        """The number of lines; 0 shows the sentence `words` on a hatched background."""
+        """The number of lines; 0 shows the sentence `words`."""
         raise NotImplementedError
 
     def line(self, row: int) -> Iterable[Segment]:
@@ -99,7 +107,9 @@ class Lines(ScrollView, can_focus=True):
         if self._captions == (title, title.spans, subtitle, subtitle.spans):
             return
         self._captions = (title, title.spans, subtitle, subtitle.spans)
-        self.border_title, self.border_subtitle = title, subtitle
+        self.border_title, self.border_subtitle = (
+            Content.assemble(self.BEFORE, words, self.AFTER) for words in (title, subtitle)
+        )
 
     def redraw(self, *rows: int) -> None:
         """Redraw these lines."""
@@ -121,6 +131,26 @@ class Lines(ScrollView, can_focus=True):
         top = min(top, first)
         if top != self.scroll_offset.y:
             self.scroll_to(y=top, animate=False, immediate=True)
+
+    @property
+    def tip(self) -> str:
+        """What the upper and the lower border say to a mouse that rests on them; "" for nothing."""
+        return ""
+
+    def _on_border(self, event: events.MouseEvent) -> bool:
+        return event.y in (0, self.outer_size.height - 1)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain the panel where the mouse is on its border."""
+        tip = self.tip if self._on_border(event) else ""
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
+
+    @on(events.Click)
+    def _title_clicked(self, event: events.Click) -> None:
+        dragged = any(isinstance(around, Splits) and around.moved for around in self.ancestors)
+        if self.TITLE_VERB and self._on_border(event) and not dragged:
+            self.post_message(Perform(self.TITLE_VERB))
 
     def notify_style_update(self) -> None:
         """Focus and size change the background of every line."""
@@ -145,7 +175,7 @@ class Lines(ScrollView, can_focus=True):
         if not self._ground:
             self._ground = self.rich_style
         if self.count() == 0:
-            return self._hatched(y, width)
+            return self._empty(y, width)
         row = y + self.scroll_offset.y
         known = self._strips.get(row)
         if known is None:
@@ -172,18 +202,16 @@ class Lines(ScrollView, can_focus=True):
             return Strip(joined).crop(0, width)
         return Strip([*joined, Segment(" " * left, ground)] if left else joined, width)
 
-    def _hatched(self, y: int, width: int) -> Strip:
+    def _empty(self, y: int, width: int) -> Strip:
         # Backticks count in wrapping, so a line with a key may end a little early.
         words = textwrap.wrap(self.words, max(width - 8, 12))
         top = (self.scrollable_content_region.height - len(words)) // 2
-        mark = " " if self.palette.hatch is None else "╱"
         if not -1 <= y - top <= len(words) or not words:
-            return Strip([Segment(mark * width, self.palette.hatch)]).apply_style(self._ground)
+            return Strip([Segment(" " * width)]).apply_style(self._ground)
         inner = max(len(line.replace("`", "")) for line in words) + 4
         middle = self._centred(words[y - top] if 0 <= y - top < len(words) else "", inner)
         left = max((width - inner) // 2, 0)
-        sides = [Segment(mark * cells, self.palette.hatch) for cells in (left, max(width - inner - left, 0))]
-        return Strip([sides[0], *middle, sides[1]]).adjust_cell_length(width).apply_style(self._ground)
+        return Strip([Segment(" " * left), *middle]).adjust_cell_length(width).apply_style(self._ground)
 
     def _centred(self, text: str, width: int) -> list[Segment]:
         """One centred line of the sentence, with keys in the accent colour."""

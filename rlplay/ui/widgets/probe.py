@@ -228,7 +228,7 @@ class ProbeBars(ProbePanel):
 class ProbeTails(ProbePanel):
     """The candidates over training, the value of the prefix, and its continuations."""
 
-    EMPTY = "`s` sample six continuations · `v` estimate the value · `o` candidates over training"
+    EMPTY = "`N` sample six continuations · `V` estimate the value · `H` candidates over training"
 
     def made(self) -> Iterator[list[Segment]]:
         """The candidates over training, then values, then continuations, the policy's first."""

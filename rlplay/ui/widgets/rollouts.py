@@ -1,12 +1,11 @@
-"""The completions of an update as a list, grouped by prompt, each with its reward."""
+"""The numbers of an update's completions, each beside its text: reward, advantage, length."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
-from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
@@ -23,10 +22,13 @@ from rlplay.ui.layout.answer_order import ARROWS, Sort, sortable
 from rlplay.ui.layout.token_layout import Row
 from rlplay.ui.messages import CursorMoved, Perform
 from rlplay.ui.session.facts import facts_of
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.narrator import keyed
 
 PART_WIDTH = 7
+_WITH_UNITS = 25
+"""Cells of the panel from which on each length has its unit; below, the frame names it."""
 PROMPT, NOTHING = -1, -2
 LEFT_OUT = "left out"
 COLUMNS: dict[Kind, tuple[str, str]] = {
@@ -41,20 +43,23 @@ COLUMNS: dict[Kind, tuple[str, str]] = {
 
 
 class Rollouts(Lines):
-    """One line for each completion: reward, advantage, length. Up and down move the cursor."""
+    """The left columns of the answers: reward, advantage, length on the line where the text of each begins."""
 
-    EMPTY = "Answers are listed here."
+    AFTER = " "
+    EMPTY = "The answers to each prompt are listed here, with reward and advantage."
+    TITLE_VERB = "sort"
+    tip = "Every answer, with its reward and advantage, grouped by prompt. Click to sort."
     HELP = """\
-# Rollouts
+# Answers
 
-Every answer of the update, grouped by prompt: its **reward** (the training signal), its **advantage** (how much better
-or worse than expected, mean over its tokens) and its **length** in tokens; `…` marks answers cut at the maximum length.
-Q-learning and SARSA have a **TD error** in place of the advantage.
+Every answer of the update, grouped by prompt. Left of its text are its **reward** (the training signal), its
+**advantage** A (how much better or worse than expected, mean over its tokens) and its **length** in tokens; `…` marks
+answers cut at the maximum length. Q-learning and SARSA have a **TD error** in place of the advantage.
 
 Next to each prompt are the group's mean reward and standard deviation. `= answer 1` marks an answer with the same text
 as answer 1 to the same prompt. **all equal** marks a group in which every advantage is 0: its rewards teach nothing.
 With a group baseline this happens if all answers of the group earned the same reward; other baselines can learn from
-such a group. `×8` marks a line for 8 answers with the same text, reward and clipping; `enter` lists them one by one.
+such a group.
 
 `o` sorts the answers by a number or a column of the dataset, and the prompts by their first answer. The frame says by
 what: ↓ the largest first, ↑ the smallest.
@@ -72,6 +77,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         Binding("pagedown", "step(8)", "page down", show=False),
         Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
+    SHORTCUTS = (Shortcut(("up", "down"), "answer"), Shortcut(("o",), "sort"), Shortcut(("enter",), "unfold"))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -82,22 +88,19 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         self._kind: Kind = "rewards"
         self._means: Array | None = None  # the second column
         self._repeated: dict[int, int] = {}
-        self._copies: Mapping[int, int] = {}
         self._silent: set[int] = set()
         self._rows: list[tuple[int, int]] = []  # group and completion, or PROMPT or NOTHING
         self._row_of: dict[int, int] = {}
         self.cursor = (0, 0)
 
     def show(
-        self, update: Update | None, order: list[int], sort: Sort, token_rows: Sequence[Row] = (), found: str = "",
-        kind: Kind = "rewards", copies: Mapping[int, int] | None = None,
+        self, update: Update | None, order: list[int], sort: Sort, token_rows: Sequence[Row], found: str = "",
+        kind: Kind = "rewards",
     ) -> None:  # fmt: skip
         """List `update`'s completions in this `order`, each on the line where `token_rows`, the token map, begins it.
 
-        `found` is the number of matches of a search; `kind` says what the update learns from; `copies` how many equal
-        answers a line stands for.
+        `found` is the number of matches of a search; `kind` says what the update learns from.
         """
-        self._copies = {} if copies is None or token_rows else copies
         self._kind = kind
         self._order = order
         self._sampled, self._scored, self._credited = (
@@ -105,15 +108,16 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         )
         compares = kind != "reward model"  # its loss compares two scores and has no gradient per token
         self._means = None if update is None else facts_of(update).means if compares else _outcomes(update)
-        self._silent = (
-            set() if self._sampled is None or not compares else _without_signal(self._sampled, self._credited)
-        )
-        self._repeated = {} if self._sampled is None else repeated(self._sampled, order)
-        self._rows = _aligned_rows(token_rows) if token_rows else _compact_rows(order, self._sampled)
+        self._silent = set() if update is None or not compares else update.once(_without_signal)
+        self._repeated = {} if update is None else repeated(update, order)
+        self._rows = [] if self._sampled is None else _aligned_rows(token_rows)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
-        named = Content.assemble("Rollouts", (f" · {found}" if found else "", "$accent"))
+        named = Content.assemble("Answers", (f" · {found}" if found else "", "$accent"))
         columns = COLUMNS[kind]
         below = " · ".join(columns)
+        if self.outer_size.width < _WITH_UNITS:
+            unit = "mov" if self._sampled is not None and self._sampled.survey is not None else "tok"
+            below = " · ".join([*("A" if column == "advantage" else column for column in columns), unit])
         if sort.name:
             name = dict(zip(("reward", "advantage"), columns, strict=True)).get(sort.name, visible(sort.name))
             known = update is None or sort.name in sortable(update)
@@ -150,24 +154,20 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         group, completion = self._rows[row]
         width = self.scrollable_content_region.width
         if completion == PROMPT:
-            yield from self._prompt(group, width)
+            yield from self._prompt(group)
         elif completion >= 0:
             yield from self._completion(completion, width)
 
-    def _prompt(self, group: int, width: int) -> Iterable[Segment]:
+    def _prompt(self, group: int) -> Iterable[Segment]:
+        """The group's mean and standard deviation; before there are any, how many answers it has."""
         assert self._sampled is not None
         credited, numbers = self._credited, ""
         if credited is not None and self._kind in REWARDED:
-            numbers = f" {plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
+            numbers = f"{plain(float(credited.group_mean[group]))} ± {plain(float(credited.group_std[group]))}"
         if group in self._silent:
-            numbers = f"{numbers.partition(' ±')[0]} all equal"
-        numbers += " "  # keeps the numbers off the scrollbar
-        prompt = visible(self._sampled.prompts[group])
-        room = width - cell_len(numbers)
-        yield Segment(
-            set_cell_size(prompt, room) if cell_len(prompt) <= room else set_cell_size(prompt, room - 1) + "…",
-            self.palette.text,
-        )
+            numbers = f"{numbers.partition(' ±')[0]} all equal".strip()
+        if not numbers:
+            numbers = f"{int((self._sampled.group == group).sum())} answers"
         yield Segment(numbers, self.palette.warning if group in self._silent else self.palette.muted)
 
     def _completion(self, completion: int, width: int) -> Iterable[Segment]:
@@ -196,10 +196,12 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
             yield Segment(_same(self._repeated[completion], width - used), self.palette.muted)
         else:
             cut = sampled.truncated[completion] and sampled.done
-            yield Segment(f"{length:>{5 if used + 10 <= width else 4}}{unit}", self.palette.muted)
+            room = width - used - len(unit) - 1
+            yield Segment(
+                f"{length:>{min(room, 5)}}{unit}" if room >= 4 else f"{length:>{min(width - used - 1, 4)}}",
+                self.palette.muted,
+            )
             yield Segment("…" if cut else " ", self.palette.warning)
-            if completion in self._copies:
-                yield Segment(f" ×{self._copies[completion]}", self.palette.accent)
         if scored is not None and len(scored.parts) > 1 and width >= 24 + (PART_WIDTH + 6) * len(scored.parts):
             for name, part in scored.parts.items():
                 yield Segment(f"  {visible(name)[:6]} {plain(float(part[completion])):>5}", self.palette.muted)
@@ -230,18 +232,6 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         row = -1 if offset is None else offset.y + self.scroll_offset.y
         if 0 <= row < len(self._rows) and self._rows[row][1] >= 0:
             self._go(self._rows[row][1])
-
-
-def _compact_rows(order: list[int], sampled: Sampled | None) -> list[tuple[int, int]]:
-    """Rows without gaps: each prompt and its completions."""
-    rows: list[tuple[int, int]] = []
-    for completion in order if sampled is not None else ():
-        assert sampled is not None
-        group = int(sampled.group[completion])
-        if not rows or rows[-1][0] != group:
-            rows.append((group, PROMPT))
-        rows.append((group, completion))
-    return rows
 
 
 def _aligned_rows(token_rows: Sequence[Row]) -> list[tuple[int, int]]:
@@ -275,9 +265,10 @@ def _outcomes(update: Update) -> Array | None:
     return np.asarray(update.credited.values[update.sampled.offsets[1:] - 1])
 
 
-def _without_signal(sampled: Sampled, credited: Credited | None) -> set[int]:
+def _without_signal(update: Update) -> set[int]:
     """The groups in which every advantage is 0."""
-    if credited is None:
+    sampled, credited = update.sampled, update.credited
+    if sampled is None or credited is None:
         return set()
     pulled = per_answer(sampled, (credited.advantages != 0) & (sampled.mask == 1)) > 0
     return set(range(len(sampled.prompts))) - set(sampled.group[pulled].tolist())

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import Any
 
 from rich.cells import cell_len
+from textual import events
 from textual.app import RenderResult
 from textual.content import Content
 from textual.widget import Widget
 
 from rlplay.algorithms import named
+from rlplay.trace.numbers import number
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import LOOKED_AT
 from rlplay.ui.format.numbers import tenths
+from rlplay.ui.messages import Perform
 from rlplay.ui.plot import trpo_search as search
+from rlplay.ui.plot.bars import sparkline
 from rlplay.ui.session.session import Session
 
 Part = tuple[str, str]
+SMALL = 110
+"""Columns below which the header shows the reward, since its curve may have no panel."""
+SPARKS = 10
+"""Updates in the header's curve of the reward."""
 
 PHASES = (("sample", "① SAMPLE"), ("score", "② SCORE"), ("credit", "③ CREDIT"), ("update", "④ UPDATE"))
 
+_ABOUT = {
+    "sample": "The policy answers every prompt.",
+    "score": "Each answer gets its reward.",
+    "credit": "Each token gets its advantage.",
+    "update": "The optimizer takes its steps.",
+    "after": "The new policy reads the same tokens again.",
+}
 _NOW, _PAST = "bold $background on $primary", "bold $background on $warning"
 """The highlight for the live update, and for an older update."""
 _RUNNING, _PLAYING = ("● running", "bold $success"), ("▶ playing", "bold $success")
@@ -48,6 +64,22 @@ class Bar(Widget):
         if self._session is not None:
             self.show(self._session)
 
+    def clicks(self, x: int) -> tuple[str, Any, str]:
+        """The verb of a click at cell `x` with its argument, "" for none; and what to say there."""
+        raise NotImplementedError
+
+    def on_click(self, event: events.Click) -> None:
+        """Carry out the verb under the mouse."""
+        verb, argument, _ = self.clicks(event.x)
+        if verb:
+            self.post_message(Perform(verb, argument))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Explain what is under the mouse."""
+        tip = self.clicks(event.x)[2]
+        if tip != str(self.tooltip or ""):
+            self.tooltip = Content(tip) if tip else None
+
     def render(self) -> RenderResult:
         return self._content
 
@@ -61,6 +93,22 @@ class Bar(Widget):
 class Header(Bar):
     """Program, scenario, algorithm, model and device; on the right, the progress and state of the engine."""
 
+    _state_at = 0
+    """The cell at which the state begins."""
+
+    def clicks(self, x: int) -> tuple[str, Any, str]:
+        """The settings; on the state, what its key would do."""
+        session = self._session
+        if session is None or x < self._state_at:
+            return "knobs", None, "What runs here. Click to see and change its settings."
+        if session.failed is not None:
+            return "resume", None, "The engine has ended. Click to start it again."
+        if session.looking is not None:
+            return "live", None, "An older update is on the screen. Click to return."
+        if session.asks:
+            return "prefer", None, "The update waits for your labels. Click to give them."
+        return "run", None, "How far the run is. Click to run or to pause."
+
     def words(self, session: Session) -> Content:
         """The header's text; a narrow screen drops the least important parts."""
         started = session.started
@@ -70,10 +118,13 @@ class Header(Bar):
             model = f" · {_short(started.model)} {_count(started.parameters)} · {started.device}"
             if started.parameters:  # else another trainer made the run and did not record its model
                 left.append((visible(model), "$text-muted"))
-        progress = _progress(session)
+        small = self.size.width < SMALL
+        progress = [*_progress(session)[:1], *_curve(session), *_progress(session)[1:]] if small else _progress(session)
         state = _state(session)
         while progress and _width([*left, *progress, *state]) > self.size.width - 6:
-            if len(progress) > 1:
+            if small and (len(left) > 3 or (len(left) > 2 and len(progress) <= 2)):
+                left.pop()
+            elif len(progress) > 1:
                 progress.pop()
             elif len(left) > (3 if session.looking is None else 2):
                 left.pop()
@@ -81,6 +132,7 @@ class Header(Bar):
                 progress = []
         right = [*progress, ("  ", ""), *state]
         gap = max(self.size.width - _width(left) - _width(right) - 1, 1)
+        self._state_at = _width(left) + gap
         return Content.assemble(*left, " " * gap, *right)
 
 
@@ -107,6 +159,14 @@ def _progress(session: Session) -> list[Part]:
     if session.seconds:
         parts.append((f" · {tenths(session.seconds)}", "$text-muted"))
     return parts
+
+
+def _curve(session: Session) -> list[Part]:
+    """The course of the reward, for a screen with no room for its panel."""
+    _, values = session.history.of_stage("reward")
+    if not values:
+        return []
+    return [(f"  reward {sparkline(values, SPARKS)} {number(values[-1])}", "$primary")]
 
 
 def _state(session: Session) -> list[Part]:
@@ -137,7 +197,7 @@ def _waiting(session: Session) -> list[Part]:
 
 def _asking(pairs: int) -> list[Part]:
     labels = "1 label" if pairs == 1 else f"{pairs} labels"
-    return [(f"● waiting for {labels}", "bold $warning"), (" · press ", "$text-muted"), ("a", "bold $primary")]
+    return [(f"● waiting for {labels}", "bold $warning"), (" · press ", "$text-muted"), ("A", "bold $primary")]
 
 
 def _short(model: str) -> str:
@@ -160,6 +220,17 @@ class PhaseBar(Bar):
 
     here = ""
     """The highlighted phase."""
+
+    def clicks(self, x: int) -> tuple[str, Any, str]:
+        """Going on until the phase under the mouse is done."""
+        status = None if self._session is None else self._session.status
+        for name, title in (*PHASES, ("after", "↻")):
+            begin = self._content.plain.find(title)
+            if status is not None and 0 <= begin <= x < begin + len(title) and not status.running:
+                order = [phase for phase, _ in PHASES] + ["after"]
+                steps = (order.index(name) - order.index(status.phase)) % len(order) + 1
+                return "phase", steps, f"{_ABOUT[name]} Click to go on until it is done."
+        return "", None, ""
 
     def words(self, session: Session) -> Content:
         """The phase of the update on the screen."""

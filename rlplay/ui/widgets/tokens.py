@@ -22,11 +22,13 @@ from rlplay.ui.format.legend import legend
 from rlplay.ui.format.numbers import short
 from rlplay.ui.format.text import literal, quoted, within
 from rlplay.ui.format.token_title import title
+from rlplay.ui.layout.strongest import strongest
 from rlplay.ui.layout.token_layout import FLIPPED, GUTTER, MORE, Folds, Layout, Row
 from rlplay.ui.layout.wrap import Cell
 from rlplay.ui.messages import CursorMoved, Perform, Reflowed
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.finder import Finder
+from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.theme.colours import beyond, levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.words.empty_map import VACANT
@@ -36,15 +38,16 @@ from rlplay.ui.words.largest import describe_largest
 class Tokens(Lines):
     """All completions of one update. The cursor is a token; arrows and the mouse move it."""
 
-    EMPTY = VACANT["live"]
+    BEFORE, EMPTY = " ", VACANT["live"]
+    TITLE_VERB = "colours"
     HELP = """\
 # Tokens
 
 Every answer of the update, below its dim prompt. The colour of a token shows one statistic, named in the title. The
 scale below never changes, so shades are comparable between updates; ≤ or ≥ at an end means that some values lie beyond
-it and share its shade. `c` and `C` step through the statistics. At first, and after the last one, the panel chooses the
-statistic that fits the phase (auto). `x` goes to the token with the largest value; if several tokens have it, `x` again
-goes to the next.
+it and share its shade. `c` goes to the next statistic; `C`, or a click on the title or the scale, lists them all with
+what each means. At first, and after the last one, the panel chooses the statistic that fits the phase (auto). `x` goes
+to the token with the largest value; if several tokens have it, `x` again goes to the next.
 
 **Without colour:** on a two-sided scale, tokens on the upper side are underlined; with `NO_COLOR` and with 16 colours,
 tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
@@ -69,6 +72,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         Binding("pagedown", "leaf(1)", "page down", show=False),
         Binding("enter", "unfold", "unfold the answer, or fold it", show=False),
     ]
+    SHORTCUTS = (Shortcut(("left", "right", "up", "down"), "token", False), Shortcut(("enter",), "unfold", False))
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -110,7 +114,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._folds = Folds(copies, set(unfolded), self._seen)
         self._sampled = sampled
         self._values = self._means = None
-        self._repeated = {} if sampled is None else repeated(sampled, order)
+        self._repeated = {} if update is None else repeated(update, order)
         alike, past = False, (False, False)
         if update is not None and sampled is not None:
             facts = facts_of(update)
@@ -139,7 +143,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
                 "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
             )
         room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
-        self.caption(named, legend(lens, self.palette, self._values is not None, room, automatic, past, reached))
+        waiting = self._sampled is None  # for the first answers: nothing is missing yet
+        known = self._values is not None
+        scale = Content() if waiting else legend(lens, self.palette, known, room, automatic, past, reached)
+        self.caption(named, scale)
 
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token and scroll to it."""
@@ -168,30 +175,10 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         return int(self._found[start:end].argmax())
 
     def largest(self) -> tuple[Array, float]:
-        """All places (completion, token) with the lens's largest value, int64 [P, 2] from top to bottom; and the value.
-
-        Empty if there is no value yet. If no value is above the middle of a two-sided scale, the smallest value
-        counts instead: it is the strongest.
-        """
-        nowhere = np.zeros((0, 2), dtype=np.int64)
+        """All places (completion, token) with the lens's strongest value, int64 [P, 2]; and the value."""
         if self._sampled is None or self._values is None or self._lens is None:
-            return nowhere, np.nan
-        rank = np.full(len(self._sampled.group), -1)
-        rank[self._order] = np.arange(len(self._order))
-        here = (self._sampled.mask == 1) & np.repeat(rank >= 0, np.diff(self._sampled.offsets))
-        if self._found is not None and self._found.any():
-            here &= self._found
-        values = np.where(here, self._values, np.nan)
-        if not np.isfinite(values).any():
-            return nowhere, np.nan
-        lens = self._lens
-        none_above = lens.two_sided and np.nanmax(values) <= (lens.low + lens.high) / 2
-        best = float(np.nanmin(values) if none_above else np.nanmax(values))
-        # Sums over steps and lengths leave rounding errors between equal values.
-        offsets, tokens = self._sampled.offsets, np.flatnonzero(np.isclose(values, best, rtol=1e-5, atol=0))
-        owners = np.searchsorted(offsets, tokens, side="right") - 1
-        places = np.stack([owners, tokens - offsets[owners]], axis=1)
-        return places[np.argsort(rank[owners], kind="stable")], best
+            return np.zeros((0, 2), dtype=np.int64), np.nan
+        return strongest(self._sampled, self._values, self._lens, self._order, self._found)
 
     def next_largest(self) -> tuple[tuple[int, int] | None, str]:
         """The place that `x` goes to, or None, and a description of it.
@@ -213,6 +200,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
         own = int(sampled.mask[start:end].sum())
         return (completion, token), describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
+
+    @property
+    def tip(self) -> str:
+        """What the colour means."""
+        return "" if self._lens is None else f"{self._lens.title}: {self._lens.reading} Click to choose another colour."
 
     def clipping(self) -> tuple[str, str]:
         """The text to copy: the token under the cursor."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+
+from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.script import Ask
+from rlplay.trace.text import visible
+from rlplay.ui.session.session import Session
 
 Place = tuple[int, str]
 """The number of finished updates, and the current or next phase."""
@@ -27,3 +32,13 @@ def where(place: Place) -> str:
 def reading_time(text: str) -> float:
     """Seconds that `text` takes to read."""
     return max(3.0, len(text) / 18)
+
+
+def no_lesson(session: Session) -> str:
+    """Why no lesson can be played: it is over, or the run has none."""
+    if session.source.script:
+        return "The lesson is over."
+    if session.source.live or session.started is None:
+        return "There is no lesson here."
+    played = scenario_of(session.started).origin or session.started.scenario
+    return f"A recording has no lesson. To play one: rlplay {visible(shlex.quote(played))}"

@@ -110,7 +110,7 @@ def narrate_asking(pairs: int) -> Narration:
     wait = "1 pair waits" if pairs == 1 else f"{pairs} pairs wait"
     return Narration(
         f"{wait} for your label: which of the two answers is better? The update learns from your choice.",
-        "`a` shows them side by side.",
+        "`A` shows them side by side.",
     )
 
 
@@ -305,9 +305,8 @@ def _clipping(step: Stepped, settings: dict[str, Any]) -> str:
 
 
 def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[str, str]:
-    finished, credited, sampled = update.finished, update.credited, update.sampled
+    finished = update.finished
     assert finished is not None
-    assert sampled is not None
     answers = pairs.learns_from_answers(settings)
     parts = [
         f"Update {update.number}: {pairs.loss_and_accuracy(finished.metrics) if answers else _reward(update, history)}"
@@ -315,20 +314,25 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
     following = "`u` plays the next update, `space` runs freely, `z` goes back."
     if values.learns_values(settings):
         return " ".join(filter(None, [*parts, values.worth(finished.metrics, settings)])), following
-    before, delta = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
-    if credited is not None and before is not None and delta is not None:
-        known = np.isfinite(delta) & (sampled.mask == 1)
-        favoured, others = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
-        moved = [
-            f"tokens {which} {_became(float(before[kept].mean()), float(delta[kept].mean()))}"
-            for which, chosen in ((favoured, credited.advantages > 0), (others, credited.advantages < 0))
-            if (kept := known & chosen).any()
-        ]
-        if moved:
-            parts.append(f"On average, {', '.join(moved)}.")
+    which_way = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
+    means = zip(which_way, update.once(_mean_changes), strict=True)
+    moved = [f"tokens {which} {_became(*mean)}" for which, mean in means if mean is not None]
+    if moved:
+        parts.append(f"On average, {', '.join(moved)}.")
     if "kl_old" in finished.metrics and not answers:  # on answers that others wrote, it does not estimate a KL
         parts.append(f"KL of this update {number(finished.metrics['kl_old'])}.")
     return " ".join(parts), following
+
+
+def _mean_changes(update: Update) -> list[tuple[float, float] | None]:
+    """The mean probability before the update and its mean change, of the tokens with A > 0 and of those with A < 0."""
+    before, delta = LENSES["probability"].values(update), LENSES["prob_delta"].values(update)
+    sampled, credited = update.sampled, update.credited
+    if sampled is None or credited is None or before is None or delta is None:
+        return [None, None]
+    known = np.isfinite(delta) & (sampled.mask == 1)
+    chosen = known & (credited.advantages > 0), known & (credited.advantages < 0)
+    return [(float(before[kept].mean()), float(delta[kept].mean())) if kept.any() else None for kept in chosen]
 
 
 def _became(start: float, delta: float) -> str:

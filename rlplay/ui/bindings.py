@@ -1,0 +1,41 @@
+"""Every key binding there is, by the screen or panel that has it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.screen import Screen
+
+from rlplay.ui import screens, widgets
+
+
+def owners(app: type[DOMNode]) -> list[type[DOMNode]]:
+    """The `app`, its panels and its dialogues: all of rlplay's classes that bind keys."""
+    modules = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for package in (widgets, screens)
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    kinds = {kind: None for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    ours = [kind for kind in kinds if kind.__module__.startswith("rlplay") and issubclass(kind, DOMNode)]
+    return [app, *sorted((kind for kind in ours if "BINDINGS" in vars(kind)), key=lambda kind: kind.__name__)]
+
+
+def bindings(owner: type[DOMNode]) -> Iterator[tuple[str, Binding]]:
+    """Each key of an owner with its binding, those of rlplay's base classes included, by Textual's name of the key."""
+    found: dict[str, Binding] = {}
+    for kind in reversed(owner.__mro__):
+        if kind.__module__.startswith("rlplay"):
+            for binding in vars(kind).get("BINDINGS", ()):
+                if isinstance(binding, Binding):
+                    found |= dict.fromkeys(binding.key.split(","), binding)
+    yield from found.items()
+
+
+def is_screen(owner: type[DOMNode]) -> bool:
+    """Whether the owner is a dialogue, which hides the keys of the app."""
+    return issubclass(owner, Screen)

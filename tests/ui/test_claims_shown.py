@@ -1,0 +1,104 @@
+"""Whatever a lesson speaks of is on the screen: the curve of every claim, and every view it asks for, at each size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.settings import Settings
+from rlplay.scenario.expect import Expect, MetricValue
+from rlplay.scenario.loader import bundled, load
+from rlplay.scenario.schema import Scenario
+from rlplay.scenario.script import Exercise, ScreenVerb, Train, Watch, You, parse
+from rlplay.scenario.script_settings import script_settings
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.plot.first_views import NAMED, OVERVIEW
+from rlplay.ui.script_view import AppStage
+from rlplay.verbs import VIEWS
+from tests.ui.stage import playground, settled, shown
+
+
+def spoken(scenario: Scenario) -> Iterator[tuple[Settings, list[Expect] | ScreenVerb]]:
+    """The claims that a lesson makes in one breath, and what it puts up; each with the settings that hold then."""
+    stages = [{name: value for name, value in each.items() if value is not None}
+              for each in msgspec.to_builtins(scenario.stages)]  # fmt: skip
+    followed = script_settings(resolve(scenario.settings), stages)
+    assert followed is not None
+    held, together = followed.settings, list[Expect]()
+    for step in parse(scenario.script):
+        if isinstance(step, Expect):
+            together.append(step)
+            continue
+        if together:
+            yield held, together
+            together = []
+        if isinstance(step.step if isinstance(step, You) else step, Train):
+            held = followed.settings  # of the update on the screen afterwards
+        if not isinstance(step, Exercise):
+            followed.follow(step)
+        if isinstance(step, Watch):
+            yield held, [step.claim]
+        elif isinstance(step, Exercise):
+            yield held, step.claims
+        verb = step.step if isinstance(step, You) else step
+        puts_up = isinstance(verb, ScreenVerb) and (verb.verb in VIEWS or (verb.verb == "curve" and verb.argument))
+        if isinstance(verb, ScreenVerb) and puts_up:
+            yield held, verb
+    if together:
+        yield held, together
+
+
+def _begin_again(app: RlplayApp) -> None:
+    """The panels as they are when a lesson begins."""
+    app.curves.wanted = ()
+    app.curves.exhibit(())
+    for panel, view in zip(app.curves.panels, OVERVIEW, strict=True):
+        panel.overview = OVERVIEW
+        panel.put(view)
+
+
+def on_screen(app: RlplayApp) -> set[str]:
+    seen = {name for panel in app.curves.seen if panel.region.area for name in panel.view.metrics}
+    return seen | ({"reward"} if "reward ▁" in shown(app.header) else set())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
+async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -> None:
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.update(1)
+        await settled(pilot)
+        stage, missing = AppStage(app), []
+        for name in bundled():
+            _begin_again(app)
+            for settings, said in spoken(load(name)):
+                app.show_view("answers")
+                held = msgspec.to_builtins(settings)
+                app.session.settings_of = lambda *_given, held=held: held  # type: ignore[method-assign]
+                app.curves.prepare(app.session.history, app.session.shown, held)
+                await pilot.pause()
+                if isinstance(said, ScreenVerb):
+                    await app.perform(said.verb, said.argument)
+                    await pilot.pause()
+                    wanted = NAMED.get(said.verb) or NAMED.get(str(said.argument))
+                    seen = [panel.view for panel in app.curves.seen if panel.region.area]
+                    there = wanted in seen if wanted else said.argument in on_screen(app)
+                    missing += [] if there else [(name, said)]
+                    continue
+                metrics = {claim.quantity.metric.removeprefix("eval_") for claim in said
+                           if isinstance(claim.quantity, MetricValue)}  # fmt: skip
+                stage.say("", [stage.check(claim) for claim in said], "")
+                await (settled(pilot) if app.view == "curves" else pilot.pause())
+                missing += [
+                    (name, metric)
+                    for metric in metrics - on_screen(app)
+                    if print(name, metrics, on_screen(app), app.view, len(app.curves.seen)) is None
+                ]
+        assert not missing, "\n".join(map(str, missing))
+
+
+def test_every_view_with_a_verb_can_be_named_in_a_scenario() -> None:
+    assert set(VIEWS) <= set(NAMED)

@@ -1,0 +1,143 @@
+"""The key that closes: every dialogue, unless a field has the focus; at last the program, which asks first."""
+
+import pytest
+from textual.widgets import Input
+
+from rlplay.link.messages import Failed
+from rlplay.ui.screens.confirm import ConfirmScreen
+from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.screens.leave import LeaveScreen
+from rlplay.verbs import VERBS
+from tests.recorded import synthetic_update
+from tests.ui.stage import playground, settled, shown
+
+OPENED = [
+    "knobs", "branch", "timeline", "probe", "health", "held_out", "log", "help", "lessons", "orientation", "sort",
+]  # fmt: skip
+TYPED = ["find", "glossary", "paste"]
+
+
+async def begun(pilot, source):
+    source.update(1)
+    source.kept[1] = pilot.app.session.newest
+    await settled(pilot)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.parametrize("verb", OPENED)
+async def test_it_closes_a_dialogue(verb):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await begun(pilot, source)
+        await app.perform(verb)
+        await settled(pilot)
+        assert app.screen is not app.main
+        await pilot.press("q")
+        await settled(pilot)
+        assert app.screen is app.main
+        assert app.return_code is None
+
+
+@pytest.mark.parametrize("verb", TYPED)
+async def test_where_text_is_typed_the_frame_names_the_key_that_closes(verb):
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, source)
+        await app.perform(verb)
+        await settled(pilot)
+        await pilot.press("q")
+        await settled(pilot)
+        assert app.screen.query_one(Input).value == "q"
+        frame = app.screen.query_one("Vertical")._border_subtitle.plain
+        assert "esc close" in frame or "esc cancel" in frame
+        await pilot.press("escape")
+        await settled(pilot)
+        assert app.screen is app.main
+
+
+async def test_while_a_setting_is_searched_it_is_a_letter():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await begun(pilot, source)
+        await pilot.press("k", "slash", "q")
+        await settled(pilot)
+        assert isinstance(app.screen, KnobsScreen)
+        assert app.screen.query_one("#search", Input).value == "q"
+
+
+async def test_a_live_run_ends_after_a_question_in_one_line():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, source)
+        source.records(synthetic_update(2)[:1])
+        await settled(pilot)
+        await pilot.press("q")
+        await settled(pilot)
+        assert isinstance(app.screen, LeaveScreen)
+        words = shown(app.screen.query_one("Static"))
+        assert words == (
+            "Leave? The run is on disk: rlplay resume nowhere.rlplay goes on after update 1."
+            " Update 2 then begins again."
+        )
+        await pilot.press("escape")
+        await settled(pilot)
+        assert app.screen is app.main
+        assert app.return_code is None
+        await pilot.press("q", "q")
+    assert app.return_code == 0
+
+
+async def test_enter_agrees_too():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, source)
+        await pilot.press("q", "enter")
+    assert app.return_code == 0
+
+
+async def test_what_cannot_be_resumed_is_not_said_to_be():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("q")
+        await settled(pilot)
+        assert shown(app.screen.query_one("Static")) == "Leave? The run ends, and nothing of it can be resumed yet."
+
+
+async def test_it_leaves_at_once_where_nothing_would_be_lost():
+    for ends in (False, True):
+        app, source = playground()
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settled(pilot)
+            if ends:
+                source.update(1)
+                source.put(Failed("out of memory"), None)
+                await settled(pilot)
+            await pilot.press("q")
+        assert app.return_code == 0
+
+
+async def test_from_anywhere_ctrl_q_leaves_at_once():
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, source)
+        await pilot.press("ctrl+q")
+    assert app.return_code == 0
+
+
+async def test_a_question_is_answered_by_enter_and_closed_by_the_same_key_as_all():
+    app, _ = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        for key, said in (("enter", True), ("escape", False), ("q", False)):
+            answers = []
+            app.push_screen(ConfirmScreen("Reset", "Forget it?", "reset"), answers.append)
+            await settled(pilot)
+            await pilot.press(key)
+            await settled(pilot)
+            assert answers == [said]
+    assert VERBS["quit"].keys == ("q",)

@@ -1,0 +1,104 @@
+"""The list of statistics to colour the tokens by: what each means, whether it is there, and how to get to it."""
+
+import pytest
+from textual.widgets import OptionList, Static
+
+from rlplay.trace.lenses import LENSES
+from rlplay.ui.screens.colours import AUTO, ColoursScreen
+from rlplay.ui.screens.compare import CompareScreen
+from tests.recorded import synthetic_update
+from tests.ui.stage import playground, settled, shown
+
+
+async def opened(pilot, source, *keys):
+    source.update(1)
+    await settled(pilot)
+    await pilot.press(*keys)
+    await settled(pilot)
+    assert isinstance(pilot.app.screen, ColoursScreen)
+    return pilot.app.screen.query_one(OptionList)
+
+
+@pytest.mark.parametrize("size", [(160, 45), (80, 24)])
+async def test_each_statistic_is_listed_with_what_it_means(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        listed = await opened(pilot, source, "C")
+        assert {option.id for option in listed.options} == {AUTO, *LENSES}
+        for name, lens in LENSES.items():
+            listed.highlighted = listed.get_option_index(name)
+            await settled(pilot)
+            words = " ".join(shown(app.screen.query_one(Static)).split())
+            assert " ".join(lens.of(app.session.settings).reading.split()) in words
+            assert lens.of(app.session.settings).symbol in words
+        text = app.screen.query_one(Static)
+        assert app.screen.region.contains_region(text.region)
+
+
+async def test_one_choice_colours_the_tokens_and_the_list_begins_there_next_time():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        listed = await opened(pilot, source, "C")
+        assert listed.highlighted_option.id == AUTO
+        listed.highlighted = listed.get_option_index("entropy")
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.screen is app.main
+        assert app.lens.name == "entropy"
+        await pilot.press("C")
+        await settled(pilot)
+        listed = app.screen.query_one(OptionList)
+        assert listed.highlighted_option.id == "entropy"
+        await pilot.press("home", "enter")
+        await settled(pilot)
+        assert app.lens_choice is None
+
+
+async def test_what_has_no_values_yet_says_when_it_will():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.records(synthetic_update(1)[:1])
+        await settled(pilot)
+        await pilot.press("C")
+        await settled(pilot)
+        listed = app.screen.query_one(OptionList)
+        assert "appears after ③ credit" in str(listed.get_option("advantages").prompt)
+        assert "appears" not in str(listed.get_option("probability").prompt)
+
+
+@pytest.mark.parametrize("row", [0, -1])
+async def test_a_click_on_the_title_or_on_the_scale_opens_it(row):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        cursor = app.tokens.cursor
+        await pilot.click(app.tokens, offset=(4, row % app.tokens.outer_size.height))
+        await settled(pilot)
+        assert isinstance(app.screen, ColoursScreen)
+        assert app.tokens.cursor == cursor
+
+
+async def test_before_the_first_update_nothing_is_said_to_be_missing_from_it():
+    app, _ = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("C")
+        await settled(pilot)
+        assert not any("update" in str(each.prompt) for each in app.screen.query_one(OptionList).options)
+
+
+async def test_the_colour_key_still_goes_on():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        before = app.lens.name
+        await pilot.press("c")
+        await settled(pilot)
+        assert app.lens.name != before
+
+
+def test_the_comparison_opens_the_same_list():
+    (binding,) = [each for each in CompareScreen.BINDINGS if each.key == "C"]
+    assert binding.action == "perform('colours')"

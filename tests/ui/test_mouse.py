@@ -1,0 +1,205 @@
+"""The mouse: what rests on a title is explained, what is clicked acts, what is dragged moves."""
+
+import pytest
+from textual import events
+
+from rlplay.link.messages import Advance
+from rlplay.trace.lenses import LENSES
+from rlplay.ui.screens.colours import ColoursScreen
+from rlplay.ui.screens.help import HelpScreen
+from rlplay.ui.screens.knobs import KnobsScreen
+from rlplay.ui.screens.sort import SortScreen
+from tests.ui.stage import playground, settled
+
+SIZE = (160, 45)
+
+
+async def begun(pilot, source):
+    source.update(1)
+    source.update(2)
+    await settled(pilot)
+
+
+def tip(widget) -> str:
+    return str(widget.tooltip or "")
+
+
+async def test_a_title_says_what_its_panel_shows_and_the_text_below_it_is_left_alone():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        panels = {
+            app.rollouts: "Every answer",
+            app.inspector: "Everything about the selected token",
+            app.tokens: LENSES["prob_delta"].reading,
+            app.curves.panels[0]: "Click for the next view.",
+        }
+        for panel, words in panels.items():
+            await pilot.hover(panel, offset=(5, 0))
+            await settled(pilot)
+            assert words in tip(panel)
+            await pilot.hover(panel, offset=(5, 3))
+            await settled(pilot)
+            assert tip(panel) == ""
+
+
+async def test_the_scale_under_the_tokens_says_what_the_colour_means():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        await app.perform("lens", "entropy")
+        await settled(pilot)
+        await pilot.hover(app.tokens, offset=(5, app.tokens.outer_size.height - 1))
+        await settled(pilot)
+        assert LENSES["entropy"].reading in tip(app.tokens)
+
+
+async def test_keys_stages_and_the_header_are_explained():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        await pilot.hover(app.keys, offset=(app.keys.render().plain.index("u update"), 0))
+        await settled(pilot)
+        assert tip(app.keys).startswith("Finish the update.")
+        await pilot.hover(app.phases, offset=(app.phases.render().plain.index("③ CREDIT") + 2, 0))
+        await settled(pilot)
+        assert tip(app.phases).startswith("Each token gets its advantage.")
+        await pilot.hover(app.header, offset=(2, 0))
+        await settled(pilot)
+        assert "settings" in tip(app.header)
+        await pilot.hover(app.header, offset=(app.header.render().plain.index("paused"), 0))
+        await settled(pilot)
+        assert "to run or to pause" in tip(app.header)
+
+
+@pytest.mark.parametrize(
+    ("panel", "row", "screen"),
+    [
+        ("rollouts", 0, SortScreen),
+        ("tokens", 0, ColoursScreen),
+        ("tokens", -1, ColoursScreen),
+        ("inspector", 0, HelpScreen),
+    ],
+)
+async def test_a_click_on_a_title_opens_what_belongs_to_it(panel, row, screen):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        widget = getattr(app, panel)
+        await pilot.click(widget, offset=(5, row % widget.outer_size.height))
+        await settled(pilot)
+        assert isinstance(app.screen, screen)
+
+
+async def test_a_click_on_the_title_of_a_curve_shows_the_next_view():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        panel = app.curves.panels[0]
+        before = panel.view
+        await pilot.click(panel, offset=(5, 0))
+        await settled(pilot)
+        assert panel.view != before
+        assert panel.cursor is None
+
+
+@pytest.mark.parametrize(("stage", "phases"), [("① SAMPLE", 1), ("③ CREDIT", 3), ("↻", 5)])
+async def test_a_click_on_a_stage_goes_on_until_it_is_done(stage, phases):
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        await pilot.click(app.phases, offset=(app.phases.render().plain.index(stage), 0))
+        await settled(pilot)
+        assert source.commands[-1:] == [Advance("phase", phases)]
+
+
+async def test_a_stage_behind_the_present_one_is_that_of_the_next_update():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        source.status(0, phase="credit")
+        await settled(pilot)
+        await pilot.click(app.phases, offset=(app.phases.render().plain.index("② SCORE"), 0))
+        await settled(pilot)
+        assert source.commands[-1:] == [Advance("phase", 5)]
+
+
+async def test_clicks_on_the_header_open_the_settings_run_and_return():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        await pilot.click(app.header, offset=(3, 0))
+        await settled(pilot)
+        assert isinstance(app.screen, KnobsScreen)
+        await pilot.press("escape")
+        await settled(pilot)
+        await pilot.click(app.header, offset=(app.header.render().plain.index("paused"), 0))
+        await settled(pilot)
+        assert source.commands[-1] == Advance("forever")
+        source.status(2)
+        await settled(pilot)
+        await pilot.press("left_square_bracket")
+        await settled(pilot)
+        assert app.session.looking == 1
+        await pilot.click(app.header, offset=(app.header.render().plain.index("back to live"), 0))
+        await settled(pilot)
+        assert app.session.looking is None
+
+
+async def drag(pilot, start, end):
+    await pilot.mouse_down(offset=start)
+    await pilot.hover(offset=end)
+    await settled(pilot)  # the border has come to the mouse
+    await pilot.mouse_up(offset=end)
+    await settled(pilot)
+
+
+async def test_the_border_before_the_token_is_dragged():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        x, y, width = app.inspector.region.x, app.inspector.region.y + 4, app.inspector.region.width
+        cursor = app.tokens.cursor
+        await drag(pilot, (x, y), (x - 20, y))
+        assert app.inspector.region.width == width + 20
+        assert app.tokens.cursor == cursor, "that was no click"
+        await drag(pilot, (app.inspector.region.x - 1, y), (0, y))
+        assert app.tokens.region.width + app.rollouts.region.width >= 24, "neither side disappears"
+        await drag(pilot, (app.inspector.region.x, y), (159, y))
+        assert app.inspector.region.width == 24
+        await pilot.resize_terminal(150, 45)
+        await settled(pilot)
+        assert app.inspector.region.width == width
+
+
+async def test_the_border_above_the_curves_is_dragged():
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await begun(pilot, source)
+        edge, height = app.tokens.region.bottom - 1, app.curves.region.height
+        await drag(pilot, (40, edge), (40, edge - 8))
+        here = app.tokens.outer_size.height - 1  # a terminal's press and release make a click; the pilot's do not
+        app.tokens.post_message(events.Click(app.tokens, 10, here, 0, 0, 1, False, False, False))
+        await settled(pilot)
+        assert app.screen is app.main, "the title under the mouse was not clicked"
+        assert app.curves.region.height == height + 8
+        await drag(pilot, (40, app.tokens.region.bottom - 1), (40, 44))
+        assert app.curves.region.height == 5
+
+
+async def test_the_wheel_moves_answers_and_tokens_together():
+    app, source = playground()
+    async with app.run_test(size=(120, 24)) as pilot:
+        source.update(1, prompts=8, generations=8)
+        await settled(pilot)
+        app.tokens.scroll_relative(y=3, animate=False, immediate=True)
+        await settled(pilot)
+        assert app.rollouts.scroll_y == app.tokens.scroll_y > 0
+
+
+async def test_the_same_message_is_shown_once():
+    app, _ = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        for message in ("The lesson is over.", "The lesson is over.", "Another."):
+            app.notify(message)
+            await settled(pilot)
+        assert [each.message for each in app._notifications] == ["The lesson is over.", "Another."]

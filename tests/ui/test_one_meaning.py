@@ -1,0 +1,83 @@
+"""One key, one meaning: all bindings of all screens and panels, side by side."""
+
+from collections import defaultdict
+
+import pytest
+
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.bindings import bindings, is_screen, owners
+from rlplay.verbs import VERBS
+from tests.ui.stage import playground, settled
+
+OPENS = {
+    "BranchScreen": "branch", "CompareScreen": "compare", "FindScreen": "find", "GlossaryScreen": "glossary",
+    "HealthScreen": "health", "HeldOutScreen": "held_out", "HelpScreen": "help", "KnobsScreen": "knobs",
+    "LabelScreen": "prefer", "LessonsScreen": "lessons", "LogScreen": "log", "ProbeScreen": "probe",
+    "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours",
+}  # fmt: skip
+"""The verb that opens a dialogue: its key closes it again."""
+
+MOVES = {
+    "left", "right", "up", "down", "home", "end", "pageup", "pagedown", "enter", "escape", "tab", "backspace",
+    "minus", "plus", "shift+left", "shift+right", "shift+up", "shift+down",
+}  # fmt: skip
+"""They move, choose and leave in whatever has the focus, as in every program."""
+
+SEVERAL = {
+    "1": ({"predict", "A is better"}, "choose the first of the answers on the screen"),
+    "2": ({"predict", "B is better"}, "choose the second of the answers on the screen"),
+    "k": ({"knobs", "up"}, "up, as in vi, only in dialogues with one list, where no setting is in sight"),
+    "b": ({"compare", "compare: branch from it"}, "both end side by side; without a branch, compare makes one, too"),
+    "z": ({"undo", "undo: go back to it"}, "undo: an update, those after the one under the cursor, a change, a label"),
+    "q": ({"quit", "close", "leave"}, "leave what is on the screen; last the program"),
+    "question_mark": ({"help", "glossary"}, "more help: of the panel, then of its words"),
+    "f1": ({"help", "glossary"}, "the same as ?"),
+}
+"""Keys with several descriptions, all of them, and what these have in common."""
+
+
+def meanings() -> dict[str, set[str]]:
+    found = defaultdict(set)
+    for owner in owners(RlplayApp):
+        opened_by = VERBS[OPENS[owner.__name__]].keys if owner.__name__ in OPENS else ()
+        for key, binding in bindings(owner):
+            closes = binding.action == "dismiss" and key in opened_by
+            if key not in MOVES and not closes:
+                found[key].add(binding.description)
+    return found
+
+
+def test_the_walk_finds_the_keys_of_every_part():
+    names = {owner.__name__ for owner in owners(RlplayApp)}
+    assert {"RlplayApp", "Tokens", "Rollouts", "CurvePanel", "Updates", "ProbeScreen", "KnobsScreen"} <= names
+    assert meanings()["space"] == {"run/pause"}
+
+
+def test_no_key_does_two_things():
+    several = {key: said for key, said in meanings().items() if len(said) > 1}
+    assert several == {key: said for key, (said, _) in SEVERAL.items()}
+
+
+@pytest.mark.parametrize("owner", [owner for owner in owners(RlplayApp) if is_screen(owner)], ids=lambda o: o.__name__)
+def test_lists_take_the_keys_of_vi_together(owner):
+    keys = dict(bindings(owner))
+    assert set("jkG") & set(keys) in (set(), set("jkG"), {"k"})
+    if "j" in keys:
+        assert [keys[key].description for key in "jkG"] == ["down", "up", "last"]
+
+
+async def test_vi_keys_move_in_the_timeline():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        for number in (1, 2, 3):
+            source.update(number)
+        await settled(pilot)
+        await pilot.press("g", "k", "k")
+        await settled(pilot)
+        assert app.screen.cursor == 2
+        await pilot.press("j")
+        await settled(pilot)
+        assert app.screen.cursor == 3
+        await pilot.press("G")
+        await settled(pilot)
+        assert app.screen.cursor is None

@@ -1,0 +1,73 @@
+"""The screen below a dialogue looks as Textual draws it, and only lines that change are drawn again."""
+
+import pytest
+from rich.segment import Segment
+from textual.renderables.background_screen import BackgroundScreen
+
+from rlplay.ui.widgets.over_another import OverAnother
+from tests.ui.stage import playground, settled
+
+
+def cells(segments):
+    """The characters of a line with the colours and attributes of each."""
+    styled = ((text, str(style and style.clear_meta_and_links())) for text, style, control in segments if not control)
+    return [(character, style) for text, style in styled for character in text]
+
+
+def as_textual_draws(app):
+    """The lines of the playground below the dialogue that is open."""
+    found = BackgroundScreen(app.main, app.screen.styles.background)
+    segments = app.console.render(found, app.console.options.update_dimensions(*app.size))
+    return [cells(line) for line in Segment.split_lines(segments)]
+
+
+@pytest.mark.parametrize("theme", ["rlplay-dark", "rlplay-light"])
+@pytest.mark.parametrize("keys", [["o"], ["question_mark"], ["k"], ["ctrl+p"], ["k", "ctrl+p"]])
+async def test_the_screen_below_looks_as_textual_draws_it(keys, theme):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        app.theme = theme
+        source.update(1)
+        await settled(pilot)
+        await pilot.press(*keys)
+        await settled(pilot)
+        screen = app.screen
+        assert isinstance(screen, OverAnother)
+        for news in (lambda: None, lambda: source.update(2)):
+            news()
+            await settled(pilot)
+            if len(keys) == 1:
+                drawn = [cells(screen.render_line(y)) for y in range(35)]
+                assert drawn == as_textual_draws(app)
+        below = app.screen_stack[-2]
+        middle = "".join(segment.text for segment in below._compositor.render_strips()[17])
+        assert "".join(text for text, *_ in screen.render_line(17)) == middle
+
+
+async def test_only_lines_that_change_are_composed_again_and_only_once(monkeypatch):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("question_mark")
+        await settled(pilot)
+        composed, plain = [], app.main._compositor._render_chops
+
+        def render_chops(crop, is_rendered_line):
+            composed.append([y for y in range(35) if is_rendered_line(y)])
+            return plain(crop, is_rendered_line)
+
+        monkeypatch.setattr(app.main._compositor, "_render_chops", render_chops)
+        app.screen.refresh()
+        await settled(pilot)
+        assert composed[-1] == list(range(35))
+        composed.clear()
+        app.narrator.refresh()
+        await settled(pilot)
+        lines = {y for rows in composed for y in rows}
+        assert lines
+        assert lines <= set(app.narrator.region.line_range)
+        composed.clear()
+        app.screen.query("*").last().refresh()  # the dialogue itself changes
+        await settled(pilot)
+        assert not composed
