@@ -87,10 +87,11 @@ def _devices() -> Iterator[str]:
     except Exception as error:
         yield f"devices       torch cannot be imported: {error}"
         return
-    from rlplay.engine.model import set_threads
+    from rlplay.processes import threads_each
 
     cores = os.cpu_count() or 1
-    yield f"device        cpu, {cores} {'core' if cores == 1 else 'cores'}, {set_threads(None)} for the engine"
+    yield f"device        cpu, {cores} {'core' if cores == 1 else 'cores'}, {threads_each(1)} for the engine"
+    yield f"processes     'rlplay run --processes 2' trains in two, {threads_each(2)} CPU threads each"
     for index in range(torch.cuda.device_count()):
         memory = torch.cuda.get_device_properties(index).total_memory / 2**30
         yield f"device        cuda:{index}, {torch.cuda.get_device_name(index)}, {memory:.0f} GiB"

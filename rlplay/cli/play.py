@@ -6,22 +6,27 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rlplay.cli.splash import lift, splash
+from rlplay.cli.several import as_one_of_several, in_processes
+from rlplay.cli.splash import splash
+from rlplay.cli.trusting import ask_trust
 from rlplay.cli.types import ALGORITHM, DEVICE, PATH, RUN, SCENARIO, WholeNumber
 from rlplay.cli.watch import watched
 from rlplay.printing import raw_stream
+from rlplay.processes import in_several, is_first
 
 if TYPE_CHECKING:
     from rlplay.scenario.schema import Job, Scenario
+    from rlplay.scenario.script import Step
     from rlplay.scenario.share import Moment
 
 FLAGSHIP = "learn-to-think"
+
 _COMPARED = 8  # runs at once: as many as the screen has line styles
 
 _DEVICE = click.option(
@@ -136,36 +141,6 @@ def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
     return with_changes(load(name or FLAGSHIP), **changes)
 
 
-def _ask_trust(scenario: Scenario, changes: dict[str, Any], trusted: bool, recorded: bool = False) -> None:
-    """Ask for code that the user has not named on this command line or trusted before; remember the answer.
-
-    Raises click.UsageError, one line, if the user says no, or if there is no terminal to ask in.
-    """
-    from rlplay.scenario.trust import code_in, code_of, trust, untrusted
-    from rlplay.trace.text import visible
-
-    if not (code := code_of(scenario)):
-        return
-    given = [value for each in changes.values() for value in (each if isinstance(each, tuple) else (each,))]
-    words = [word.partition("=")[2].strip() if "=" in word else word for word in given if isinstance(word, str)]
-    spoken = [word for word in words if ":" in word]
-    spoken += code_in({"algorithm": changes.get("algorithm")})
-    strange = untrusted(code, spoken, changed=recorded)
-    if strange and not trusted:
-        places = ", ".join(map(visible, strange))
-        what = "run" if recorded else "scenario"
-        if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _confirmed(
-            f"This {what} runs the code of {places}. Trust it?"
-        ):
-            raise click.UsageError(f"it would run the code of {places}; read that first, then add --trust")
-    trust(code)
-
-
-def _confirmed(question: str) -> bool:
-    lift()
-    return click.confirm(question)
-
-
 def _moment(name: str | None) -> Moment:
     """Where in a lesson a share code leads; the start for any other name."""
     from rlplay.scenario.names import looks_like_code
@@ -178,7 +153,7 @@ def _new_job(scenario: str | None, device: str, out: Path | None, changes: dict[
     from rlplay.scenario.job import new_job
 
     chosen = _scenario(scenario, changes)
-    _ask_trust(chosen, changes, trusted)
+    ask_trust(chosen, changes, trusted)
     return new_job(chosen, out, device)
 
 
@@ -250,7 +225,7 @@ def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
         except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
     scenario = msgspec.structs.replace(scenario, script=[])
-    _ask_trust(scenario, {}, trusted, recorded=True)
+    ask_trust(scenario, {}, trusted, recorded=True)
     return Job(scenario, str(recorded), device, resume=True)
 
 
@@ -297,6 +272,13 @@ def resume(recorded: Path, device: str, trust: bool) -> int:
 @click.option("--resume", type=RUN, metavar="RUN", help="Continue a recorded run instead.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per update on standard output, then the result.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="RUN", help="Where the run file goes.")
+@click.option(
+    "--processes",
+    type=WholeNumber(1),
+    metavar="N",
+    default=1,
+    help="Train in N processes: each samples and learns from a share of the answers, on a GPU if there are any.",
+)
 def run(
     scenario: str | None,
     device: str,
@@ -305,6 +287,7 @@ def run(
     out: Path | None,
     resume: Path | None,
     trust: bool,
+    processes: int,
     **changes: Any,
 ) -> int:
     """Play a scenario without a screen and check what it expects.
@@ -325,16 +308,29 @@ def run(
         if step := _moment(scenario).step:
             raise click.UsageError(f"the share code leads to step {step} of a lesson on the screen: rlplay {scenario}")
     steps = parse(whole_script(job.scenario))
+    if processes > 1 and not in_several():
+        words = ["run", *([scenario] if scenario else []), "--device", device, *_option_words(changes)]
+        words += ["--updates", str(updates)] * (updates is not None) + ["--json"] * as_json + ["--trust"] * trust
+        return in_processes([*words, *(["--resume", job.run] if resume else ["--out", job.run])], processes, job.run)
+    if in_several():
+        return as_one_of_several(job, lambda known: _play(known, steps, updates, as_json))
+    return _play(job, steps, updates, as_json)
+
+
+def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -> int:
     from rlplay.engine.driver import Driver
+    from rlplay.engine.headless import resume_command
     from rlplay.engine.headless import run as play_headless
     from rlplay.engine.report import JsonLines, Lines
     from rlplay.engine.state import Halt
 
-    report = (JsonLines if as_json else Lines)(raw_stream(sys.stdout), raw_stream(sys.stderr))
-    again = shlex.join(["rlplay", "run", "--resume", job.run])
+    silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+    report = (JsonLines if as_json else Lines)(silent or raw_stream(sys.stdout), silent or raw_stream(sys.stderr))
+    again = resume_command(job.run)
     try:
         # What a reward function prints is no part of the report.
-        with watched(again), redirect_stdout(sys.stderr):
+        looked_after = nullcontext() if in_several() else watched(again)  # else what started them watches
+        with looked_after, redirect_stdout(sys.stderr):
             return play_headless(job, steps, updates, report, Driver)
     except Halt as error:
         raise click.UsageError(f"training stopped: {error}. To continue: {again}") from error
@@ -380,7 +376,7 @@ def serve(scenario: str | None, port: int, device: str, trust: bool, **changes: 
     from importlib.util import find_spec
 
     # A bad scenario is reported here, and a stranger's code asked for, not in the browser.
-    _ask_trust(_scenario(scenario, changes), changes, trust)
+    ask_trust(_scenario(scenario, changes), changes, trust)
     if find_spec("textual_serve") is None:
         raise click.UsageError("the browser needs textual-serve, which is not installed: pip install textual-serve")
     from rlplay.cli.serve import serve as serve_playground

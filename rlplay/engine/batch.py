@@ -49,6 +49,10 @@ class Tokens:
     ids: Tensor
     lengths: Tensor
 
+    def of(self, rows: Tensor) -> Tokens:
+        """Those of the completions `rows` alone."""
+        return Tokens(self.prompts, self.group[rows], self.ids[rows], self.lengths[rows])
+
 
 @dataclass
 class Passes:
@@ -152,9 +156,8 @@ class Batch:
 
     def tokens(self, rows: Tensor | None = None) -> Tokens:
         """The completions `rows` (all by default), still L wide, for a forward pass."""
-        if rows is None:
-            return Tokens(self.prompts, self.group, self.ids, self.lengths)
-        return Tokens(self.prompts, self.group[rows], self.ids[rows], self.lengths[rows])
+        every = Tokens(self.prompts, self.group, self.ids, self.lengths)
+        return every if rows is None else every.of(rows)
 
     def flat(self, values: Tensor, rows: Tensor | None = None) -> Array:
         """Values [N or R, L, ...] of the completions `rows` (all by default) without padding, in order, as numpy."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from rlplay.algorithms.apply import apply, apply_all, in_order
 from rlplay.algorithms.own import allow_running
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.value_losses import VALUE_LOSSES
+from rlplay.engine import ranks
 from rlplay.engine.changes import changed
 from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.fit import check_settings
@@ -37,6 +37,7 @@ from rlplay.engine.probability_history import recall
 from rlplay.engine.probe import probe
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.run_status import RunStatus
+from rlplay.engine.run_writer import run_writer
 from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
@@ -63,7 +64,7 @@ from rlplay.trace.records import (
     Staged,
     Stepped,
 )
-from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.runfile import RunReader
 from rlplay.trace.settings import Point, Timeline, next_point
 from rlplay.user_code import OwnError
 
@@ -91,20 +92,19 @@ class Driver:
 
         Raises ValueError, one line, if the job names something that is not there or does not fit.
         """
-        self._state, self._plan, started = prepare(self._job, progress)
+        self._state, self._plan, started = ranks.together(lambda: prepare(self._job, progress))
         path = Path(self._job.run)
         if self._job.resume:
-            with closing(RunReader(path)) as reader:
+            with RunReader(path) as reader:
                 started, self._timeline = reader.started, reader.timeline()
                 self._state.choices = {(label.update, label.pair): label.choice for label in reader.labels()}
                 reached, branched = max(reader.updates(), default=0), reader.branched
             for change in self._timeline.changes:
                 allow_running({change.name: change.value} if isinstance(change, Changed) else change.settings)
-            self._writer = RunWriter.reopen(path)
         else:
             reached = branched = 0
-            self._writer = RunWriter.create(path, started)
             self._timeline = Timeline(started.settings)
+        self._writer = run_writer(path, None if self._job.resume else started)
         self._store = SnapshotStore(self._writer, path, self._plan.stages)
         self._sink(started)
         if self._job.resume:
@@ -119,7 +119,6 @@ class Driver:
 
     def advance(self, until: Until, count: int, interrupted: Callable[[], bool]) -> int:
         """Go on to the end of `count` tokens, phases, optimizer steps or updates, or "forever" to max_updates.
-
         Returns how many of them are left where pairs wait for the user's labels (`asks`), else 0.
 
         `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error), the
@@ -129,6 +128,8 @@ class Driver:
         while count > 0:
             try:
                 moment = self._next()
+            except ranks.LostProcess:
+                raise
             except BaseException as error:
                 if self._tries_smaller_parts(error):
                     continue
@@ -242,8 +243,7 @@ class Driver:
 
     def look(self, lens: str, completion: int, token: int) -> None:
         """Record what the user has before them: a colour and a token of the batch. Nothing else changes."""
-        update, phase = self._point
-        self._emit(Looked(update=update, phase=phase, lens=lens, completion=completion, token=token))
+        self._emit(Looked(update=self._point[0], phase=self._point[1], lens=lens, completion=completion, token=token))
 
     def status(self) -> RunStatus:
         """Where the run is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from rlplay.algorithms.settings import Settings
+from rlplay.engine import ranks
 from rlplay.engine.lora import FrozenAdapters
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.value_learning import check_world
@@ -32,6 +33,11 @@ def check_fit(lm: LanguageModel, task: Task, max_completion_length: int) -> None
 def check_settings(settings: Settings, lm: LanguageModel, world: World | None) -> None:
     """Raises ValueError, one line, if the settings ask of the model or the world what they do not have."""
     check_world(settings, lm, world)
+    if ranks.count() > settings.num_prompts:
+        raise ValueError(
+            f"num_prompts={settings.num_prompts} are too few for {ranks.count()} processes; start at most "
+            f"{settings.num_prompts}, or raise num_prompts"
+        )
     if settings.loss_type == "reward" and isinstance(lm.reference, FrozenAdapters):
         raise ValueError("loss_type=reward trains a whole copy of the model, so it takes no LoRA; leave use_peft out")
     if settings.gradient_checkpointing and lm.cacheless is None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from rlplay.engine import ranks
 from rlplay.engine.report import Report
 from rlplay.engine.run_status import RunStatus
 from rlplay.health.finding import Finding
@@ -84,11 +85,15 @@ class Player:
                 self.watched.remove(claim)
                 self.report.say(claim.text)
 
+    def stops(self) -> bool:
+        """Whether ctrl+c asks this process, or another that trains the run, to stop."""
+        return any(ranks.anywhere(self.stopped.is_set()))
+
     def play(self, steps: Sequence[Step], engine: Engine) -> None:
         """Play `steps` to the end, or until the limit or an interrupt; the rest is marked as not reached."""
         script, over = Interpreter(steps), False
         while (action := script.action) is not None:
-            over = over or self.stopped.is_set()
+            over = over or self.stops()
             if isinstance(action, Reveal):
                 for claim in action.claims:
                     self.expect(claim, reached=not over)
@@ -156,15 +161,15 @@ class Player:
         if step.until == "update":
             left = step.count if self.limit is None else min(step.count, self.limit - self.trained)
             if left > 0:
-                engine.advance("update", left, self.stopped.is_set)
+                engine.advance("update", left, self.stops)
                 _check_labelled(engine)
-            return left == step.count and not self.stopped.is_set()
+            return left == step.count and not self.stops()
         for _ in range(step.count):
-            if self.stopped.is_set() or (self.limit is not None and self.trained >= self.limit):
+            if self.stops() or (self.limit is not None and self.trained >= self.limit):
                 return False
             _check_labelled(engine)
-            engine.advance(step.until, 1, self.stopped.is_set)
-        return not self.stopped.is_set()
+            engine.advance(step.until, 1, self.stops)
+        return not self.stops()
 
     def expect(self, claim: Expect, reached: bool) -> None:
         """Check one claim and report it."""
@@ -199,13 +204,20 @@ def run(
             player.play(steps or _what_is_left(job, updates, driver), driver)
         finally:
             driver.close()
-    if player.stopped.is_set():
-        again = shlex.join(["rlplay", "run", "--resume", job.run])
+    if player.stops():
+        again = resume_command(job.run)
         report.note(f"interrupted; all finished updates are saved. To continue: {again}")
         return INTERRUPTED
     passed = all(outcome.passed is not False for outcome in player.outcomes)
-    report.result(passed, player.outcomes, job.run, _findings(Path(job.run)))
+    if ranks.is_first():
+        report.result(passed, player.outcomes, job.run, _findings(Path(job.run)))
     return HOLDS if passed else FAILS
+
+
+def resume_command(run: str) -> str:
+    """What continues a recorded run, in as many processes."""
+    several = ["--processes", str(ranks.count())] if ranks.count() > 1 else []
+    return shlex.join(["rlplay", "run", "--resume", run, *several])
 
 
 def _findings(run: Path) -> list[Finding]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
+from rlplay.engine import ranks
 from rlplay.engine.batch import Batch, Tokens
 from rlplay.engine.optimize import Seen
 from rlplay.engine.pair_loss import Compared, kto_baseline, pair_loss, token_scores, with_reference
@@ -75,6 +76,7 @@ def _gradients(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Seen:
         lambda piece: token_logprobs(lm, lm.policy, batch.tokens(piece), batch.temperature),
         lambda now: _derivative(batch, pairs, part, now, state),
     )
+    ranks.add_gradients(state.parameters.values())
     ratio = torch.where(mask, logprobs - batch.old_logprobs[rows], 0.0).exp()
     metrics = {"loss": compared.loss.item(), **compared.metrics}
     metrics |= _likelihoods(logprobs, mask, len(part), state.settings)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from rlplay.algorithms.pair_losses import bradley_terry
+from rlplay.engine import ranks
 from rlplay.engine.batch import Batch
 from rlplay.engine.optimize import Seen
 from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metrics, optimize_pairs
@@ -69,6 +70,7 @@ def _gradients(batch: Batch, pairs: Pairs, part: Tensor, model: RewardModel, sta
     scores, _, loss = backpropagated(
         rows, size, lambda piece: prefix_scores(lm, model, batch.tokens(piece)), derivative
     )
+    ranks.add_gradients(state.parameters.values())
     outcome = scores.gather(1, last).squeeze(1)
     won, lost = outcome[:count], outcome[count:]
     logprobs = batch.old_logprobs[rows]

@@ -13,7 +13,8 @@ from torch import Tensor
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.trace.records import Array, Scored
 
-_PER_TOKEN = ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "step_scores", "step_ends", "environment")
+_SAMPLED = ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "environment")
+_PER_TOKEN = (*_SAMPLED, "step_scores", "step_ends")
 _PER_COMPLETION = ("lengths", "truncated", "rewards", "outcomes")
 
 
@@ -52,6 +53,23 @@ def joined(batches: list[Batch]) -> Batch:
         completions=[text for b in batches for text in b.completions], replies={}, answering=[], states=states,
         **fields,
     )  # fmt: skip
+
+
+def whole(shares: list[Batch]) -> Batch:
+    """The batch whose completions were sampled in `shares`, each of neighbours that answer the same prompts."""
+    if len(shares) == 1:
+        return shares[0]
+    width = max(share.ids.shape[1] for share in shares)
+    fields: dict[str, Any] = {
+        name: torch.cat([_widened(getattr(share, name), width) for share in shares]) for name in _SAMPLED
+    }
+    fields |= {name: torch.cat([getattr(s, name) for s in shares]) for name in ("group", "lengths", "truncated")}
+    before = np.cumsum([0] + [len(share.group) for share in shares]).tolist()
+    replies, states = (
+        {row + n: said for s, n in zip(shares, before, strict=False) for row, said in getattr(s, name).items()}
+        for name in ("replies", "states")
+    )
+    return replace(shares[0], replies=replies, states=states, **fields)
 
 
 def _widened(values: Tensor, width: int) -> Tensor:

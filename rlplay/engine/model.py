@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,9 +14,11 @@ from torch import Tensor, nn
 
 from rlplay import hub
 from rlplay.algorithms.settings import Settings
+from rlplay.engine import ranks
 from rlplay.engine.lora import ADAPTER_CONFIG, FrozenAdapters, base_of, has_adapters, with_adapters, with_saved_adapters
 from rlplay.engine.weights import Weights
 from rlplay.paths import POCKET_PATH
+from rlplay.processes import threads_each
 from rlplay.scenario.names import looks_like_folder
 from rlplay.tasks.task import Example, Message
 
@@ -154,10 +155,9 @@ def choose_device(wanted: str) -> torch.device:
 
 def set_threads(threads: int | None) -> int:
     """CPU threads for torch: `threads`, or all cores but one, which the screen needs; without a screen too, so that
-    the same run gives the same numbers bit for bit. Returns the number.
+    the same run gives the same numbers bit for bit. Several processes of a run share the cores. Returns the number.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    chosen = threads or max(1, cores - 1)
+    chosen = threads or threads_each(ranks.on_this_machine())
     torch.set_num_threads(chosen)
     return chosen
 

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from rlplay.engine import ranks
 from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.model import LanguageModel
@@ -189,18 +190,29 @@ def backpropagated(
     loss's by the outputs of all of them.
 
     Where one graph would be too large, `outputs` is computed again piece by piece, now that the derivative is known;
-    the loss itself is never cut up.
+    the loss itself is never cut up. Of several processes each fills the gradients with those of a share of the rows.
     """
-    pieces = torch.split(rows, size)
-    with torch.set_grad_enabled(len(pieces) == 1):
-        whole = torch.cat([outputs(piece) for piece in pieces])
-    gradient, found = derivative(whole.detach().clone().requires_grad_())
-    if len(pieces) == 1:
-        whole.backward(gradient)  # type: ignore[no-untyped-call]
-    else:
-        for piece, share in zip(pieces, torch.split(gradient, len(pieces[0])), strict=True):
-            outputs(piece).backward(share)  # type: ignore[no-untyped-call]
-    return whole.detach(), gradient, found
+    own, places = ranks.mine(rows), ranks.mine(torch.arange(len(rows), device=rows.device))
+    pieces = torch.split(own, size) if len(own) else ()
+    graph: list[Tensor] = []
+
+    def passed() -> Tensor | None:
+        with torch.set_grad_enabled(len(pieces) == 1):
+            graph.extend([torch.cat([outputs(piece) for piece in pieces])] if pieces else [])
+        return graph[0].detach() if graph else None
+
+    whole = torch.cat([share for share in ranks.each(passed) if share is not None])
+    gradient, found = derivative(whole.clone().requires_grad_())
+
+    def back() -> None:
+        if len(pieces) == 1:
+            graph[0].backward(gradient[places])  # type: ignore[no-untyped-call]
+        else:
+            for piece, where in zip(pieces, torch.split(places, size), strict=False):
+                outputs(piece).backward(gradient[where])  # type: ignore[no-untyped-call]
+
+    ranks.each(back)
+    return whole, gradient, found
 
 
 @torch.no_grad()
@@ -208,14 +220,18 @@ def score_tokens(
     lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
     """Log-probabilities under `model` of the tokens [R, L] and of the candidates `top_ids` [R, L, K]."""
-    own, others = [], []
-    for chunk in forward(lm, model, tokens):
-        width = chunk.logits.shape[1]
-        wanted = torch.cat([tokens.ids[chunk.rows, :width, None], top_ids[chunk.rows, :width]], dim=-1)
-        both = logprobs_of(chunk.logits, wanted, temperature)
-        own.append((chunk.rows, both[..., 0]))
-        others.append((chunk.rows, both[..., 1:]))
-    return laid_out(own, tokens.ids.shape[1]), laid_out(others, tokens.ids.shape[1])
+    width = tokens.ids.shape[1]
+
+    def scored(rows: Tensor) -> list[Tensor]:
+        some, found = tokens.of(rows), []
+        for chunk in forward(lm, model, some):
+            here = (chunk.rows, slice(chunk.logits.shape[1]))
+            wanted = torch.cat([some.ids[here][..., None], top_ids[rows][here]], dim=-1)
+            found.append((chunk.rows, logprobs_of(chunk.logits, wanted, temperature)))
+        return [laid_out(found, width)]
+
+    (both,) = ranks.by_rows(len(tokens.ids), tokens.ids.device, scored)
+    return both[..., 0], both[..., 1:]
 
 
 @torch.no_grad()

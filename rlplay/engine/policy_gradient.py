@@ -16,6 +16,7 @@ from rlplay.algorithms import masks
 from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.own import is_own
 from rlplay.algorithms.settings import Settings
+from rlplay.engine import ranks
 from rlplay.engine.agreement import rounded
 from rlplay.engine.batch import Batch
 from rlplay.engine.objective import Inputs, Terms, objective, value_loss
@@ -29,12 +30,18 @@ def gradients(batch: Batch, rows: Tensor, state: State) -> Seen:
     """Fill the parameters' gradients with those of the loss of the completions `rows`."""
     share, places = share_of(batch, rows, state.settings), torch.arange(len(rows), device=rows.device)
     silent = without_gradient(batch, rows, share, state)
-    pieces = [part for part in torch.split(places[~silent], rows_at_once(state.lm, batch.ids.shape[1])) if len(part)]
-    parts = [_backward(batch, rows[part], share.of(part), state) for part in pieces]
-    if silent.any():
-        pieces.append(places[silent])
-        parts.append(_silent(batch, rows[silent], share.of(places[silent]), state))
-    seen = parts[0] if len(parts) == 1 else _joined(parts, torch.cat(pieces))
+    loud, quiet = ranks.mine(places[~silent]), ranks.mine(places[silent])
+
+    def parts_of() -> list[tuple[Tensor, Seen]]:
+        pieces = torch.split(loud, rows_at_once(state.lm, batch.ids.shape[1])) if len(loud) else ()
+        parts = [(part, _backward(batch, rows[part], share.of(part), state)) for part in pieces]
+        if len(quiet):
+            parts.append((quiet, _silent(batch, rows[quiet], share.of(quiet), state)))
+        return parts
+
+    parts = [part for own in ranks.each(parts_of) for part in own]
+    ranks.add_gradients(state.parameters.values())
+    seen = parts[0][1] if len(parts) == 1 else _joined([each for _, each in parts], torch.cat([p for p, _ in parts]))
     seen.metrics = step_metrics(batch, seen, state.settings)
     if state.settings.kl_ctrl != "fixed":
         seen.metrics["kl_coef"] = state.kl_coef

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 import torch
 
+from rlplay.engine import ranks
 from rlplay.engine.agreement import settle
 from rlplay.engine.estimate import warns
 from rlplay.engine.fit import check_fit, check_settings
@@ -22,6 +23,7 @@ from rlplay.engine.state import Plan, State
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
+from rlplay.processes import in_several
 from rlplay.scenario.plugins import join
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import tasks_for
@@ -36,16 +38,19 @@ Progress = Callable[[str, float], None]
 
 def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
     """Load what the job names. Raises ValueError, one line, if it is not there or does not fit together."""
-    if (processes := os.environ.get("WORLD_SIZE", "1")) != "1":
-        raise ValueError(f"WORLD_SIZE is {processes}, and rlplay trains in one process; start it without a launcher")
+    if in_several() and ranks.count() == 1:
+        raise ValueError(
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but only 'rlplay run' trains in several processes; "
+            "start this without a launcher"
+        )
     join()
     scenario = job.scenario
     stages = stages_of(scenario)
     settings = stages[0].settings
     for stage in stages:
         allow_functions(stage.settings)
-    threads = set_threads(job.threads)
     device = choose_device(job.device)
+    threads = set_threads(job.threads)  # only now: accelerate sets a number, too
     tasks = tasks_for(scenario, lambda what: progress(what, 0.4))
     task = tasks[0]
     if (world := world_of(scenario)) is not None:
@@ -61,6 +66,8 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         lm = load_model(scenario.model, device, lambda what: progress(what, 0.5), weights, first)
         lm.remarks += short
     lm.chat_template_kwargs = scenario.chat_template_kwargs
+    if ranks.count() > 1 and any(isinstance(each.environment, Tools) for each in tasks):
+        raise ValueError("tools and environment_factory run in one process; leave --processes out")
     if isinstance(task.environment, Tools):
         offer(lm, task.environment)
     progress("checking that model and prompts fit", 0.7)
@@ -68,6 +75,11 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         check_fit(lm, its, stage.settings.max_completion_length)
     progress("checking the model's numbers", 0.8)
     settle(lm)
+    if ranks.count() > 1:
+        lm.remarks.append(
+            f"{ranks.count()} processes train this run together, each with {threads} CPU "
+            f"{'thread' if threads == 1 else 'threads'} and a share of the answers"
+        )
     lm.run_as(settings)
     for stage in stages:
         check_settings(stage.settings, lm, world)

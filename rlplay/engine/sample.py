@@ -14,14 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.engine import ranks
 from rlplay.engine.agreement import agree
 from rlplay.engine.batch import Batch, Prompts, sampled_record
 from rlplay.engine.decode import decoder
 from rlplay.engine.episodes import Episodes
+from rlplay.engine.merge import whole
 from rlplay.engine.model import LanguageModel
 from rlplay.tasks.task import Environment, Example
 from rlplay.tasks.tools import Tools
-from rlplay.trace.records import Sampled
+from rlplay.trace.records import Array, Sampled
 
 _DROP_SHARE = 8
 
@@ -80,20 +82,40 @@ def sample(
     the likeliest token is taken instead. Log-probabilities, entropies and candidates are those of the softmax before
     this cut, as in TRL, so that the ratio of the first optimizer step is 1. `keep`
     candidates are recorded at each position. An `environment` answers whenever the model ends a turn; its words, and
-    those of the template around them, take places of the completion but are not sampled.
+    those of the template around them, take places of the completion but are not sampled. Several processes sample a
+    share each, and look at that until they are done.
 
     Raises Halt if the environment fails.
     """
     group = torch.arange(len(prompts.ids), device=lm.device).repeat_interleave(generations)
     draws = uniforms(seed, update, len(group), length, again, stream).to(lm.device)
-    batch = _empty(prompts, group, length, keep, temperature, update, lm.device)
+    chances = uniforms(seed, update, len(group), length, again, stream + _ENVIRONMENT)
+    rows = ranks.mine(torch.arange(len(group), device=lm.device))
+    while True:
+        empty = _empty(prompts, group[rows], length, keep, temperature, update, lm.device)
+        own = _sampled(lm, empty, draws[rows], chances[rows.cpu()].numpy(), greedy, environment, top_p, top_k)
+        idle = Sampling(lambda empty=empty: sampled_record(lm, empty, False, 0))  # type: ignore[misc]
+        share = yield from ranks.in_step(own, idle)
+        batch = whole(ranks.each(lambda share=share: share))  # type: ignore[misc]
+        if all(ranks.each(lambda batch=batch: agree(lm, batch))):  # type: ignore[misc]
+            return batch
+
+
+@torch.no_grad()
+def _sampled(
+    lm: LanguageModel, batch: Batch, draws: Tensor, chances: Array, greedy: bool,
+    environment: Environment | Tools | None, top_p: float, top_k: int,
+) -> Generator[Sampling, None, Batch]:  # fmt: skip
+    """Fill the completions of an empty `batch`, tokens by the numbers `draws` [N, L] and the environment `chances`."""
+    if not len(batch.group):
+        return _trimmed(batch)
+    length, keep = batch.ids.shape[1], batch.top_ids.shape[2]
     ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
-    growing = decoder(lm, prompts, group)
-    chances = uniforms(seed, update, len(group), length, again, stream + _ENVIRONMENT).numpy()
+    growing = decoder(lm, batch.prompts, batch.group)
     episodes = None if environment is None else Episodes(lm, environment, batch, chances)
-    active = torch.arange(len(group), device=lm.device)  # rows whose caches are kept
+    active = torch.arange(len(batch.group), device=lm.device)  # rows whose caches are kept
     for position in range(length):
-        logprobs = (growing.logits.float() / temperature).log_softmax(-1)
+        logprobs = (growing.logits.float() / batch.temperature).log_softmax(-1)
         tokens = logprobs.argmax(-1) if greedy else _choose(cut(logprobs, top_p, top_k), draws[active, position])
         going = batch.truncated[active]  # a finished row may still be computed until it is dropped
         if episodes is not None:
@@ -113,13 +135,7 @@ def sample(
             growing.keep(kept)
             active, tokens = active[kept], tokens[kept]
         growing.step(tokens)
-    batch = _trimmed(batch)
-    if agree(lm, batch):
-        return batch
-    return (yield from sample(
-        lm, prompts, generations=generations, length=length, temperature=temperature, keep=keep, seed=seed,
-        update=update, again=again, stream=stream, greedy=greedy, environment=environment, top_p=top_p, top_k=top_k,
-    ))  # fmt: skip
+    return _trimmed(batch)
 
 
 def cut(logprobs: Tensor, top_p: float, top_k: int) -> Tensor:
@@ -176,7 +192,7 @@ def _write(batch: Batch, position: int, rows: Tensor, logprobs: Tensor, tokens: 
 
 
 def _trimmed(batch: Batch) -> Batch:
-    width = int(batch.lengths.max())
+    width = max(batch.lengths.tolist(), default=0)
     for name in ("ids", "old_logprobs", "entropy", "top_ids", "top_logprobs", "environment"):
         setattr(batch, name, getattr(batch, name)[:, :width].contiguous())
     return batch

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from rlplay.engine import ranks
 from rlplay.engine.batch import Batch
 from rlplay.engine.episodes import messages
 from rlplay.engine.logged import Logged
@@ -22,17 +24,33 @@ _DIGITS = 12
 """Significant digits of a sum of rewards: rounding has not touched these, so that 0.1 + 0.2 is 0.3."""
 
 
+_GIVEN = ("completions", "parts", "weights", "rewards", "outcomes", "step_scores", "step_ends", "scored")
+"""What scoring fills in of a batch."""
+
+
 def score(batch: Batch, state: State) -> Scored:
     """Reward every completion; `batch.rewards` [N] is the weighted sum of the parts that answered, NaN if none did.
 
     Where a function scores steps, its part is their sum, `batch.step_scores` [N, L] holds them, weighted, on the
     tokens that end the steps, and `batch.outcomes` [N] is the weighted sum of the other functions. All are float64 on
-    the CPU: rewards are rounded to the loss's precision only once they have been compared.
+    the CPU: rewards are rounded to the loss's precision only once they have been compared. Of several processes only
+    the first calls the functions, which may be slow or random.
 
     Raises Halt as `graded` does, if no function answered at all, and if the weights make a reward too large.
     """
-    if batch.scored is not None:  # dynamic sampling had to know the rewards already
-        return batch.scored
+    if batch.scored is None:  # dynamic sampling had to know the rewards already
+
+        def found() -> dict[str, Any]:
+            _score(batch, state)
+            return {name: getattr(batch, name) for name in _GIVEN}
+
+        for name, value in ranks.first(found).items():
+            setattr(batch, name, value)
+    assert batch.scored is not None
+    return batch.scored
+
+
+def _score(batch: Batch, state: State) -> None:
     ids = [row[:n] for row, n in zip(batch.ids.tolist(), batch.lengths.tolist(), strict=True)]
     batch.completions = [state.lm.decode(row) for row in ids]
     examples = [batch.prompts.examples[g] for g in batch.group.tolist()]
@@ -62,7 +80,6 @@ def score(batch: Batch, state: State) -> Scored:
         update=batch.update, rewards=rewards, parts=parts, weights=weights, gold=gold,
         extra=logged.extra, logged=logged.means(),
     )  # fmt: skip
-    return batch.scored
 
 
 def graded(

@@ -9,6 +9,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from rlplay.engine import ranks
 from rlplay.engine.model import POLICY
 from rlplay.engine.reward_model import reward_model_of
 from rlplay.engine.stages import Stage, stage_at
@@ -29,7 +30,7 @@ _MOMENTS = ("exp_avg", "exp_avg_sq", "step", "master")
 
 
 class SnapshotStore:
-    """The snapshots of one run: a file each, beside the run file, and a row in it.
+    """The snapshots of one run: a file each, beside the run file, and a row in it. The first process writes them.
 
     Where a run has stages, the state in which each of them begins is kept for good: its policy is the stage's
     reference. Update 0 of a run without stages needs no snapshot.
@@ -40,7 +41,7 @@ class SnapshotStore:
         self._folder = snapshots_folder(run)
         self._stages = stages
         self._starts = {stage.begins for stage in stages} if len(stages) > 1 else set()
-        for unfinished in self._folder.glob("*.partial"):
+        for unfinished in self._folder.glob("*.partial") if ranks.is_first() else ():
             unfinished.unlink(missing_ok=True)
 
     def _kept(self) -> dict[int, int]:
@@ -48,6 +49,9 @@ class SnapshotStore:
 
     def keep(self, state: State, always: bool = False) -> None:
         """Save the state after its last finished update, unless it is kept already; then thin out to the budget."""
+        ranks.first(lambda: self._keep(state, always))
+
+    def _keep(self, state: State, always: bool) -> None:
         kept = self._kept()
         size = max(kept.values(), default=0)
         rarely = 4 * size > BUDGET and state.update % _RARELY
@@ -56,10 +60,13 @@ class SnapshotStore:
             return
         path = self._path(state.update)
         self._writer.add_snapshot(state.update, path, save(state, path))
-        self.thin(BUDGET)
+        self._thin(BUDGET)
 
     def thin(self, budget: int) -> None:
         """Delete snapshots until the rest fits into `budget` bytes; the starts of stages stay, whatever their size."""
+        ranks.first(lambda: self._thin(budget))
+
+    def _thin(self, budget: int) -> None:
         kept = self._kept()
         left = budget - sum(size for update, size in kept.items() if update in self._starts)
         for update in to_drop({u: size for u, size in kept.items() if u not in self._starts}, left):
@@ -67,7 +74,7 @@ class SnapshotStore:
 
     def nearest(self, update: int) -> int:
         """The latest update at or before `update` whose state can be restored; 0 if there is none."""
-        return max((u for u in self._kept() if u <= update and self._usable(u)), default=0)
+        return ranks.first(lambda: max((u for u in self._kept() if u <= update and self._usable(u)), default=0))
 
     def _usable(self, update: int) -> bool:
         needs = {update, self._start_of(update)} if self._starts else {update}
@@ -83,7 +90,7 @@ class SnapshotStore:
         if stage != state.stage:
             restore(state, self._path(self._start_of(nearest)), self._start_of(nearest))
             state.hand_on(stage)
-        if nearest in self._kept():
+        if ranks.first(lambda: nearest in self._kept()):
             restore(state, self._path(nearest), nearest)
         else:
             restart(state)
@@ -101,8 +108,12 @@ class SnapshotStore:
 
     def forget_after(self, update: int) -> None:
         """Delete the snapshots of an abandoned branch."""
-        for later in [u for u in self._kept() if u > update]:
-            self._drop(later)
+
+        def forget() -> None:
+            for later in [u for u in self._kept() if u > update]:
+                self._drop(later)
+
+        ranks.first(forget)
 
     def _drop(self, update: int) -> None:
         self._writer.drop_snapshot(update)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from rlplay.engine import ranks
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.reasoning import step_ends
 from rlplay.engine.reward_calls import Completions
@@ -104,7 +105,8 @@ def _sampled_on(
         answers.append([*states[g].ids, *row[: lengths[-1]]])
     batch.vine_tokens += sum(lengths)
     texts = [lm.decode(row) for row in answers]
-    given, weights = graded(Completions([examples[g] for g in more.group.tolist()], answers, texts), state)
+    asked_of = Completions([examples[g] for g in more.group.tolist()], answers, texts)
+    given, weights = ranks.first(lambda: graded(asked_of, state))
     discounted = torch.from_numpy(weighted(totals(given), weights) * np.power(settings.gamma, np.array(lengths) - 1.0))
     unknown = discounted.isnan().reshape(len(states), -1).all(-1)
     mean, _ = group_statistics(discounted, more.group.cpu(), len(states))

@@ -76,7 +76,9 @@ def test_a_run_says_it_before_it_loads_and_in_its_log(start: Start, monkeypatch:
     assert estimate.free_memory(torch.device("cpu")) == 1000
 
 
-def test_several_processes_are_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launcher_is_refused_but_by_run(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ValueError, match=r"^WORLD_SIZE is 2, and rlplay trains in one process; start it without"):
+    with pytest.raises(
+        ValueError, match=r"^WORLD_SIZE is 2, but only 'rlplay run' trains in several processes; start this without"
+    ):
         start()

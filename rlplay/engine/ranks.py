@@ -1,0 +1,209 @@
+"""Several processes that train one run together: what one of them does alone, and what they tell each other.
+
+All of them play the same run. Each samples and backpropagates a share of the completions, and everybody gets all of
+the results, so that what is computed from a whole batch is computed as in one process. Only the first one scores
+answers and writes files. Alone, a process is the first of one, and nothing here costs it anything.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from collections.abc import Callable, Generator, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from rlplay.processes import STORE
+
+Found = TypeVar("Found")
+Moment = TypeVar("Moment")
+
+_PATIENCE = timedelta(days=7)
+"""A reward function may take this long; a process that has ended is noticed at once."""
+
+_joined = False
+_lost = ""  # what told that another process has ended
+
+
+class LostProcess(RuntimeError):
+    """Another process of the run has ended, so the run cannot go on."""
+
+
+def join(environment: Mapping[str, str], cpu: bool) -> None:
+    """Meet the run's other processes, as the variables of `rlplay run --processes` or of torchrun say.
+
+    Raises ValueError, one line, if they cannot be met, or if this machine has fewer GPUs than processes.
+    """
+    global _joined  # noqa: PLW0603 - a process joins once, for all of its life
+    gpus, local = 0 if cpu else torch.cuda.device_count(), int(environment.get("LOCAL_WORLD_SIZE", "1"))
+    if 0 < gpus < local:
+        raise ValueError(f"{local} processes need {local} GPUs, and there are {gpus}; use fewer, or --device cpu")
+    store = environment.get(STORE)
+    rank, world = int(environment["RANK"]), int(environment["WORLD_SIZE"])
+    try:
+        dist.init_process_group(
+            "cpu:gloo,cuda:nccl" if gpus else "gloo", timeout=_PATIENCE, rank=rank, world_size=world,
+            init_method=f"file://{store}" if store else "env://",
+        )  # fmt: skip
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(f"process {rank} of {world} cannot meet the others: {error}") from error
+    _joined = True
+
+
+def count() -> int:
+    """How many processes train this run."""
+    return dist.get_world_size() if _joined else 1
+
+
+def on_this_machine() -> int:
+    """How many of them run on this machine."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1")) if _joined else 1
+
+
+def is_first() -> bool:
+    """Whether this is the process that scores answers, writes files and talks."""
+    return count() == 1 or dist.get_rank() == 0
+
+
+def mine(rows: Tensor) -> Tensor:
+    """This process's share of `rows` [R]: a run of neighbours; those of all processes in order are `rows`."""
+    return rows if count() == 1 else torch.tensor_split(rows, count())[dist.get_rank()]
+
+
+def each(compute: Callable[[], Found]) -> list[Found]:
+    """What `compute` gives in each of the processes, in their order, told to all; tensors are on this one's device.
+
+    If it raises in one, the same error is raised in all. Raises LostProcess if another process has ended.
+    """
+    if count() == 1:
+        return [compute()]
+    try:
+        told: Any = (compute(), None)
+    except Exception as error:
+        own: Exception | None = error
+        told = (None, _portable(error))
+    else:
+        own = None
+    answers: list[Any] = [None] * count()
+    _together(lambda: dist.all_gather_object(answers, _packed(told)))
+    pairs = [_unpacked(answer) for answer in answers]
+    failures = [error for _, error in pairs if error is not None]
+    if failures:
+        raise own if own is not None else failures[0]
+    return [found for found, _ in pairs]
+
+
+def first(compute: Callable[[], Found]) -> Found:
+    """What `compute` gives in the first process, told to all; it runs there only. Raises as `each` does."""
+    return each(lambda: compute() if is_first() else None)[0]  # type: ignore[return-value]
+
+
+def together(compute: Callable[[], Found]) -> Found:
+    """What `compute` gives in this process, once all have it. Raises as `each` does."""
+    found: list[Found] = []
+    each(lambda: found.append(compute()))
+    return found[0]
+
+
+def anywhere(*flags: bool) -> list[bool]:
+    """Which of the flags are set in at least one process."""
+    if count() == 1:
+        return list(flags)
+    seen = torch.tensor(flags, dtype=torch.uint8)
+    _together(lambda: dist.all_reduce(seen, op=dist.ReduceOp.MAX))
+    return [bool(flag) for flag in seen]
+
+
+def in_step(own: Generator[Moment, None, Found], idle: Moment) -> Generator[Moment, None, Found]:
+    """`own`, with as many moments as in the process that has the most; `idle` if this one has none at all.
+
+    If it raises in one process, the same error is raised in all.
+    """
+    if count() == 1:
+        return (yield from own)
+    moment, found, over, failed = idle, None, False, None
+    while True:
+        try:
+            if not over:
+                moment = next(own)
+        except StopIteration as finished:
+            over, found = True, finished.value
+        except Exception as error:
+            failed = error
+        going, broken = anywhere(not over, failed is not None)
+        if broken:
+            _raise_together(failed)
+        if not going:
+            return found  # type: ignore[return-value]
+        yield moment
+
+
+def add_gradients(parameters: Iterable[Tensor]) -> None:
+    """Make every parameter's gradient the sum of those in all processes; one without any stays without."""
+    if count() == 1:
+        return
+    every = list(parameters)
+    for parameter, used in zip(every, anywhere(*(p.grad is not None for p in every)), strict=True):
+        if not used:
+            continue
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        gradient = parameter.grad
+        _together(lambda whole=gradient: dist.all_reduce(whole))  # type: ignore[misc]
+
+
+def by_rows(rows: int, device: torch.device, compute: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
+    """Tensors [rows, …] that `compute` gives for some rows, int64: each process computes a share, all get all."""
+    if count() == 1:
+        return compute(torch.arange(rows, device=device))
+    own = mine(torch.arange(rows, device=device))
+    parts = [part for part in each(lambda: compute(own) if len(own) else []) if part]
+    return [torch.cat(both) for both in zip(*parts, strict=True)]
+
+
+def _raise_together(error: Exception | None) -> None:
+    """Raise what went wrong in the first process in which something did; `error` is this one's."""
+
+    def fail() -> None:
+        if error is not None:
+            raise error
+
+    each(fail)
+
+
+def _together(collective: Callable[[], object]) -> None:
+    global _lost  # noqa: PLW0603 - who has ended does not come back
+    try:
+        if _lost:
+            raise RuntimeError(_lost)
+        collective()
+    except RuntimeError as error:
+        _lost = str(error)
+        raise LostProcess(f"another of the {count()} processes has ended") from error
+
+
+def _portable(error: Exception) -> Exception:
+    """The error, or what it says where another process could not read it."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _packed(told: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(told, buffer)
+    return buffer.getvalue()
+
+
+def _unpacked(told: bytes) -> Any:
+    # Pickle reads what only this run's own processes have written.
+    gpus = torch.cuda.device_count()
+    here = {f"cuda:{gpu}": f"cuda:{torch.cuda.current_device()}" for gpu in range(gpus)}
+    return torch.load(io.BytesIO(told), map_location=here, weights_only=False)

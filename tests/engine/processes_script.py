@@ -1,0 +1,65 @@
+"""Trains small runs in float64, alone or as one of several processes; see test_processes.py.
+
+python -m tests.engine.processes_script MODEL_FOLDER FOLDER NAME…
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from rlplay.engine import ranks
+from rlplay.engine.driver import Driver
+from rlplay.processes import in_several
+from rlplay.scenario.schema import Job, Scenario
+from tests.engine.conftest import score_by_opinion
+
+CASES: dict[str, dict[str, Any]] = {
+    "grpo": {"algorithm": "grpo"},
+    "minibatches": {"algorithm": "grpo", "num_minibatches": 2, "num_iterations": 2, "beta": 0.1},
+    "dapo": {"algorithm": "dapo", "reward": "some_groups", "top_entropy_quantile": 0.5},
+    "whitened": {"algorithm": "reinforce++", "per_device_train_batch_size": 2},
+    "ppo": {"algorithm": "ppo", "num_minibatches": 2, "num_iterations": 2},
+    "greedy": {"algorithm": "remax", "num_generations": 1, "num_prompts": 4},
+    "exact": {"kl_estimator": "full", "beta": 0.1, "kl_placement": "loss"},
+    "trpo": {"algorithm": "trpo"},
+    "vineppo": {"algorithm": "vineppo"},
+    "dpo": {"algorithm": "dpo", "num_minibatches": 2},
+    "kto": {"algorithm": "kto"},
+    "reward-model": {"algorithm": "reward-model"},
+}
+SMALL = {"num_prompts": 3, "num_generations": 4, "max_completion_length": 10, "learning_rate": 1e-4}
+UPDATES = 2
+
+
+def trained(model: Path, folder: Path, name: str) -> None:
+    """Train one case; the run file and each process's weights lie in the folder."""
+    given = dict(CASES[name])
+    reward = given.pop("reward", "uneven")
+    scenario = Scenario(
+        name="micro", title="", question="", task="arithmetic", model=str(model),
+        reward=[f"{folder / 'rewards.py'}:{reward}"], settings=SMALL | given, max_updates=UPDATES,
+        eval_every=1, eval_prompts=3, eval_generations=1,
+    )  # fmt: skip
+    driver = Driver(Job(scenario, str(folder / f"{name}.rlplay"), "cpu", threads=1), lambda record: None)
+    driver.load(lambda what, fraction: None)
+    driver._state.lm.policy.double()
+    driver._state.lm.reference.double()
+    driver.advance("update", UPDATES, lambda: False)
+    rank = os.environ.get("RANK", "0")
+    weights = {key: value.detach().double() for key, value in driver._state.parameters.items()}
+    torch.save(weights, folder / f"{name}-{rank}.pt")
+    driver.close()
+
+
+if __name__ == "__main__":
+    if in_several():
+        ranks.join(os.environ, cpu=True)
+    score_by_opinion(pytest.MonkeyPatch())
+    for each in sys.argv[3:]:
+        trained(Path(sys.argv[1]), Path(sys.argv[2]), each)
