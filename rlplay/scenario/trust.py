@@ -58,13 +58,15 @@ def untrusted(code: Iterable[str], named: Iterable[str] = (), changed: bool = Fa
     """Those of the files and modules `code` that the user has neither `named` now nor trusted before.
 
     A file that was edited since is to be looked at again, unless `changed`: of a run that goes on here, the user may
-    have mended it.
+    have mended it. A file that is gone runs nothing.
     """
     remembered, spoken = _read(), {_place(entry) for entry in named}
     return [
         place
         for place in code
-        if place not in spoken and (place not in remembered or not (changed or remembered[place] == _content(place)))
+        if (is_module(place) or os.path.exists(place))
+        and place not in spoken
+        and (place not in remembered or not (changed or remembered[place] == _content(place)))
     ]
 
 

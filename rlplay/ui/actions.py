@@ -19,7 +19,7 @@ from rlplay.ui.playground import VIEWS, Playground
 from rlplay.ui.plot.first_views import NAMED
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.words import clipping
-from rlplay.verbs import PANELS
+from rlplay.verbs import PANELS, VERBS
 
 Action = Callable[[Playground, Any], Awaitable[None]]
 PREVIEW = 60
@@ -340,7 +340,7 @@ ACTIONS: dict[str, Action] = {
     "copy": _copy,
     "shot": _shot,
     "curve": _curve,
-    **{name: _named_view(name) for name in NAMED},
+    **{name: _named_view(name) for name in NAMED if name in VERBS},  # maps are asked for as curves
     "signs": _signs,
     "sort": sort,
     "unfold": unfold,

@@ -241,11 +241,11 @@ async def test_the_user_labels_on_the_screen_and_an_update_learns_from_it(micro_
         await pilot.press("space")  # long before there is an engine
         for done in (1, 2):
             await _until(pilot, lambda: isinstance(app.screen, LabelScreen) and app.screen.labelling.pairs == 3)
-            await pilot.press("b")
+            await pilot.press("right")
             await _until(pilot, lambda: app.screen.labelling.judged is not None)  # type: ignore[attr-defined]
             one, other = app.screen.labelling.judged.scores["implicit reward"]  # type: ignore[attr-defined]
             assert (abs(one - other) > 1e-3) == (done == 2), "learned from the first update's labels"
-            await pilot.press("enter", "a", "enter", "e")
+            await pilot.press("left", "X")
             await _until(pilot, lambda done=done: app.session.last_finished == done)
     with RunReader(run) as reader:
         assert [label.choice for label in reader.labels()] == ["b", "a", "skip"] * 2

@@ -228,7 +228,7 @@ def test_resuming_without_a_file_of_the_users_says_which_is_missing(
     monkeypatch.setattr(own, "_named", {})  # as in another process
     run = next(tmp_path.rglob("*.rlplay"))
     with pytest.raises(SystemExit) as left:
-        cli.main(["run", "--resume", str(run)])
+        cli.main(["run", "--resume", str(run), "--trust"])
     said = capsys.readouterr().err
     assert left.value.code == 2
     assert said.count("\n") == 1

@@ -60,7 +60,7 @@ def test_a_score_too_large_for_float32_is_named(start: Start, score: Any) -> Non
 
 def test_weights_that_make_a_reward_too_large_are_named(start: Start) -> None:
     with pytest.raises(Halt, match="lower reward_weights"):
-        played(start, lambda n: [1e10] * n, reward_weights={"uneven": 1e9})
+        played(start, lambda n: [1e12] * n, reward_weights={"uneven": 1e5})
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "dr-grpo", "reinforce", "ppo", "trpo", "rloo", "vespo", "gdpo"])

@@ -19,6 +19,7 @@ def read_back(line):
     given = cli_play.play.make_context("play", words).params
     name = given.pop("scenario")
     given.pop("device")
+    given.pop("trust")
     return with_changes(load(name), **given)
 
 
