@@ -5,6 +5,7 @@ Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupt
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import threading
@@ -13,11 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from rlplay.engine import ranks
 from rlplay.engine.report import Report
 from rlplay.engine.run_status import RunStatus
 from rlplay.health.finding import Finding
 from rlplay.health.run import examine_run
+from rlplay.processes import in_several, is_first
 from rlplay.scenario.expect import Expect, Outcome, check, not_reached
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
@@ -87,6 +88,10 @@ class Player:
 
     def stops(self) -> bool:
         """Whether ctrl+c asks this process, or another that trains the run, to stop."""
+        if not in_several():
+            return self.stopped.is_set()
+        from rlplay.engine import ranks  # which loads torch
+
         return any(ranks.anywhere(self.stopped.is_set()))
 
     def play(self, steps: Sequence[Step], engine: Engine) -> None:
@@ -209,14 +214,14 @@ def run(
         report.note(f"interrupted; all finished updates are saved. To continue: {again}")
         return INTERRUPTED
     passed = all(outcome.passed is not False for outcome in player.outcomes)
-    if ranks.is_first():
+    if is_first():
         report.result(passed, player.outcomes, job.run, _findings(Path(job.run)))
     return HOLDS if passed else FAILS
 
 
 def resume_command(run: str) -> str:
     """What continues a recorded run, in as many processes."""
-    several = ["--processes", str(ranks.count())] if ranks.count() > 1 else []
+    several = ["--processes", os.environ["WORLD_SIZE"]] if in_several() else []
     return shlex.join(["rlplay", "run", "--resume", run, *several])
 
 

@@ -222,6 +222,13 @@ class RlplayApp(Tuning):
     async def on_unmount(self) -> None:
         await asyncio.gather(self.session.source.close(), self.other_runs.close())
 
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        from rlplay.ui.command_palette import Commands
+
+        if not isinstance(self.screen, Commands):
+            self.push_screen(Commands())
+
     # Screen out
 
     def paint(self) -> None:

@@ -114,13 +114,6 @@ class Playground(GatedApp):
         """The screen of the panels."""
         return MainScreen(id="_default")
 
-    def action_command_palette(self) -> None:
-        """Open the palette, unless it is open."""
-        from rlplay.ui.command_palette import Commands
-
-        if not isinstance(self.screen, Commands):
-            self.push_screen(Commands())
-
     def point(self, completion: int, token: int) -> None:
         """Put the cursor on a token, in every panel; of an answer that is folded away, on the one shown for it."""
         completion = self.folding.shown_for(completion)

@@ -110,8 +110,8 @@ async def test_the_probe_shows_it_and_follows_the_run(size: tuple[int, int]) -> 
         prefix: Any = asked[0].prefix
         await answer(pilot, source, peeked(prefix))
         tails = screen.query_one(ProbeTails)
-        assert "`o`" in tails.words
-        await pilot.press("o")
+        assert "`H`" in tails.words
+        await pilot.press("H")
         assert asked[-1] == Recall(prefix, [7, 8, 9])
         rows = [[0.1, 0.5, 0.3], [0.9, 0.05, 0.01]]
         await answer(pilot, source, Recalled(prefix, [7, 8, 9], updates=[0, 1], probabilities=rows, done=True))

@@ -30,7 +30,7 @@ def typed(app, *keys: str) -> None:
         (["d"], GlossaryScreen),
         (["ctrl+p"], CommandPalette),
         (["k", "down", "down", "enter"], KnobsScreen),
-        (["i", "e"], ProbeScreen),
+        (["i", "equals_sign"], ProbeScreen),
         (["right", "d", "d"], GlossaryScreen),
     ],
 )

@@ -107,8 +107,11 @@ class OverAnother(Underneath):
 
     def _look_below(self, below: Screen[Any], seen: list[_Line]) -> None:
         """Take the lines of the screen below that have changed."""
-        rows = {row for region in self._dirty_regions for row in region.line_range if 0 <= row < len(seen)}
+        drawn = min(len(seen), below._compositor.size.height)  # less while a new size of the terminal is laid out
+        rows = {row for region in self._dirty_regions for row in region.line_range if 0 <= row < drawn}
         self._dirty_regions.clear()
+        if drawn < len(seen):
+            self._dirty_regions.add(Region(0, drawn, self.size.width, len(seen) - drawn))
         if not rows:
             return
         crop = Region(0, min(rows), self.size.width, max(rows) - min(rows) + 1)
