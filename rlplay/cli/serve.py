@@ -28,7 +28,7 @@ class Playground(Server):
         """`port` is already bound; `words` are what comes after `rlplay` on a command line."""
         self.scenario = words[0]
         self._tabs = 0
-        command = shlex.join([sys.executable, "-m", "rlplay", *words])
+        command = shlex.join([sys.executable, "-P", "-m", "rlplay", *words])
         super().__init__(command, HOST, port, f"rlplay · {self.scenario}")
         # textual-serve's page would load its font from Google; this page uses a local one.
         self._policy = (

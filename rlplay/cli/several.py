@@ -21,7 +21,7 @@ _BAD_INPUT, _BROKEN = 2, 3
 
 def in_processes(words: list[str], count: int, recorded: str) -> int:
     """Run `rlplay` with these words in `count` processes. Raises UsageError if one of them ends before the others."""
-    status, problem = launch([sys.executable, "-m", "rlplay", *words], count)
+    status, problem = launch([sys.executable, "-P", "-m", "rlplay", *words], count)
     if problem:
         again = shlex.join(["rlplay", "run", "--resume", recorded, "--processes", str(count)])
         raise click.UsageError(f"{problem}; all finished updates are saved. To continue: {again}")

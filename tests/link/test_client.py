@@ -290,3 +290,14 @@ async def test_a_question_that_cannot_be_answered_says_why_and_records_nothing(s
     answer = await screen.until(lambda event: isinstance(event, Peeked))
     assert answer.refused == "the prompt is empty"
     assert not screen.records(Notice)
+
+
+async def test_a_file_of_the_current_folder_takes_no_librarys_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "queue.py").write_text("raise RuntimeError('not the library')\n")
+    monkeypatch.chdir(tmp_path)
+    process = await asyncio.create_subprocess_exec(
+        *client.ENGINE[:-2], "-c", "import queue; queue.Queue()", stderr=asyncio.subprocess.PIPE
+    )
+    assert (await process.communicate())[1] == b""

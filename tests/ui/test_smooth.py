@@ -63,7 +63,7 @@ def test_both_are_to_be_seen_in_the_plot():
     assert {GHOST, "$primary"} <= inks
 
 
-@pytest.mark.parametrize("size", [(160, 12), (80, 11)])
+@pytest.mark.parametrize("size", [(160, 12), (100, 12)])
 async def test_the_smoothing_key_cycles_is_named_and_leaves_the_numbers_raw(size):
     app = Host(*recorded())
     async with app.run_test(size=size) as pilot:
