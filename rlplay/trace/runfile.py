@@ -46,21 +46,12 @@ from rlplay.trace.runfile_format import (
 )
 from rlplay.trace.settings import Timeline
 from rlplay.trace.sound import check_update
+from rlplay.trace.thinning import RECENT, stride
 from rlplay.trace.update import Update
 
 __all__ = ["RunFileError", "RunReader", "RunWriter", "Snapshot"]
 
-RECENT = 50  # updates that always keep their detail, on the live branch and on abandoned ones
-OLDER = 350  # about this many older ones keep it too
 _THINNED_AT_ONCE = 4
-
-
-def stride(finished: int) -> int:
-    """The distance between older updates that keep their detail, after `finished` updates: 1, 2, 4…"""
-    step = 1
-    while (finished - RECENT) / step > OLDER:
-        step *= 2
-    return step
 
 
 class RunWriter:
