@@ -18,7 +18,8 @@ from pathlib import Path
 
 import msgspec
 
-from rlplay.trace.runfile import RECENT, RunReader, RunWriter, stride
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.thinning import RECENT, stride
 from tests.recorded import synthetic_started, synthetic_update
 
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Changed, Finished, Notice, Rewound, Sampled, Stepped
-from rlplay.trace.runfile import RECENT, RunReader, RunWriter, stride
+from rlplay.trace.runfile import RunReader, RunWriter
+from rlplay.trace.thinning import RECENT, stride
 from rlplay.trace.update import Update
 from tests.recorded import (
     synthetic_evaluated,
