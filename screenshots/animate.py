@@ -34,6 +34,10 @@ class Film:
         """Press a key, and keep the screen once it shows `pattern` and has come to rest."""
         self._terminal.press(key)
         self._terminal.wait_for(pattern, timeout=90)
+        self.keep(milliseconds)
+
+    def keep(self, milliseconds: int) -> None:
+        """Keep the screen once it has come to rest."""
         self._terminal.settle()
         self.frames.append(self._renderer.picture(grid_of(self._terminal.screen)))
         self.stands.append(milliseconds)
@@ -56,11 +60,13 @@ def main() -> None:
         try:
             terminal.wait_for("paused", timeout=60)
             film = Film(terminal)
-            for position in range(1, _TOKENS + 1):
-                film.after(".", f"token {position}", _BRIEF)
-            for phase in ("SCORE", "CREDIT", "UPDATE"):
+            terminal.wait_for("sampled|SCORE", timeout=90)
+            film.keep(_LONG)  # the first batch
+            for phase in ("CREDIT", "UPDATE"):
                 film.after("n", phase, _LONG)
             film.after("u", "update 1 ", _LONG)
+            for position in range(1, _TOKENS + 1):
+                film.after(".", f"token {position}", _BRIEF)
             for number in range(2, _UPDATES + 1):
                 film.after("u", f"update {number} ", _BRIEF)
             film.stands[-1] = 3 * _LONG
