@@ -17,7 +17,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 
 from tests.benchmarks.bench_long import percentile
 from tests.benchmarks.bench_screen import KEY, colour_in, rest
@@ -71,16 +70,18 @@ def until_written(terminal: Terminal, key: str, there: Callable[[bytes], bool]) 
 
 def colour_keys(terminal: Terminal, keys: int) -> list[float]:
     """The colour key, as in `bench_screen`."""
-    times: list[float] = []
-    colour = ""
+    times, colour = list[float](), ""
+
+    def another(written: bytes) -> bool:
+        nonlocal colour
+        before, found = colour, colour_in(written)
+        colour = found or colour
+        return found not in ("", before)
+
     while len(times) < keys:
         colour = rest(terminal, 0.05 + 0.013 * (len(times) % 7)) or colour
-        times.append(until_written(terminal, "c", partial(_another, colour)))
+        times.append(until_written(terminal, "c", another))
     return times
-
-
-def _another(before: str, written: bytes) -> bool:
-    return colour_in(written) not in ("", before)
 
 
 def opening(terminal: Terminal, key: str, title: str, times: int) -> list[float]:
