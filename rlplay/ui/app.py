@@ -41,7 +41,7 @@ from rlplay.ui.player import BEGIN, Player
 from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
-from rlplay.ui.session.session import Source
+from rlplay.ui.session.happenings import Source
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning

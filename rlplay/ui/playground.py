@@ -18,8 +18,9 @@ from rlplay.ui.other_runs import OtherRuns
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.finder import Finder
 from rlplay.ui.session.folding import Folding
+from rlplay.ui.session.happenings import Source
 from rlplay.ui.session.preview import Preview
-from rlplay.ui.session.session import Session, Source
+from rlplay.ui.session.session import Session
 from rlplay.ui.terminal.gate import GatedApp
 from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.curves import CurvePanels

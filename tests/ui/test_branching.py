@@ -17,7 +17,7 @@ from rlplay.ui.screens.branch import BranchScreen
 from rlplay.ui.screens.compare import CompareScreen
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.labels import LabelScreen
-from rlplay.ui.session.session import Restored
+from rlplay.ui.session.happenings import Restored
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.recorded import synthetic_run, synthetic_started, synthetic_update
 from tests.ui.comparison import SIZE, head, opened

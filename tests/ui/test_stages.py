@@ -21,7 +21,7 @@ from rlplay.ui.plot.views import (
     single,
     with_average,
 )
-from rlplay.ui.session.session import Moved
+from rlplay.ui.session.happenings import Moved
 from rlplay.ui.theme.colours import levels
 from rlplay.ui.words.narration import narrate_run
 from tests.recorded import synthetic_update

@@ -17,8 +17,8 @@ from rlplay.link.remote import Door
 from rlplay.trace.records import AnyRecord, Evaluated
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
+from rlplay.ui.session.happenings import Restored
 from rlplay.ui.session.read_ahead import ReadAhead
-from rlplay.ui.session.session import Restored
 
 POLL_SECONDS = 0.3
 """Seconds between two looks at the recording."""

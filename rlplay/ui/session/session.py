@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
 from rlplay.algorithms.own import allow_running
 from rlplay.health.run import Health
-from rlplay.link.messages import Abilities, AnyCommand, AnyEvent, Failed, Loading, LogLine, Recorded, RecordView, Status
+from rlplay.link.messages import Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import world_of
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
-from rlplay.trace.records import Changed, Evaluated, Finished, Notice, Rewound, Sampled, Staged, Started
+from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
 from rlplay.ui.session.digesting import Digesting
+from rlplay.ui.session.happenings import Happening, Moved, Restored, Source
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.words.narration import Place
 from rlplay.ui.words.setting_changes import reverting_changes
@@ -31,61 +30,6 @@ from rlplay.worlds.world import World, WorldError
 KEPT = 12
 """Updates kept in memory; older ones are read from the run file."""
 LOG_LINES = 2000
-
-
-class Moved(msgspec.Struct, frozen=True):
-    """A replay moved to this state of an update; `problem` says why it cannot be shown."""
-
-    update: Update
-    problem: str = ""
-
-
-class Restored(msgspec.Struct, frozen=True):
-    """The numbers, the first settings and all changes of a recorded run, read at once."""
-
-    history: History
-    timeline: Timeline
-
-
-Happening = AnyEvent | Moved | Restored
-
-
-class Source(Protocol):
-    """The origin of events: a live engine or a run file."""
-
-    live: bool
-    path: Path
-    """The run file; a live engine creates it when it starts."""
-    title: str
-    """The scenario's title, known before anything else."""
-    question: str
-    """The scenario's question."""
-    script: list[dict[str, Any]]
-    """The scenario's lesson; empty for none."""
-
-    async def start(self) -> None:
-        """Start, or restart after the engine died."""
-
-    def events(self) -> AsyncIterator[Happening]:
-        """The events, until the source ends."""
-
-    async def send(self, command: AnyCommand) -> None:
-        """Send a command; any answer is an event."""
-
-    async def close(self) -> None:
-        """End the source; the run stays on disk."""
-
-    def load(self, number: int) -> Update | None:
-        """A recorded update; None if its detail was not kept. RunFileError if it is damaged."""
-
-    def recorded(self) -> list[int]:
-        """The updates that `load` finds, ascending. RunFileError if the run file is damaged."""
-
-    def snapshots(self) -> list[int]:
-        """The updates whose state is on disk, ascending. RunFileError if the run file is damaged."""
-
-    def held_out(self, number: int) -> Evaluated | None:
-        """The newest held-out answers from after update `number` or before. RunFileError if they are damaged."""
 
 
 Part = Literal["update", "look", "history", "status", "log", "notice"]

@@ -18,8 +18,8 @@ from rlplay.trace.playhead import Stride, at, length, onward
 from rlplay.trace.records import Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
+from rlplay.ui.session.happenings import Moved, Restored
 from rlplay.ui.session.read_ahead import ReadAhead
-from rlplay.ui.session.session import Moved, Restored
 
 if TYPE_CHECKING:
     from rlplay.link.client import EngineProcess
