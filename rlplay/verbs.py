@@ -27,10 +27,10 @@ class Verb:
 
 
 PANELS = ("answers", "tokens", "token", "curves")
+"""The panels that the verb `panel` takes."""
 MAP_VIEWS = ("map", "optimal map")
 """What the verb curve shows of a world, besides metrics."""
-"""The panels that the verb `panel` takes."""
-VIEWS = ("belief", "tree", "pull")
+VIEWS = ("belief", "tree", "pull", "learning")
 """The views with a verb of their own, which take the place of any curve."""
 
 VERBS: dict[str, Verb] = {
@@ -94,6 +94,9 @@ VERBS: dict[str, Verb] = {
         Verb("pull", "pull map", ("P",), "look", "screen",
              "Show a dot for each token: its importance ratio across, its advantage up; clipped tokens stand out.",
              words="scatter ratio advantage clip silent corners"),
+        Verb("learning", "learning map", ("E",), "look", "screen",
+             "Show the held-out prompts over all evaluations: learned, forgotten, never, always; enter reads answers.",
+             words="evaluation validation flip forgotten learned heldout"),
         Verb("signs", "marks", ("m",), "look", "screen",
              "Show white space, special tokens and each token's value as a number.",
              words="numbers whitespace"),
@@ -137,9 +140,9 @@ VERBS: dict[str, Verb] = {
         Verb("held_out", "held-out answers", ("e",), "panels", "screen",
              "The answers to the held-out prompts, which are never trained on, each with its reward.",
              words="evaluation validation test set generalise generalize"),
-        Verb("learning", "learning map", ("E",), "panels", "screen",
-             "The held-out prompts over all evaluations: learned, forgotten, never, always; each answer through time.",
-             words="morph evaluation validation flip forgotten learned heldout"),
+        Verb("morph", "answers over time", (), "panels", "screen",
+             "A held-out prompt at every evaluation: its answer before training, later, and now; space plays them.",
+             "update, or nothing", words="morph evaluation validation flip forgotten learned heldout read"),
         Verb("log", "log", ("f12",), "panels", "screen", "Engine messages, device, timings.",
              words="error warning"),
         Verb("help", "help", ("question_mark", "f1"), "panels", "screen",

@@ -18,16 +18,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+import numpy as np
 from textual.pilot import Pilot
 
 from rlplay.link.messages import Failed, Loading, Status
+from rlplay.trace.records import Evaluated
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screenshot.cells import capture
 from rlplay.ui.screenshot.png import PngRenderer
-from rlplay.verbs import PANELS, VERBS
+from rlplay.verbs import PANELS, VERBS, VIEWS
 from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN, no_idle_time, painted_late, settled, until
@@ -100,9 +103,17 @@ async def _trained(stage: Stage) -> None:
     for seed, source in enumerate((stage.one, stage.other)):
         source.records([synthetic_started(seed=seed)])
         for number in range(1, UPDATES + 1):
-            source.records([*synthetic_update(number, seed), synthetic_evaluated(number)])
+            source.records([*synthetic_update(number, seed), _evaluated(number)])
         source.status(UPDATES)
     stage.one.put(*LOG)
+
+
+def _evaluated(number: int) -> Evaluated:
+    """Held-out answers of prompts that are learned one after the other, but the last, which is forgotten."""
+    one, count = synthetic_evaluated(number), 8
+    rewards = np.array([*(at <= number for at in range(1, count)), number < 2], dtype=np.float32)
+    prompts, completions = ([f"{each} {at}" for at in range(count)] for each in (one.prompts[0], one.completions[0]))
+    return msgspec.structs.replace(one, prompts=prompts, completions=completions, rewards=rewards)
 
 
 async def _palette(stage: Stage) -> None:
@@ -166,6 +177,7 @@ OCCASIONS: dict[str, Occasion] = {
     "probe asked": lambda stage: _after_verb(stage, "probe", "s", "v", "o"),
     "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
     "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
+    **{f"view {view}": lambda stage, view=view: stage.app.perform(view) for view in VIEWS},
     "copying": _copying,
     "forgetting": _forgetting,
     "leaving": lambda stage: stage.press("q"),

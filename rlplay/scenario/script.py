@@ -277,6 +277,10 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
     return ScreenVerb(verb, argument)
 
 
+def _morph(verb: str, argument: Any) -> ScreenVerb:
+    return ScreenVerb(verb, None if argument is None else _count(verb, argument, least=0))
+
+
 def _known(what: str, name: Any, known: Sequence[str]) -> None:
     if name not in known:
         raise ValueError(f"unknown {what} {str(name)!r}{did_you_mean(str(name), known)}")
@@ -320,5 +324,6 @@ _READERS: dict[str, Callable[[str, Any], Step]] = {
     "prefer": _prefer,
     "rewind": lambda verb, argument: Rewind(_count(verb, argument, least=0)),
     "undo": _undo,
+    "morph": _morph,
     "expect": lambda _verb, argument: parse_expect(argument),
 }

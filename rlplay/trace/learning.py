@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from rlplay.trace.records import Evaluated
+from rlplay.trace.records import Array, Evaluated
 
-Kind = Literal["learned", "forgotten", "never", "always"]
-KINDS: tuple[Kind, ...] = ("learned", "forgotten", "never", "always")
+Kind = Literal["learned", "forgotten", "wavered", "never", "always"]
+KINDS: tuple[Kind, ...] = ("learned", "forgotten", "wavered", "never", "always")
+"""Right at last only, at first only, at both or neither but not throughout, at no evaluation, at every evaluation."""
+MOST = 160
+"""Evaluations kept. Of a longer run, every second, third or further one is read."""
 
 
 class Course(NamedTuple):
@@ -27,8 +30,80 @@ class Course(NamedTuple):
     flip: int | None
 
 
-def courses(evaluations: Sequence[Evaluated]) -> tuple[list[int], float, list[Course]]:
-    """The updates of the evaluations, the reward from which on a prompt counts as right, and a course per prompt.
+class Learned(NamedTuple):
+    """The updates of the evaluations, the reward from which on a prompt counts as right, and a course per prompt."""
+
+    updates: list[int]
+    middle: float
+    courses: list[Course]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest mean reward of a prompt at any evaluation; NaN where none has one."""
+        means = np.array([course.rewards for course in self.courses])
+        known = means[np.isfinite(means)]
+        return (float(known.min()), float(known.max())) if len(known) else (float("nan"), float("nan"))
+
+    def right(self, at: int) -> int:
+        """How many prompts are right at evaluation `at`, counted from 0."""
+        return sum(course.rewards[at] >= self.middle for course in self.courses)
+
+
+class Evaluations:
+    """The held-out answers of the live branch of a run."""
+
+    def __init__(self) -> None:
+        self.missing: list[int] = []  # evaluations still to be read, ascending
+        self.stale = False  # the run file may have other evaluations than those known
+        self.version = 0
+        self.problem = ""  # why an evaluation could not be read
+        self._rewinds = 0
+        self._kept: dict[int, Evaluated] = {}
+        self._learned: tuple[int, Learned] = 0, courses([])
+
+    def expect(self, evaluated: Iterable[int], rewinds: int = 0) -> None:
+        """The updates with an evaluation: those not yet read are `missing`, those no longer there are dropped.
+
+        If the run went back since the last call (it has now done so `rewinds` times), all are read again.
+        """
+        numbers, self.stale = sorted(evaluated), False
+        self._kept = {n: each for n, each in self._kept.items() if rewinds == self._rewinds and n in set(numbers)}
+        self._rewinds = rewinds
+        wanted = dict.fromkeys([*numbers[:: -(-len(numbers) // MOST) or 1], *numbers[-1:]])
+        self.missing = [number for number in wanted if number not in self._kept]
+        self.version += 1
+
+    def take(self, number: int, evaluated: Evaluated | None) -> None:
+        """A missing evaluation was read; without its answers it is left out."""
+        self.missing = [each for each in self.missing if each != number]
+        self.version += 1
+        if evaluated is not None and evaluated.update == number:
+            self.add(evaluated)
+
+    def add(self, evaluated: Evaluated) -> None:
+        """Another evaluation."""
+        self._kept[evaluated.update] = evaluated
+        if len(self._kept) > 2 * MOST:
+            for number in sorted(self._kept)[1:-1:2]:
+                del self._kept[number]
+        self.version += 1
+
+    def go_back(self, number: int) -> None:
+        """Drop the evaluations after update `number`."""
+        self._kept = {each: kept for each, kept in self._kept.items() if each <= number}
+        self.missing = [each for each in self.missing if each <= number]
+        self.version += 1
+
+    @property
+    def learned(self) -> Learned:
+        """What became of every prompt so far."""
+        if self._learned[0] != self.version:
+            self._learned = self.version, courses([self._kept[number] for number in sorted(self._kept)])
+        return self._learned[1]
+
+
+def courses(evaluations: Sequence[Evaluated]) -> Learned:
+    """What became of every prompt over the evaluations, which come by ascending update.
 
     A prompt is right if the mean reward of its answers is at least half-way between the lowest and the highest mean of
     the run. Prompts that flip come first, in the order in which they do. Evaluations of other prompts than those of
@@ -37,9 +112,9 @@ def courses(evaluations: Sequence[Evaluated]) -> tuple[list[int], float, list[Co
     asked = [list(each.prompts) for each in evaluations]
     kept = [each for each, prompts in zip(evaluations, asked, strict=True) if prompts == asked[-1]]
     if not kept:
-        return [], 0.0, []
+        return Learned([], 0.0, [])
     parts = _parts(kept[-1])
-    means = np.array([[_mean(each.rewards[part]) for part in parts] for each in kept])
+    means = _means(np.array([each.rewards for each in kept], dtype=np.float64), [part.start for part in parts])
     finite = means[np.isfinite(means)]
     middle = float(finite.min() + finite.max()) / 2 if len(finite) else 0.0
     updates = [each.update for each in kept]
@@ -49,7 +124,7 @@ def courses(evaluations: Sequence[Evaluated]) -> tuple[list[int], float, list[Co
         columns = kept[-1].columns[part.start] if kept[-1].columns else {}
         answers = [each.completions[part] for each in kept]
         found.append(Course(kept[-1].prompts[part.start], columns, means[:, column].tolist(), answers, kind, flip))
-    return updates, middle, sorted(found, key=lambda each: (KINDS.index(each.kind), each.flip or 0))
+    return Learned(updates, middle, sorted(found, key=lambda each: (KINDS.index(each.kind), each.flip or 0)))
 
 
 def _parts(evaluated: Evaluated) -> list[slice]:
@@ -60,14 +135,17 @@ def _parts(evaluated: Evaluated) -> list[slice]:
     return [slice(start, end) for start, end in zip(starts, [*starts[1:], count], strict=True)]
 
 
-def _mean(rewards: Any) -> float:
-    known = rewards[np.isfinite(rewards)]
-    return float(known.mean()) if len(known) else float("nan")
+def _means(rewards: Array, starts: list[int]) -> Array:
+    """The mean reward of each prompt's answers, float64 [E, prompts], of rewards [E, N]; NaN where none is known."""
+    known = np.isfinite(rewards)
+    sums = np.add.reduceat(np.where(known, rewards, 0.0), starts, axis=1)
+    counts = np.add.reduceat(known, starts, axis=1, dtype=np.int64)
+    return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
 
 
 def _kind(right: Any, updates: list[int]) -> tuple[Kind, int | None]:
     first, last = bool(right[0]), bool(right[-1])
     if first == last:
-        return ("always" if last else "never"), None
+        return "always" if right.all() else "wavered" if right.any() else "never", None
     others = np.flatnonzero(right != last)
     return ("learned" if last else "forgotten"), updates[int(others[-1]) + 1]

@@ -277,10 +277,10 @@ async def _held_out(app: Playground, _argument: Any) -> None:
     app.push_screen(HeldOutScreen(app.session))
 
 
-async def _learning(app: Playground, _argument: Any) -> None:
+async def _morph(app: Playground, argument: Any) -> None:
     from rlplay.ui.screens.learning import LearningScreen
 
-    app.push_screen(LearningScreen(app.session))
+    app.push_screen(LearningScreen(app.session, None if argument is None else int(argument)))
 
 
 async def _log(app: Playground, _argument: Any) -> None:
@@ -356,7 +356,7 @@ ACTIONS: dict[str, Action] = {
     "probe": _probe,
     "health": _health,
     "held_out": _held_out,
-    "learning": _learning,
+    "morph": _morph,
     "log": _log,
     "help": _help,
     "glossary": _glossary,

@@ -16,8 +16,10 @@ from rlplay.trace.update import Phase
 from rlplay.ui.format.text import literal
 from rlplay.ui.layout.answer_order import order
 from rlplay.ui.playground import Playground
-from rlplay.ui.session.belief import read_next
+from rlplay.ui.plot.belief_river import River
+from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.session.examination import examine
+from rlplay.ui.session.reading import next_belief, next_evaluation
 from rlplay.ui.session.session import Part, Session
 from rlplay.ui.words import clipping
 from rlplay.ui.words.empty_map import COMING, VACANT
@@ -120,9 +122,10 @@ class Refresher:
             app.inspect()
             app.narrator.narrate(_narration(session), app.spot())
         app.curves.mark_update(session.older_update)
-        app.curves.world, app.curves.beliefs, app.curves.wanted = session.world, session.beliefs, self._panels()
+        app.curves.world, app.curves.wanted = session.world, self._panels()
+        app.curves.beliefs, app.curves.evaluations = session.beliefs, session.evaluations
         app.curves.steered = session.has_engine
-        app.curves.read_belief = partial(read_next, session)
+        app.curves.readers = {River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)}
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read
             self._unshown |= changes & {"update", "history"}

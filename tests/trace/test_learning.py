@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rlplay.trace.learning import courses
+from rlplay.trace.learning import MOST, Evaluations, courses
 from rlplay.trace.records import Evaluated
 
 PROMPTS = ["always", "never", "learned late", "learned", "forgotten", "wavers"]
@@ -54,3 +54,36 @@ def test_evaluations_of_other_prompts_are_left_out() -> None:
 def test_an_answer_without_a_reward_is_not_right() -> None:
     _, _, found = courses([evaluated(0, [1, 0], ["a", "b"]), evaluated(5, [np.nan, 1], ["a", "b"])])  # type: ignore[list-item]
     assert [(each.prompt, each.kind) for each in found] == [("b", "learned"), ("a", "forgotten")]
+
+
+def test_a_prompt_that_ends_as_it_began_is_called_always_or_never_only_if_it_was_so_throughout() -> None:
+    _, _, found = courses([evaluated(at, right, list("abcd")) for at, right in
+                           enumerate([[1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 1, 0]])])  # fmt: skip
+    assert {each.prompt: each.kind for each in found} == {"a": "wavered", "b": "wavered", "c": "always", "d": "never"}
+
+
+def test_the_map_counts_right_prompts_and_knows_the_ends() -> None:
+    learned = courses(run())
+    assert [learned.right(at) for at in range(4)] == [sum(right) for right in RIGHT]
+    assert learned.ends == (0, 1)
+    assert np.isnan(courses([]).ends).all()
+
+
+def test_evaluations_are_read_once_dropped_by_a_rewind_and_thinned() -> None:
+    kept = Evaluations()
+    kept.expect([0, 5, 10])
+    assert kept.missing == [0, 5, 10]
+    for each in run()[:3]:
+        kept.take(each.update, each)
+    kept.take(10, None)  # damaged since: what was read stays
+    assert (kept.missing, kept.learned.updates) == ([], [0, 5, 10])
+    kept.go_back(5)
+    assert kept.learned.updates == [0, 5]
+    kept.add(run()[3])
+    kept.take(20, run()[1])  # an older one, because that of update 20 was not kept
+    assert kept.learned.updates == [0, 5, 15]
+    kept.expect([0, 5, 15], rewinds=1)
+    assert kept.missing == [0, 5, 15], "another branch may have the same updates"
+    kept.expect(range(10 * MOST))
+    assert len(kept.missing) <= MOST + 1
+    assert (kept.missing[0], kept.missing[-1]) == (0, 10 * MOST - 1)

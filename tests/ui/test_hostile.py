@@ -137,7 +137,7 @@ async def test_nothing_in_run_files_side_by_side_is_obeyed(
         await tour.press("u", "tab", "y", "tab", "y", "c", "x", "question_mark", "escape", "w", "s")
         await tour.home()
         await tour.look()
-        for verb in ("timeline", "health", "held_out", "learning", "probe", "log", "knobs", "help"):
+        for verb in ("timeline", "health", "held_out", "learning", "morph", "probe", "log", "knobs", "help"):
             await tour.perform(verb, "tab", "up")
     assert "CompareScreen" in tour.screens
     for path in tmp_path.glob("*.svg"):

@@ -1,4 +1,4 @@
-"""The learning map on the screen: every prompt counted, and its answers through time."""
+"""The held-out answers over time: every prompt counted, and its answers through time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from textual.containers import Vertical
 
-from rlplay.ui.screens.learning import LearningMap, LearningScreen
+from rlplay.ui.screens.learning import LearningScreen, Prompts
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from tests.trace.test_learning import PROMPTS, run
 from tests.ui.stage import all_text, playground, settled, shown
@@ -18,7 +18,7 @@ def words(app: Any) -> tuple[str, str, str]:
     screen = app.screen
     assert isinstance(screen, LearningScreen)
     title = str(screen.query_one(Vertical).border_title)
-    return title, all_text(screen.query_one(LearningMap)), shown(screen.query_one(SteadyStatic))
+    return title, all_text(screen.query_one(Prompts)), shown(screen.query_one(SteadyStatic))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45), (240, 67)])
@@ -26,14 +26,14 @@ async def test_every_prompt_is_counted_and_can_be_read_through_time(size: tuple[
     app, source = playground()
     async with app.run_test(size=size) as pilot:
         await settled(pilot)
-        await pilot.press("E")
+        await app.perform("morph")
         await settled(pilot)
         assert "No held-out answers" in words(app)[2]
         source.evaluated = run()
         source.records(msgspec.structs.replace(each, metrics={"eval_reward": 0.5}) for each in source.evaluated)
         await settled(pilot)
         title, lines, below = words(app)
-        assert "map · learned 3 · forgotten 1 · never 1 · always 1" in title
+        assert "time · learned 3 · forgotten 1 · never 1 · always 1" in title
         assert all(prompt[:8] in lines for prompt in PROMPTS)
         assert "learned at 5" in lines
         assert "forgotten at 10" in lines

@@ -13,7 +13,7 @@ OPENS = {
     "BranchScreen": "branch", "CompareScreen": "compare", "FindScreen": "find", "GlossaryScreen": "glossary",
     "HealthScreen": "health", "HeldOutScreen": "held_out", "HelpScreen": "help", "KnobsScreen": "knobs",
     "LabelScreen": "prefer", "LessonsScreen": "lessons", "LogScreen": "log", "ProbeScreen": "probe",
-    "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours", "LearningScreen": "learning",
+    "SortScreen": "sort", "TimelineScreen": "timeline", "ColoursScreen": "colours",
 }  # fmt: skip
 """The verb that opens a dialogue: its key closes it again."""
 

@@ -36,6 +36,7 @@ GIVEN = {
     "sort": "length",
     "panel": "token",
     "knobs": "beta",
+    "morph": 5,
     "probe": {"completion": 0, "token": 1},
     "glossary": "advantage",
     "say": "Look.",

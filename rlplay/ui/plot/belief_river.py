@@ -14,7 +14,7 @@ from rlplay.trace.records import Array
 from rlplay.trace.text import visible
 from rlplay.ui.format.text import quoted
 from rlplay.ui.plot.bars import BARS
-from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size, painted
 from rlplay.ui.plot.probability_lines import share_text
 from rlplay.ui.plot.views import FIRST, SECOND, VALUE, Source, signs
@@ -46,9 +46,9 @@ class River:
         beliefs, place = source.beliefs, _place(source)
         return place, None if beliefs is None else beliefs.version, source.span, source.history.marks
 
-    def series(self, _source: Source) -> list[Curve]:
-        """Empty: bands are no curves."""
-        return []
+    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+        """The cells of the scale."""
+        return max(map(len, _SCALE)) + 1, 0
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """One column of bands for each update; updates that recorded nothing at this place stay blank."""
@@ -128,7 +128,7 @@ def _found(source: Source, beliefs: Beliefs, place: Place) -> dict[int, Belief]:
 
 
 def _frame(source: Source, found: dict[int, Belief], size: Size) -> Frame:
-    gutters = max(source.room[0], 4), source.room[1]
+    gutters = max(source.room[0], max(map(len, _SCALE)) + 1), source.room[1]
     first, last = min(source.span[0], *found), max(source.span[1], *found)
     width = max(size.width - sum(gutters), 2)
     return Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))

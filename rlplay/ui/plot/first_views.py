@@ -7,6 +7,7 @@ from typing import Any
 
 from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.ui.plot.belief_river import River
+from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.tree import AnswerTree
@@ -19,6 +20,7 @@ NAMED: dict[str, View] = {
     "belief": River(),
     "tree": AnswerTree(),
     "pull": PullMap(),
+    "learning": LearningMap(),
     "map": MAPS[0],
     "optimal map": MAPS[2],
 }

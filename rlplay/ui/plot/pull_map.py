@@ -12,7 +12,7 @@ from rlplay.trace.numbers import number, percent
 from rlplay.trace.pulls import Pulls, pulls
 from rlplay.trace.records import Array
 from rlplay.ui.formula.parts import bounds
-from rlplay.ui.plot.curves import RULE, Curve
+from rlplay.ui.plot.curves import RULE, Margins
 from rlplay.ui.plot.picture import AXIS, Frame, Picture, Size, painted
 from rlplay.ui.plot.scale import Scale, nice, scale_of
 from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, Source
@@ -40,9 +40,9 @@ class PullMap:
         which = None if live is None else (live.number, len(live.steps), live.finished is None)
         return which, [source.settings.get(name) for name in ("epsilon", "epsilon_high", "surrogate")]
 
-    def series(self, _source: Source) -> list[Curve]:
-        """Empty: the view has no curve over the run."""
-        return []
+    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+        """None: the view shares no columns with others."""
+        return 0, 0
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The dots; blue ones have A > 0, orange ones A < 0, and clipped ones stand out."""

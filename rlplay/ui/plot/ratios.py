@@ -9,7 +9,7 @@ from rlplay.trace.numbers import percent
 from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Array, Sampled, Stepped, spans
 from rlplay.ui.formula.parts import bounds
-from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.pull_map import PullMap
@@ -38,9 +38,9 @@ class Ratios:
         which = None if step is None else (step.update, step.step)
         return which, [source.settings.get(name) for name in names], _past(source), PullMap().state(source)
 
-    def series(self, _source: Source) -> list[Curve]:
-        """Empty: the view has no curve over the run."""
-        return []
+    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+        """None: the view shares no columns with others."""
+        return 0, 0
 
     def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, to make updates comparable; clipped tokens in front."""

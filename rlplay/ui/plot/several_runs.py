@@ -11,7 +11,7 @@ from textual.content import Content
 from rlplay.trace.history import History, Series
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
-from rlplay.ui.plot.curves import Curve, curves
+from rlplay.ui.plot.curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.smoothing import smoothing_label
 from rlplay.ui.plot.views import FIRST, SECOND, Source, cuts, manner, signs, with_average
@@ -73,6 +73,10 @@ class Overlay:
         """Equal for equal drawings."""
         name = self.metric
         return name, [(style, run.version(name), run.marks) for style, run in self.runs()], self._span()
+
+    def margins(self, source: Source, log: bool, lines: int) -> Margins:
+        """The cells of the labels."""
+        return margins(self.series(source), log, lines)
 
     def series(self, _source: Source) -> list[Curve]:
         """The curves of all runs that have points.

@@ -14,7 +14,7 @@ from rlplay.trace.records import Sampled
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import token_text
-from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import VALUE, Source
 
@@ -48,9 +48,9 @@ class AnswerTree:
         shown = source.shown
         return None if shown is None else (shown.number, shown.phase, shown.tokens, id(shown.scored)), source.cursor
 
-    def series(self, _source: Source) -> list[Curve]:
-        """Empty: the view has no curve over the run."""
-        return []
+    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+        """None: the view shares no columns with others."""
+        return 0, 0
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """A line for each stretch of text, the largest branches opened first, as many as there are lines."""

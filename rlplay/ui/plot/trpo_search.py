@@ -13,7 +13,7 @@ from rlplay.trace.records import Searched
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.plot.bars import bar
-from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import FIRST, Source
 
@@ -36,9 +36,9 @@ class Search:
         live = source.live
         return None if live is None else (live.number, len(live.searched), len(live.steps)), _limit(source.settings)
 
-    def series(self, _source: Source) -> list[Curve]:
-        """Empty: the view has no curve over the run."""
-        return []
+    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+        """None: the view shares no columns with others."""
+        return 0, 0
 
     def draw(
         self,

@@ -12,12 +12,13 @@ from textual.content import Content
 
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History, Mark
+from rlplay.trace.learning import Evaluations
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import EVENT_MARKS
-from rlplay.ui.plot.curves import Curve, Margins, curves
+from rlplay.ui.plot.curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
 from rlplay.worlds.world import World
@@ -53,6 +54,7 @@ class Source:
     cursor: tuple[int, int] = (0, 0)  # completion and token
     lines: int = 0  # of the panel
     beliefs: Beliefs | None = None  # the candidates of every update
+    evaluations: Evaluations | None = None  # the held-out answers
     plain: bool = False  # the terminal has no colours
     steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
 
@@ -104,8 +106,8 @@ class View(Protocol):
     def state(self, source: Source) -> object:
         """Equal for sources with equal drawings."""
 
-    def series(self, source: Source, /) -> list[Curve]:
-        """The curves over the updates of the run; empty if the view is not `of_run`."""
+    def margins(self, source: Source, log: bool, lines: int, /) -> Margins:
+        """The cells to the left and to the right of its plot over the updates; (0, 0) if it has none."""
 
     def draw(self, source: Source, size: Size, log: bool, smoothing: float, /) -> Picture | str:
         """The plot, or a sentence why there is none, with keys between backticks."""
@@ -168,7 +170,11 @@ class Lines:
         )
         return versions, source.history.marks, estimators, branches, source.span, missing
 
+    def margins(self, source: Source, log: bool, lines: int) -> Margins:
+        return margins(self.series(source), log, lines)
+
     def series(self, source: Source) -> list[Curve]:
+        """The curves that have points, and below them those of discarded updates."""
         if (shown := self._shown(source)) is not self:
             return shown.series(source)
         series = []

@@ -10,7 +10,7 @@ from textual.content import Content
 
 from rlplay.trace.text import visible
 from rlplay.ui.plot.bars import horizontal
-from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.probability_lines import share_text
 from rlplay.ui.plot.views import VALUE, Source
@@ -58,9 +58,9 @@ class WorldMap:
         which = shown.number, shown.phase, shown.completions, sampled
         return which, source.cursor, source.settings.get("gamma"), id(source.world)
 
-    def series(self, _source: Source) -> list[Curve]:
-        """Empty: the view has no curve over the run."""
-        return []
+    def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
+        """None: the view shares no columns with others."""
+        return 0, 0
 
     def draw(self, source: Source, size: Size, _log: bool, _smoothing: float = 0.0) -> Picture | str:
         """The squares, row by row; a bandit's arms as bars."""

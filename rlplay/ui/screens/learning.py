@@ -1,8 +1,8 @@
-"""The learning map: held-out prompts against evaluations, sorted by when they flip; and one answer through time."""
+"""The held-out prompts over the evaluations, sorted by when they flip, and the answers to one of them through time."""
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -15,39 +15,39 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from rlplay.trace.learning import KINDS, Course, courses
-from rlplay.trace.records import Evaluated
-from rlplay.trace.runfile_format import RunFileError
+from rlplay.trace.learning import KINDS, Course, Learned, courses
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
+from rlplay.ui.plot.learning_map import SHADES, UNKNOWN, level
+from rlplay.ui.session.reading import next_evaluation
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
-_SHADES = "░▒▓█"
-"""From the lowest mean reward of the run to the highest."""
+_TITLE = "Answers over time"
 _SECONDS = 0.7
 """Between two evaluations while the answer is played."""
 _WORDS = 18
 """Cells for what became of a prompt."""
-_NOTHING = "No held-out answers are on record yet."
+_NOTHING = Content("No held-out answers are on record yet.")
 
 
-class LearningMap(Lines):
+class Prompts(Lines):
     """A line for each held-out prompt, a cell for each evaluation."""
 
-    EMPTY = _NOTHING
+    EMPTY = str(_NOTHING)
     HELP = """\
-# Learning map
+# Answers over time
 
 A line for each held-out prompt, a column for each evaluation. Every evaluation asks the same prompts with the same
 random numbers, so a change comes from the policy. The fuller a cell, the higher the mean reward of the answers.
 
 A prompt counts as right if its mean reward is at least half-way between the lowest and the highest of the run.
 **Learned**: wrong at first and right at last; **forgotten**: right at first and wrong at last. The update beside it is
-the one since which that holds. The frame counts all four kinds.
+the one since which that holds. **Wavered**: at last as at first, but not in between. **Never** and **always** mean at
+every evaluation. The frame counts the kinds.
 
 `↑` and `↓` choose a prompt; its first answer and the one at the chosen evaluation are below. `[` and `]` go through the
 evaluations, `space` plays them. `esc` closes.
@@ -64,15 +64,26 @@ evaluations, `space` plays them. `esc` closes.
 
     def __init__(self) -> None:
         super().__init__()
-        self.updates: list[int] = []
-        self.courses: list[Course] = []
+        self.learned, self._ends = courses([]), (0.0, 0.0)
         self.cursor = 0
         self.at = 0  # the chosen evaluation
 
-    def show(self, updates: list[int], found: list[Course]) -> None:
-        """Show the courses over the evaluations after these `updates`; the newest is chosen."""
-        self.updates, self.courses = updates, found
-        self.cursor, self.at = min(self.cursor, max(len(found) - 1, 0)), max(len(updates) - 1, 0)
+    @property
+    def updates(self) -> list[int]:
+        """The updates of the evaluations."""
+        return self.learned.updates
+
+    @property
+    def courses(self) -> list[Course]:
+        """The prompts with their answers."""
+        return self.learned.courses
+
+    def show(self, learned: Learned, update: int | None) -> None:
+        """Show what became of the prompts, with the evaluation after `update` chosen, or before; None: the newest."""
+        self.learned, self._ends = learned, learned.ends
+        self.cursor = min(self.cursor, max(len(learned.courses) - 1, 0))
+        before = sum(update is None or each <= update for each in learned.updates)
+        self.at = max(before - 1, 0)
         self.rebuild()
 
     def choose(self, at: int) -> None:
@@ -109,12 +120,8 @@ evaluations, `space` plays them. `esc` closes.
         yield Segment("  " + course.kind + (f" at {course.flip}" if course.flip is not None else ""), style)
 
     def _shade(self, reward: float) -> str:
-        means = [mean for course in self.courses for mean in course.rewards if math.isfinite(mean)]
-        if not math.isfinite(reward):
-            return "·"
-        low, high = min(means), max(means)
-        share = (reward - low) / (high - low) if high > low else 0.0
-        return _SHADES[min(int(share * len(_SHADES)), len(_SHADES) - 1)]
+        at = level(reward, self._ends)
+        return SHADES[at] if at >= 0 else UNKNOWN
 
     def action_move(self, step: int) -> None:
         """Choose another prompt."""
@@ -135,51 +142,48 @@ class LearningScreen(Dialogue[None]):
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
-    LearningScreen LearningMap { height: 1fr; }
+    LearningScreen Prompts { height: 1fr; }
     LearningScreen SteadyStatic { height: auto; max-height: 9; border-top: solid $border; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left_square_bracket", "step(-1)", "evaluation before"),
         Binding("right_square_bracket", "step(1)", "evaluation after"),
         Binding("space", "play", "play"),
-        Binding("escape,q,E", "dismiss", "close"),
+        Binding("escape,q", "dismiss", "close"),
     ]
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, update: int | None = None) -> None:
+        """The evaluation after `update` is chosen at first; None: the newest."""
         super().__init__()
         self._session = session
-        self._read_before: list[int] | None = None
+        self._update = update
+        self._version = -1
         self._playing = False
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield LearningMap()
+            yield Prompts()
             yield SteadyStatic()
 
     def on_mount(self) -> None:
-        self.query_one(LearningMap).focus()
-        self.query_one(Vertical).border_title = "Learning map"
+        self.query_one(Prompts).focus()
+        self.query_one(Vertical).border_title = _TITLE
         self.follow()
         self.set_interval(_SECONDS, self._tick)
 
     def follow(self) -> None:
-        """Read the evaluations again if there are others."""
-        updates = self._session.history.series("eval_reward")[0]
-        if updates == self._read_before:
-            return
-        self._read_before = list(updates)
-        try:
-            read = [self._session.source.held_out(update) for update in updates]
-        except RunFileError as error:
-            self.query_one(SteadyStatic).say(Content.styled(visible(str(error)), "$warning"))
-            return
-        known: dict[int, Evaluated] = {each.update: each for each in read if each is not None}
-        self.query_one(LearningMap).show(*courses(list(known.values()))[::2])
-        self._tell()
+        """Read the evaluations that are missing, and show all if there are others."""
+        evaluations = self._session.evaluations
+        while next_evaluation(self._session):
+            pass
+        if evaluations.version != self._version:
+            self._version = evaluations.version
+            self.query_one(Prompts).show(evaluations.learned, self._update)
+            self._tell()
 
     def _tick(self) -> None:
         self.follow()
-        shown = self.query_one(LearningMap)
+        shown = self.query_one(Prompts)
         if self._playing and shown.at + 1 < len(shown.updates):
             shown.choose(shown.at + 1)
             self._tell()
@@ -188,27 +192,30 @@ class LearningScreen(Dialogue[None]):
 
     def action_step(self, step: int) -> None:
         """Show the answer at the evaluation before or after."""
-        shown = self.query_one(LearningMap)
+        shown = self.query_one(Prompts)
         if shown.updates:
             shown.choose(max(0, min(shown.at + step, len(shown.updates) - 1)))
+            newest = shown.at == len(shown.updates) - 1
+            self._update = None if newest else shown.updates[shown.at]
             self._tell()
 
     def action_play(self) -> None:
         """Go through the evaluations from the first, or stop."""
         self._playing = not self._playing
         if self._playing:
-            self.query_one(LearningMap).choose(0)
+            self.query_one(Prompts).choose(0)
             self._tell()
 
-    @on(LearningMap.Moved)
+    @on(Prompts.Moved)
     def _tell(self) -> None:
-        shown, panel = self.query_one(LearningMap), self.query_one(Vertical)
+        shown, panel = self.query_one(Prompts), self.query_one(Vertical)
         panel.border_subtitle = keyed("`esc` close")
         if not shown.courses:
-            self.query_one(SteadyStatic).say(Content(_NOTHING))
+            problem = self._session.evaluations.problem
+            self.query_one(SteadyStatic).say(Content.styled(visible(problem), "$warning") if problem else _NOTHING)
             return
-        counts = {kind: sum(course.kind == kind for course in shown.courses) for kind in KINDS}
-        panel.border_title = "Learning map · " + " · ".join(f"{kind} {count}" for kind, count in counts.items())
+        counts = Counter(course.kind for course in shown.courses)
+        panel.border_title = " · ".join([_TITLE, *(f"{kind} {counts[kind]}" for kind in KINDS if counts[kind])])
         panel.border_subtitle = keyed("`↑↓` prompt · `[` `]` evaluation · `space` play · `esc` close")
         course = shown.courses[shown.cursor]
         lines = [Content.styled(visible(course.prompt), "$text-muted")]
@@ -216,7 +223,7 @@ class LearningScreen(Dialogue[None]):
         self.query_one(SteadyStatic).say(Content("\n").join(lines))
 
     def _answer(self, course: Course, at: int) -> Content:
-        update = self.query_one(LearningMap).updates[at]
+        update = self.query_one(Prompts).updates[at]
         when = f"after update {update}" if update else "before training"
         return Content.assemble(
             (f"{when}  ", "$primary"), (f"{plain(course.rewards[at])}  ", "bold"), visible(course.answers[at][0])

@@ -15,8 +15,9 @@ from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.world import world_of
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
+from rlplay.trace.learning import Evaluations
 from rlplay.trace.questions import Continued, Estimated, Judged, Peeked, Recalled
-from rlplay.trace.records import Changed, Finished, Notice, Rewound, Sampled, Staged, Started
+from rlplay.trace.records import Changed, Evaluated, Finished, Notice, Rewound, Sampled, Staged, Started
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.settings import Timeline
 from rlplay.trace.update import Phase, Update
@@ -48,6 +49,7 @@ class Session:
         self.history = History()
         self.health = Health(self.history)
         self.beliefs = Beliefs()
+        self.evaluations = Evaluations()
         self.digesting = Digesting(lambda: self.changed.add("status"))
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
@@ -205,7 +207,7 @@ class Session:
             case Restored():
                 self.history, self.timeline = event.history, event.timeline
                 self.health.history = event.history
-                self.beliefs.stale = True
+                self.beliefs.stale = self.evaluations.stale = True
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update
@@ -220,6 +222,8 @@ class Session:
         if not (isinstance(record, Sampled) and not record.done):
             self.history.add(record)
             self.changed.add("history")
+        if isinstance(record, Evaluated):
+            self.evaluations.add(record)
         match record:
             case Started():
                 self.started, self.failed, self.loading, self.stopped = record, None, None, ""
@@ -248,6 +252,7 @@ class Session:
                 self.timeline.go_back(record.update)
                 self.health.go_back(record.update)
                 self.beliefs.go_back(record.update)
+                self.evaluations.go_back(record.update)
                 for number in [n for n in self._updates if n > record.update]:
                     del self._updates[number]
                 self._newest = Update(0) if record.update == 0 else self.find(record.update)

@@ -15,9 +15,10 @@ from textual.widget import Widget
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.format.legend import LOOKED_AT
-from rlplay.ui.messages import UpdatePicked
-from rlplay.ui.plot.curves import BAND, Margins, margins
+from rlplay.ui.messages import Perform, UpdatePicked
+from rlplay.ui.plot.curves import BAND, Margins
 from rlplay.ui.plot.first_views import OVERVIEW
+from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.plot.picture import CURSOR, Picture, Size, marked
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.smoothing import STRENGTHS
@@ -89,6 +90,14 @@ below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answer
 open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go through the
 updates.
 
+**Learning map** (`E`) shows the prompts that are never trained on, a column for each evaluation, sorted into bands.
+Every evaluation asks the same prompts with the same random numbers, so a change comes from the policy. The fuller a
+cell, the higher the mean reward of its prompts; the line below names the ends. A prompt counts as right if its mean
+reward is at least half-way between these ends. **Always** and **never**: right at every evaluation, or at none.
+**Learned**: wrong at first and right at last. **Forgotten**: the reverse. **Wavered**: at last as at first, but not in
+between. A band is as high as its share of the prompts, but at least a line. The title counts the right prompts at the
+first and at the last evaluation. `enter`, or a second click, opens the answers themselves.
+
 {explained("KL divergence", "KL to reference", "KL to old policy", "KL estimators")}
 """
     DEFAULT_CSS = """
@@ -115,7 +124,7 @@ updates.
         Shortcut(("enter",), "look"),
         Shortcut(("L",), "log"),
         Shortcut(("S",), "smooth"),
-        Shortcut(("B", "T", "P"), "views", False),
+        Shortcut(("B", "T", "P", "E"), "views", False),
     )
 
     class Altered(Message):
@@ -164,7 +173,7 @@ updates.
         lines = self.content_size.height
         what = self.view, self._shown, self.log_scale, lines
         if self._measured[0] != what and self.source is not None:
-            self._measured = what, margins(self.view.series(self.source), self.log_scale, lines)
+            self._measured = what, self.view.margins(self.source, self.log_scale, lines)
         return self._measured[1]
 
     def make_room(self, room: Margins) -> None:
@@ -257,8 +266,10 @@ updates.
         self._redraw()
 
     def action_open(self) -> None:
-        """Show the tokens of the update under the cursor."""
-        if self.cursor is not None:
+        """Show the tokens of the update under the cursor; on the learning map, the held-out answers."""
+        if isinstance(self.view, LearningMap):
+            self.post_message(Perform("morph", self.cursor))
+        elif self.cursor is not None:
             self.post_message(UpdatePicked(self.cursor))
 
     def action_release(self) -> None:

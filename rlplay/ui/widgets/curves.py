@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
+from rlplay.trace.learning import Evaluations
 from rlplay.trace.update import Update
 from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview
@@ -48,7 +49,8 @@ class CurvePanels(Widget):
         self._cursor = 0, 0
         self.world: World | None = None
         self.beliefs: Beliefs | None = None
-        self.read_belief: Callable[[], bool] = lambda: False
+        self.evaluations: Evaluations | None = None
+        self.readers: Mapping[type, Callable[[], bool]] = {}  # read one record that the views of a kind lack
         self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
         self.wanted: Sequence[str] = ()  # by the scenario
         self._put_up: dict[CurvePanel, str] = {}
@@ -88,7 +90,7 @@ class CurvePanels(Widget):
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
-        source = replace(source, beliefs=self.beliefs, steered=self.steered)
+        source = replace(source, beliefs=self.beliefs, evaluations=self.evaluations, steered=self.steered)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
@@ -112,12 +114,13 @@ class CurvePanels(Widget):
             pass
 
     def draw_next(self) -> bool:
-        """Draw one panel with news; False if there is none. A river in sight first reads an update that it lacks."""
-        rivers = [panel for panel in self.panels if isinstance(panel.view, River) and not panel.has_class("-beyond")]
-        if not self._due and rivers and self.read_belief():
-            self._due = [(panel, panel.source) for panel in rivers if panel.source is not None]
-            if not self._due:
-                return False
+        """Draw one panel with news; False if there is none. A view in sight first reads a record that it lacks."""
+        for kind, read in self.readers.items():
+            lacking = [panel for panel in self.seen if isinstance(panel.view, kind)]
+            if not self._due and lacking and read():
+                self._due = [(panel, panel.source) for panel in lacking if panel.source is not None]
+                if not self._due:
+                    return False
         while self._due:
             panel, source = self._due.pop(0)
             if panel.show(source):
