@@ -170,7 +170,7 @@ VERBS: dict[str, Verb] = {
         Verb("watch", "watch", (), "script", "script",
              "Say something during a long run, as soon as a claim holds.", "mapping with metric, a bound, say"),
         Verb("expect", "expect", (), "script", "script",
-             "Check a claim against the records of the run.", "mapping, see expect.py"),
+             "Check a claim against the records of the run.", "mapping, see docs/scenarios.md"),
         Verb("quit", "quit", ("q",), "program", "screen", "Leave; the run stays on disk.", "", True,
              words="exit leave close end"),
     )

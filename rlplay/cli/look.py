@@ -42,7 +42,7 @@ def list_scenarios() -> None:
 @click.argument("scenario", type=SCENARIO)
 def show(scenario: str) -> None:
     """Explain one scenario: what it asks, sets and expects."""
-    from rlplay.scenario.expect import Expect
+    from rlplay.scenario.claim import Expect
     from rlplay.scenario.loader import load
     from rlplay.scenario.script import parse
 

@@ -19,7 +19,8 @@ from rlplay.engine.run_status import RunStatus
 from rlplay.health.finding import Finding
 from rlplay.health.run import examine_run
 from rlplay.processes import in_several, is_first
-from rlplay.scenario.expect import Expect, Outcome, check, not_reached
+from rlplay.scenario.claim import Expect
+from rlplay.scenario.expect import Outcome, check, not_reached
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, Step, Train, Watch, You

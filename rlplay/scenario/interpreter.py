@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import cast
 
-from rlplay.scenario.expect import Expect
+from rlplay.scenario.claim import Expect
 from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, ScreenVerb, Step, Train, Watch, You
 
 

@@ -22,7 +22,7 @@ script:
   - rewind: 0                                   # to the state after this update
   - probe: {prompt: "What is 2+2?", then: value}   # or samples, greedy, course; or completion and token
   - lens: credit                                # the screen: lens, focus: {completion: 0, token: 2}, older, live …
-  - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in expect.py
+  - expect: {text: It learns, metric: reward, above: 0.8}   # grammar in claim.py
 ```
 
 A script may use every verb of `verbs.py` except `tour`, which plays a script. A run without a screen skips the verbs of
@@ -40,7 +40,7 @@ import msgspec
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import check
 from rlplay.glossary import term_called
-from rlplay.scenario.expect import Bounds, Expect, parse_expect
+from rlplay.scenario.claim import Bounds, Expect, parse_expect
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES

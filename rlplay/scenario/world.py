@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rlplay.scenario.expect import Expect, SquareValue
+from rlplay.scenario.claim import Expect, SquareValue
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Exercise, Step
 from rlplay.spelling import did_you_mean

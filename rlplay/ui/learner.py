@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from rlplay.link.messages import Status
-from rlplay.scenario.expect import Expect, Outcome
+from rlplay.scenario.claim import Expect
+from rlplay.scenario.expect import Outcome
 from rlplay.scenario.interpreter import goes_back_to
 from rlplay.scenario.script import Change, Prefer, Rewind, ScreenVerb, Step, Train
 

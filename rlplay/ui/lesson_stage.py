@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from rlplay.link.messages import AnyCommand
-from rlplay.scenario.expect import Expect, Outcome
+from rlplay.scenario.claim import Expect
+from rlplay.scenario.expect import Outcome
 
 
 class Stage(Protocol):

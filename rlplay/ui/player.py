@@ -13,7 +13,8 @@ from typing import Any, cast
 from rlplay.link.messages import Advance, AnyCommand, Set, Status
 from rlplay.link.messages import Prefer as PreferCommand
 from rlplay.link.messages import Rewind as RewindCommand
-from rlplay.scenario.expect import Expect, Outcome
+from rlplay.scenario.claim import Expect
+from rlplay.scenario.expect import Outcome
 from rlplay.scenario.interpreter import Interpreter, Reveal, begins_within, goes_back_to
 from rlplay.scenario.script import (
     Ask,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlplay.link.messages import AnyCommand
-from rlplay.scenario.expect import Expect, MetricValue, Outcome, check
+from rlplay.scenario.claim import Expect, MetricValue
+from rlplay.scenario.expect import Outcome, check
 from rlplay.ui.commands import send
 from rlplay.ui.playground import Playground
 

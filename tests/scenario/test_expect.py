@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.scenario.expect import Bounds, check, not_reached, parse_expect
+from rlplay.scenario.claim import Bounds, parse_expect
+from rlplay.scenario.expect import check, not_reached
 from rlplay.trace.records import Finished, Sampled, Survey
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_update

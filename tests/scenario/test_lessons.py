@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.scenario.expect import Expect, MetricValue
+from rlplay.scenario.claim import Expect, MetricValue
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import Ask, Say, ScreenVerb, Train, parse
 

@@ -10,7 +10,7 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.paths import POCKET_PATH
-from rlplay.scenario.expect import Expect
+from rlplay.scenario.claim import Expect
 from rlplay.scenario.loader import ScenarioError, bundled, load, with_changes
 from rlplay.scenario.script import parse
 from rlplay.scenario.task import tasks_for

@@ -9,7 +9,7 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.settings import Settings
-from rlplay.scenario.expect import Expect, MetricValue
+from rlplay.scenario.claim import Expect, MetricValue
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Exercise, ScreenVerb, Train, Watch, You, parse
