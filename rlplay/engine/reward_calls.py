@@ -79,8 +79,8 @@ def called(
 
 def _arguments(given: Completions, state: State) -> dict[str, Any]:
     examples = given.examples
-    keys = {key for example in examples for key in example.columns}
-    arguments: dict[str, Any] = {key: [example.columns.get(key) for example in examples] for key in keys}
+    columns = state.task.columns | {key for example in examples for key in example.columns}
+    arguments: dict[str, Any] = {key: [example.columns.get(key) for example in examples] for key in columns}
     arguments |= {
         "prompts": [example.prompt for example in examples],
         "completions": given.handed,

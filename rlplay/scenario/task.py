@@ -12,7 +12,7 @@ from rlplay.scenario.stage_settings import stage_scenarios, stage_settings
 from rlplay.scenario.world import world_of
 from rlplay.tasks import load_task
 from rlplay.tasks.own import check_reward_weights, check_sources, instructed, load_own, narrowed
-from rlplay.tasks.own_rewards import load_environment, own_rewards, with_tools
+from rlplay.tasks.own_rewards import check_columns, load_environment, own_rewards, with_tools
 from rlplay.tasks.own_task import make_task
 from rlplay.tasks.task import Task
 from rlplay.user_code import names_function
@@ -33,6 +33,7 @@ def tasks_for(scenario: Scenario, progress: Callable[[str], object] = str) -> li
         names = [*task.rewards, *trained]
         check_reward_weights(settings.reward_weights, names)
         check_sources(task, settings, names)
+        check_columns(task)
         if settings.loss_type == "reward":
             trained = [REWARD_MODEL]
         tasks.append(task)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,18 @@ _GIVEN = {"prompts", "completions", "completion_ids", "trainer_state", "log_extr
 """What every reward function may take besides the columns of the data, as in TRL."""
 
 
+def check_columns(task: Task) -> None:
+    """Raise OwnError, one line, if a score needs a column that no prompt of `task` has."""
+    given = _GIVEN | task.columns
+    if task.environment is not None:
+        given |= {"states"}
+    if isinstance(task.environment, Tools) and task.environment.makes_environments:
+        given |= {"environments"}
+    for function in (*task.rewards.values(), *task.gold.values()):
+        if isinstance(function, _Reward):
+            function.check(given)
+
+
 class _Reward:
     """A user's reward function, called with the columns that it takes."""
 
@@ -115,14 +127,18 @@ class _Reward:
         found = self._begun(columns)
         return self._awaited(found) if inspect.isawaitable(found) else found
 
-    def _begun(self, columns: dict[str, Any]) -> Any:
-        function = self._function.current()
-        if missing := _missing(function, columns):
-            own = ", ".join(name for name in columns if name not in _GIVEN) or "none"
+    def check(self, given: Collection[str]) -> None:
+        """Raise OwnError, one line, if the function needs an argument that is not among the columns `given`."""
+        if missing := _missing(self._function.current(), given):
+            own = ", ".join(sorted(name for name in given if name not in _GIVEN)) or "none"
             raise OwnError(
                 f"{self._function.place}: {self.__name__} takes {missing!r}, which is not a column of the data; "
                 f"the columns are: {own}"
             )
+
+    def _begun(self, columns: dict[str, Any]) -> Any:
+        self.check(columns)
+        function = self._function.current()
         with contained(self._function.place, self._function.failed):
             return function(**accepted(function, columns))
 
@@ -150,7 +166,7 @@ def accepted(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, A
     return {name: value for name, value in given.items() if name in parameters}
 
 
-def _missing(function: Callable[..., Any], given: dict[str, Any]) -> str | None:
+def _missing(function: Callable[..., Any], given: Collection[str]) -> str | None:
     """The first required parameter of `function` that is not in `given`."""
     by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     needed = [

@@ -64,6 +64,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     situations: dict[str, Example] = {}
     actions: list[str] = []
 
+    @property
+    def columns(self) -> set[str]:
+        """The names of all columns that any prompt has."""
+        return {name for example in (*self.train, *self.held_out) for name in example.columns}
+
 
 def total(answer: float | Steps) -> float:
     """The score of a whole completion: the sum of its step scores if it has any."""

@@ -68,6 +68,11 @@ class Tools:
         if twice := [name for name in names if names.count(name) > 1]:
             raise OwnError(f"two tools are called {twice[0]!r}; rename one of them")
 
+    @property
+    def makes_environments(self) -> bool:
+        """Whether each answer has an environment of its own."""
+        return self._factory is not None
+
     def offered(self) -> list[Callable[..., Any]]:
         """What the model may call, as transformers takes it for the prompt."""
         functions = [function.current() for function in self._functions]

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rlplay.engine import prepare
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.task import tasks_for
 from rlplay.tasks.own import check_reward_weights, load_own
@@ -176,6 +177,17 @@ def test_a_column_it_asks_for_in_vain_is_named_with_those_there_are(tmp_path: Pa
     with pytest.raises(OwnError, match=missing):
         reward(answer=["2"], completions=["a"])
     assert reward(solution=["2"], completions=["a"]) == [0.0]
+
+
+def test_a_missing_column_is_refused_before_the_model_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = written(tmp_path, "rows.jsonl", '{"prompt": "1+1=", "answer": "2", "id": 1}\n{"prompt": "2+2="}\n')
+    score = written(tmp_path, "score.py", "def f(completions, gold, **others):\n    return [0.0 for _ in gold]\n")
+    monkeypatch.setattr(prepare, "load_model", lambda *_: pytest.fail("the model is loaded"))
+    status, out, error = called(capsys, "run", "--dataset", str(rows), "--reward", f"{score}:f")
+    assert (status, out) == (2, "")
+    assert error == f"rlplay: {score}: f takes 'gold', which is not a column of the data; the columns are: answer, id\n"
 
 
 @pytest.mark.parametrize("text", ["raise SystemExit(0)\n", "def f(**columns):\n    exit()\n"])

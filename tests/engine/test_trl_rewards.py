@@ -15,6 +15,7 @@ from rlplay.engine.driver import Driver
 from rlplay.engine.state import Halt
 from rlplay.export.rows import rows
 from rlplay.tasks.own_rewards import load_reward
+from rlplay.tasks.task import Example
 from rlplay.trace.answers import measures
 from rlplay.trace.records import AnyRecord, Evaluated, Finished, Scored
 from rlplay.trace.update import Update
@@ -59,6 +60,21 @@ def test_a_reward_that_switches_gradients_off_leaves_them_on(start: Start) -> No
         return [float(len(ids)) for ids in completion_ids]
 
     assert records_of(Finished, played(start, reward))
+
+
+def test_a_column_of_other_prompts_alone_is_none_for_these(start: Start) -> None:
+    seen: list[Any] = []
+
+    def reward(completions: list[Any], hint: list[Any]) -> list[float]:
+        seen.extend(hint)
+        return [1.0] * len(completions)
+
+    driver, _ = start(run="rare.rlplay", num_prompts=1)
+    driver._state.task.rewards["uneven"] = reward
+    driver._state.task.held_out.append(Example("1+1=", {"hint": "two"}))
+    driver.advance("phase", 2, lambda: False)
+    driver.close()
+    assert set(seen) == {None}
 
 
 def test_columns_and_metrics_that_a_reward_logs(start: Start) -> None:
