@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator
 
 import click
 
 from rlplay.cli.table import table
 from rlplay.cli.types import SETTING
+
+_WIDTH, _INDENT = 110, 4
 
 
 @click.command(epilog="Example: rlplay settings beta")
@@ -32,6 +36,14 @@ def _all() -> Iterator[str]:
     rows = [("NAME", "DEFAULT", "MEANING", "TAKES")]
     rows += [(knob.name, _default(knob.name), knob.meaning, takes(knob.name)) for knob in listed]
     first, *lines = table(rows)
+    if sys.stdout.isatty() and max(map(len, lines)) > (room := shutil.get_terminal_size().columns):
+        # Too wide for the terminal, which would break lines within words.
+        first, *lines = table([row[:2] for row in rows])
+        indent = " " * _INDENT
+        lines = [
+            f"{line}\n{click.wrap_text(f'{meaning} Takes {takes}.', min(room, _WIDTH), indent, indent)}"
+            for line, (_, _, meaning, takes) in zip(lines, rows[1:], strict=True)
+        ]
     yield first
     group = ""
     for knob, line in zip(listed, lines, strict=True):
@@ -52,7 +64,7 @@ def _one(name: str) -> Iterator[str]:
 
     knob = KNOBS[name]
     yield f"{knob.title}   {name}, group {knob.group}"
-    yield f"  Takes    {takes(name)}"
+    yield from _wrapped("Takes", takes(name))
     yield f"  Default  {_default(name)}"
     yield from _wrapped("Meaning", knob.meaning)
     yield from _wrapped("Effect", knob.effect)
@@ -62,7 +74,8 @@ def _one(name: str) -> Iterator[str]:
 
 
 def _wrapped(title: str, text: str) -> Iterator[str]:
-    yield click.wrap_text(text, 110, f"  {title:<9}", " " * 11)
+    room = shutil.get_terminal_size((_WIDTH, 0)).columns
+    yield click.wrap_text(text, min(room, _WIDTH), f"  {title:<9}", " " * 11)
 
 
 def _default(name: str) -> str:

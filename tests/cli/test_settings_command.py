@@ -31,7 +31,20 @@ def test_one_is_explained(capsys: pytest.CaptureFixture[str], name: str) -> None
     said = "".join(out.split())
     for text in (name, takes(name), KNOBS[name].meaning, KNOBS[name].effect):
         assert "".join(text.split()) in said
-    assert all(len(line) <= 110 or "Takes" in line for line in out.splitlines())
+    assert all(len(line) <= 110 for line in out.splitlines())
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_terminal_breaks_no_word(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    _, out, _ = called(capsys, "settings")
+    assert max(map(len, out.splitlines())) <= columns
+    said = " ".join(out.split())
+    for name, knob in KNOBS.items():
+        assert f" {knob.meaning} Takes {takes(name)}. " in said
 
 
 def test_what_a_setting_says_it_takes_it_takes() -> None:
