@@ -17,6 +17,8 @@ import platformdirs
 SUFFIX = ".rlplay"
 POCKET_PATH = Path(__file__).parent / "pocket" / "weights"
 """The bundled model."""
+_TIME, _TIME_LENGTH = "%Y-%m-%d_%H-%M-%S", 19
+"""When a run began, at the start of its name; a text of this length."""
 _MOST_LISTED = 5  # runs in the message about an ambiguous name
 
 
@@ -58,7 +60,7 @@ def new_run(scenario_name: str) -> Path:
     """
     _sweep()
     plain = re.sub(r"[^a-z0-9]+", "-", scenario_name.lower()).strip("-")[:60] or "run"
-    stem = f"{datetime.datetime.now():%Y-%m-%d_%H-%M-%S}_{plain}"
+    stem = f"{datetime.datetime.now():{_TIME}}_{plain}"
     path, count = runs_folder() / (stem + SUFFIX), 1
     while path.exists() or not _reserve(path.with_suffix(".snapshots")):
         count += 1
@@ -96,8 +98,29 @@ def _remove_if_empty(folder: Path) -> None:
 
 
 def list_runs() -> list[Path]:
-    """The recorded runs, newest first."""
-    return sorted(runs_folder().glob("*" + SUFFIX), reverse=True)
+    """The recorded runs, newest first: by when they began, or of copies of other trainers' runs, were last written."""
+    return sorted(runs_folder().glob("*" + SUFFIX), key=lambda run: (_when(run), run.name), reverse=True)
+
+
+def _when(run: Path) -> str:
+    return run.name[:_TIME_LENGTH] if _began_here(run) else f"{datetime.datetime.fromtimestamp(_written(run)):{_TIME}}"
+
+
+def _written(run: Path) -> float:
+    try:
+        return run.stat().st_mtime
+    except OSError:  # deleted meanwhile
+        return 0.0
+
+
+def _began_here(run: Path) -> bool:
+    """Whether rlplay trained the run, and did not copy it: its name begins with a time."""
+    return re.match(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_", run.name) is not None
+
+
+def _last(runs: list[Path]) -> Path | None:
+    """The newest of `runs` that rlplay trained; without one, the newest."""
+    return next(filter(_began_here, runs), next(iter(runs), None))
 
 
 def own_keys() -> Path:
@@ -107,21 +130,21 @@ def own_keys() -> Path:
 
 def shortest_name(path: Path) -> str:
     """The shortest name by which `find_run` finds the run file, quoted for a shell."""
-    name = "last" if path in list_runs()[:1] else path.stem if path.parent == runs_folder() else str(path)
+    name = "last" if path == _last(list_runs()) else path.stem if path.parent == runs_folder() else str(path)
     return shlex.quote(name)
 
 
 def find_run(name_or_path: str | Path) -> Path:
     """The run file with this path, or else with this name, the start of a name or a part of one in the runs folder.
 
-    "last" is the newest run. Raises ValueError, one line, if no run or several match.
+    "last" is the newest run that rlplay trained, or without one the newest copy. Raises ValueError, one line, if no run or several match.
     """
     name = str(name_or_path)
     if Path(name).is_file():
         return Path(name)
     runs = list_runs()
-    if name == "last" and runs:
-        return runs[0]
+    if name == "last" and (last := _last(runs)) is not None:
+        return last
     matchers: tuple[Callable[[Path], bool], ...] = (
         lambda run: name in (run.name, run.stem),
         lambda run: run.name.startswith(name),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import subprocess
 import sys
@@ -77,10 +78,27 @@ def test_runs_are_listed_newest_first() -> None:
     assert paths.list_runs() == []
     folder = paths.runs_folder()
     folder.mkdir()
-    for name in ("2026-01-02_a", "2026-02-01_b", "2025-12-31_c"):
+    names = [f"{day}_10-00-00_{name}" for day, name in (("2026-01-02", "a"), ("2026-02-01", "b"), ("2025-12-31", "c"))]
+    for name in names:
         (folder / f"{name}.rlplay").write_text("")
-    (folder / "2027-01-01_d.rlplay.new").write_text("")
-    assert [run.stem for run in paths.list_runs()] == ["2026-02-01_b", "2026-01-02_a", "2025-12-31_c"]
+    (folder / "2027-01-01_10-00-00_d.rlplay.new").write_text("")
+    assert [run.stem for run in paths.list_runs()] == [names[1], names[0], names[2]]
+
+
+def test_last_is_the_newest_run_of_ones_own() -> None:
+    folder = paths.runs_folder()
+    folder.mkdir()
+    for copied, year in (("trl-run_0123abcd", 2026), ("trl-run_4567abcd", 2020)):
+        (folder / f"{copied}.rlplay").write_text("")
+        moment = datetime.datetime(year, 1, 1, 12).timestamp()
+        os.utime(folder / f"{copied}.rlplay", (moment, moment))
+    assert paths.find_run("last").stem == "trl-run_0123abcd", "without one, the newest copy"
+    own = folder / "2025-06-01_10-00-00_soup.rlplay"
+    own.write_text("")
+    assert [run.stem for run in paths.list_runs()] == ["trl-run_0123abcd", own.stem, "trl-run_4567abcd"]
+    assert paths.find_run("last") == own
+    assert paths.shortest_name(own) == "last"
+    assert paths.shortest_name(paths.list_runs()[0]) == "trl-run_0123abcd"
 
 
 def test_a_run_is_found_by_path_name_part_and_last() -> None:
