@@ -137,7 +137,8 @@ def shortest_name(path: Path) -> str:
 def find_run(name_or_path: str | Path) -> Path:
     """The run file with this path, or else with this name, the start of a name or a part of one in the runs folder.
 
-    "last" is the newest run that rlplay trained, or without one the newest copy. Raises ValueError, one line, if no run or several match.
+    "last" is the newest run that rlplay trained, or without one the newest copy.
+    Raises ValueError, one line, if no run or several match.
     """
     name = str(name_or_path)
     if Path(name).is_file():

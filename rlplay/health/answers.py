@@ -92,13 +92,15 @@ def values(columns: dict[str, Any]) -> dict[str, str]:
 def containing(sampled: Sampled, answers: list[str]) -> dict[str, Array]:
     """By column, which answers contain the column's value as a whole word or number: bool [N].
 
-    Only columns whose value differs between prompts: these say something about the prompt's answer.
+    Only columns whose value differs between prompts: these say something about the prompt's answer. Of a single prompt,
+    only columns that are named as the right answer.
     """
     wanted = [values(columns) for columns in sampled.columns]
     names = {name for each in wanted for name in each}
     lowered, found = [text.lower() for text in answers], {}
     for name in sorted(names):
-        if len({each.get(name) for each in wanted}) < 2:
+        differs = len({each.get(name) for each in wanted}) > 1
+        if not differs and (len(wanted) > 1 or name.lower() not in GOLD_COLUMNS):
             continue
         said = [each[name].strip().lower() if name in each else "" for each in wanted]
         patterns = [_whole(value) for value in said]

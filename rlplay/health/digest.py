@@ -58,7 +58,10 @@ class Digest:
     broken: tuple[str, ...]  # metrics that are not finite
     answers: int
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
+    groups: int
     cut: int
+    ended_earned: float | None  # mean reward of the answers that ended
+    cut_earned: float | None  # mean reward of those that were cut
     limit: int  # tokens of the longest answer that was cut; 0 without one
     scored: bool
     reward: float | None  # of every answer, if all earned the same
@@ -107,7 +110,10 @@ def digest(update: Update) -> Digest | None:
         broken=_broken(update),
         answers=len(lengths),
         tokens=bool((sampled.token_ids >= 0).all()),
+        groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),
+        ended_earned=_mean(rewards[sampled.truncated == 0]),
+        cut_earned=_mean(rewards[sampled.truncated == 1]),
         limit=int(lengths[sampled.truncated == 1].max(initial=0)),
         scored=len(known) > 0,
         reward=float(known[0]) if len(known) and np.ptp(known) == 0 else None,
@@ -131,11 +137,22 @@ def digest(update: Update) -> Digest | None:
 
 
 def _longer(sampled: Sampled, rewards: Array, answers: list[str]) -> dict[str, Pairs]:
-    """Without cut answers, whose end is missing, and without episodes, whose number of moves is part of the task."""
+    """Without episodes, whose number of moves is part of the task.
+
+    An answer that ended is compared with others that ended, and one that was cut with others that were cut: an answer
+    may earn less for its missing end, and not for its length.
+    """
     if not sampled.mask.all():
         return {}
     sizes = {"tokens": np.diff(sampled.offsets), "characters": np.array([len(text) for text in answers])}
-    return {unit: compared(sampled.group, rewards, size, sampled.truncated == 0) for unit, size in sizes.items()}
+    cut = sampled.truncated.astype(bool)
+    return {unit: compared(sampled.group, rewards, size, ~cut) + compared(sampled.group, rewards, size, cut)
+            for unit, size in sizes.items()}  # fmt: skip
+
+
+def _mean(rewards: Array) -> float | None:
+    known = rewards[np.isfinite(rewards)]
+    return float(known.mean()) if len(known) else None
 
 
 def _broken(update: Update) -> tuple[str, ...]:

@@ -34,8 +34,9 @@ CHECKS = (
     Check("kl", "KL to the reference", policy.away, policy.near, frozenset({"flat"})),
     Check("critic", "Critic", policy.critic, policy.explains, frozenset({"flat"})),
     Check("step too small", "Step size", policy.too_short, policy.steps, frozenset({"flat"})),
-    Check("truncated", "Answers cut", setup.truncated, setup.ends, frozenset({"flat"})),
+    Check("truncated", "End of answers", setup.cut_costs, setup.ends, frozenset({"flat"})),
     Check("no signal", "Signal", reward.silent, reward.signal, frozenset({"flat"})),
+    Check("truncated", "End of answers", setup.cut_anyway, setup.ends, frozenset({"flat"})),
     Check("flat", f"Reward over {WINDOW} updates", policy.flat, policy.risen),
 )  # fmt: skip
 """The gravest first: what makes training pointless, then what drives it astray, then what only slows it down."""
@@ -65,8 +66,9 @@ def passed(run: Evidence, found: list[Finding]) -> list[tuple[str, str]]:
     """
     wrong = {finding.name for finding in found}
     hidden = {name for check in CHECKS if check.name in wrong for name in (check.name, *check.explains)}
+    subjects = {check.title for check in CHECKS if check.name in wrong}
     fine: dict[str, str] = {}
     for check in applicable(run):
-        if check.name not in hidden:
+        if check.name not in hidden and check.title not in subjects:
             fine.setdefault(check.title, check.fine(run))
     return list(fine.items())

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
+from rlplay.health.answers import Pairs
 from rlplay.health.digest import Digest, Example, Place
 from rlplay.trace.history import History
 
 Points = list[tuple[int, float]]
 """The updates of a metric with its values, ascending."""
+RECENT = 5
+"""Updates that say how a run is now; with few answers each, more of them are needed."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,16 @@ class Evidence:
         """The mean of the newest `count` values of a metric; None without values."""
         values = [x for _, x in self.series(name)][-count:]
         return sum(values) / len(values) if values else None
+
+    def pooled(self, kind: Literal["longer", "gold"], name: str, enough: int) -> Pairs:
+        """The pairs of the newest updates: of `RECENT`, and of as many before them as it takes to have `enough`."""
+        total = Pairs()
+        for place, each in enumerate(reversed(self.digests)):
+            if place >= RECENT and total.all >= enough:
+                break
+            pairs: dict[str, Pairs] = getattr(each, kind)
+            total += pairs.get(name, Pairs())
+        return total
 
     @cached_property
     def answers(self) -> int:

@@ -82,7 +82,7 @@ def too_short(run: Evidence) -> Finding | None:
 
 
 def steps(run: Evidence) -> str:
-    if run.now.shift is None:
+    if run.now.shift is None or run.now.shift > FAR:  # one update proves nothing
         return ""
     return f"update {run.now.update} moved {percent(run.now.shift)} of the probability"
 
@@ -112,7 +112,7 @@ def _over(digests: Sequence[Digest]) -> str:
 
 
 def varied(run: Evidence) -> str:
-    return f"{percent(run.now.repeats)} of the four-token sequences repeat"
+    return "" if run.now.repeats >= REPEATS else f"{percent(run.now.repeats)} of the four-token sequences repeat"
 
 
 def collapsed(run: Evidence) -> Finding | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 
 from rlplay.algorithms.equations import other_loss_terms
 from rlplay.algorithms.settings import settled
 from rlplay.health.answers import GOLD_COLUMNS, Pairs
-from rlplay.health.finding import Evidence, Finding
+from rlplay.health.finding import RECENT, Evidence, Finding
 from rlplay.health.setup import FEWEST
 from rlplay.health.trend import ceiling, trend
 from rlplay.trace.numbers import number, percent
@@ -117,11 +118,8 @@ def inverted(run: Evidence) -> Finding | None:
 
 
 def _pooled_gold(run: Evidence) -> dict[str, Pairs]:
-    found: dict[str, Pairs] = {}
-    for each in run.recent(5):
-        for name, pairs in each.gold.items():
-            found[name] = found.get(name, Pairs()) + pairs
-    return found
+    names = sorted({name for each in run.digests for name in each.gold})
+    return {name: run.pooled("gold", name, COMPARISONS) for name in names}
 
 
 def upright(run: Evidence) -> str:
@@ -159,10 +157,7 @@ HALF = 0.5
 
 def _longer(run: Evidence) -> tuple[str, Pairs]:
     """The unit in which length decides more, with its pairs in the last updates."""
-    both = {
-        unit: sum((each.longer.get(unit, Pairs()) for each in run.recent(5)), Pairs())
-        for unit in ("tokens", "characters")
-    }
+    both = {unit: run.pooled("longer", unit, PAIRS) for unit in ("tokens", "characters")}
     return max(both.items(), key=lambda item: abs(item[1].share - HALF))
 
 
@@ -260,16 +255,18 @@ def silent(run: Evidence) -> Finding | None:
     """The rewards say nothing: every advantage is 0, or most groups are flat."""
     if ceiling(run):
         return None
-    groups = run.mean("frac_reward_zero_std", 5)
-    known = len(run.series("frac_reward_zero_std"))
-    every = run.now.silent and (len(run.digests) < 2 or run.digests[-2].silent)
-    if not every and (groups is None or known < 5 or groups < MOSTLY):
+    window = max(RECENT, math.ceil(GROUPS / run.now.groups))
+    groups, known = run.mean("frac_reward_zero_std", window), len(run.series("frac_reward_zero_std"))
+    silent_groups = sum(each.groups for each in takewhile(lambda each: each.silent, reversed(run.digests)))
+    every = silent_groups >= GROUPS or (run.now.silent and len(run.digests) == 1)
+    if not every and (groups is None or known < window or groups < MOSTLY):
         return None
-    mean = run.mean("reward", 5)
+    mean = run.mean("reward", window)
     others = other_loss_terms(settled(run.settings))
     rest = f" Only {' and '.join(others)} still {'acts' if len(others) == 1 else 'act'}." if others else ""
-    share = "" if groups is None else f"In the last {min(known, 5)} updates all answers to a prompt earned the same in "
-    share += "" if groups is None else f"{percent(groups)} of the groups."
+    last = "this update" if known == 1 else f"the last {min(known, window)} updates"
+    share = "" if groups is None else f"In {last} all answers to a prompt earned the same in {percent(groups)} of the "
+    share += "" if groups is None else "groups."
     return Finding(
         "no signal",
         "Most groups teach nothing" if not every else "Every advantage is 0",
@@ -285,12 +282,15 @@ def silent(run: Evidence) -> Finding | None:
     )
 
 
-MOSTLY = 0.9
-"""Share of groups without signal from which the rest is too little: DAPO (arXiv:2503.14476) resamples to avoid it."""
+MOSTLY, GROUPS = 0.9, 16
+"""Share of groups without signal from which the rest is too little: DAPO (arXiv:2503.14476) resamples to avoid it; and
+the groups that it takes to see this: if 70 % of the groups are equal, 16 in a row are with a probability of 0.3 %."""
 
 
 def signal(run: Evidence) -> str:
     if full := ceiling(run):
         return f"at its ceiling: {full}"
     groups = run.mean("frac_reward_zero_std", 1)
-    return "" if groups is None else f"{percent(1 - groups)} of the groups have answers that earned differently"
+    if groups is None or groups >= MOSTLY:  # one update proves nothing
+        return ""
+    return f"{percent(1 - groups)} of the groups have answers that earned differently"

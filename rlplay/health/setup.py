@@ -160,15 +160,35 @@ def no_end(run: Evidence) -> Finding | None:
     )
 
 
-def truncated(run: Evidence) -> Finding | None:
-    """Many answers are cut."""
+def cut_costs(run: Evidence) -> Finding | None:
+    """Many answers are cut, and earn less for it, or nobody can tell."""
+    return _truncated(run) if _earned(run)[0] else None
+
+
+def cut_anyway(run: Evidence) -> Finding | None:
+    """Many answers are cut, and earn no less than those that end."""
+    return None if _earned(run)[0] else _truncated(run)
+
+
+def _earned(run: Evidence) -> tuple[bool, str]:
+    """Whether cut answers may earn less for being cut, and what they and the others earned of late."""
+    last = run.recent(3)
+    ended = [each.ended_earned for each in last if each.ended_earned is not None]
+    cut = [each.cut_earned for each in last if each.cut_earned is not None]
+    if not ended or not cut:
+        return True, ""
+    one, other = sum(ended) / len(ended), sum(cut) / len(cut)
+    return one > other, f" They earned {number(other)} on average, those that ended {number(one)}."
+
+
+def _truncated(run: Evidence) -> Finding | None:
     now = run.now
     if now.cut <= CUT * now.answers:
         return None
     return Finding(
         "truncated",
         "Many answers are cut",
-        f"{now.cut} of {now.answers} answers were cut at {now.limit} tokens.",
+        f"{now.cut} of {now.answers} answers were cut at {now.limit} tokens.{_earned(run)[1]}",
         "The limit is shorter than what the model writes, so a cut answer loses what it had not finished.",
         "Raise max_completion_length.",
         ("max_completion_length",),
@@ -177,7 +197,8 @@ def truncated(run: Evidence) -> Finding | None:
 
 
 def ends(run: Evidence) -> str:
-    return f"{run.now.cut} of {run.now.answers} were cut at the max length" if run.now.tokens else ""
+    now = run.now
+    return f"{now.answers - now.cut} of {now.answers} answers ended before the max length" if now.tokens else ""
 
 
 def hot(run: Evidence) -> Finding | None:

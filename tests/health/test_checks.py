@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rlplay.health.digest import digest
+from rlplay.health.examine import findings, passed
 from rlplay.health.run import Health, examine_run
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped
@@ -141,6 +142,98 @@ def test_answers_that_never_end_name_the_mark_and_the_end_token():
     assert first.name == "no end"
     assert "<|end|>" in first.cause
     assert "</s> (id 7)" in first.evidence
+
+
+def cut(record, answers=16):
+    """The first answers are cut; the n-th of all answers has n characters."""
+    texts = [""] * len(record.texts)
+    for answer, start in enumerate(record.offsets[:-1]):
+        texts[start] = "x" * (answer + 1)
+    return {"texts": texts, "truncated": (np.arange(16) < answers).astype(np.uint8)}
+
+
+def test_a_reward_that_pays_for_length_is_found_where_every_answer_is_cut():
+    found = {finding.name: finding for finding in examined(sampled=cut, scored=by_length, finished=moved(1.0))}
+    assert "In 100.0 % of 120 pairs of answers to the same prompt, the longer one (in characters)" in (
+        found["length"].evidence
+    )
+
+
+def test_an_answer_that_earns_less_for_being_cut_is_not_compared_by_its_length():
+    def half_cut(record):
+        return cut(record) | {"truncated": np.tile([1, 1, 0, 0], 4).astype(np.uint8)}
+
+    def for_the_end(record):
+        return {"rewards": np.tile([0.0, 0.0, 1.0, 1.0], 4)}
+
+    assert "length" not in [finding.name for finding in examined(sampled=half_cut, scored=for_the_end)]
+
+
+def one_group(record):
+    return {"group": np.zeros_like(record.group)}
+
+
+def test_few_comparisons_in_each_update_add_up_over_the_run():
+    def four_scored(record):
+        return {"rewards": np.where(np.arange(16) < 4, np.arange(16.0), np.nan)}
+
+    def names(updates):
+        found = examined(updates, sampled=lambda r: cut(r) | one_group(r), scored=four_scored, finished=moved(1.0))
+        return [finding.name for finding in found]
+
+    assert "length" not in names(16), "96 pairs"
+    assert "length" in names(17)
+
+
+def silent(record):
+    return {"advantages": np.zeros_like(record.advantages)}
+
+
+def by_prompt(record):
+    return {"rewards": np.arange(16) // 4 + 0.0 * record.rewards}
+
+
+def flat_groups(record):
+    return metrics(reward=0.5, frac_reward_zero_std=1.0)(record) | moved(1.0)(record)
+
+
+def test_a_few_groups_without_a_difference_may_be_chance():
+    def names(updates):
+        found = examined(updates, sampled=one_group, credited=silent, finished=flat_groups)
+        return [finding.name for finding in found]
+
+    assert "no signal" not in names(15)
+    assert "no signal" in names(16)
+
+
+def test_cut_answers_come_first_only_where_they_earn_less():
+    def names(scored):
+        found = examined(sampled=lambda record: cut(record, 8), scored=scored, credited=silent, finished=flat_groups)
+        return [finding.name for finding in found]
+
+    assert names(by_prompt) == ["truncated", "no signal"], "the first eight earn 0 or 1, the others 2 or 3"
+    assert names(lambda record: {"rewards": 3.0 - by_prompt(record)["rewards"]}) == ["no signal", "truncated"]
+
+
+def test_a_check_that_passes_says_nothing_to_the_contrary():
+    health = Health(History())
+    update = Update(1)
+    for record in records(1, sampled=cut, scored=by_prompt, credited=silent, finished=flat_groups):
+        update.add(record)
+        health.history.add(record)
+    health.add(update)
+    run = health.evidence(1, CHOSEN)
+    fine = dict(passed(run, findings(run)))
+    assert "End of answers" not in fine
+    assert "Signal" not in fine
+
+
+def test_the_right_answer_of_a_single_prompt_counts():
+    columns = [{"answer": "7"}] * 4
+    sampled = Update(1)
+    for record in records(1, sampled=lambda r: one_group(r) | {"prompts": r.prompts[:1], "columns": columns[:1]}):
+        sampled.add(record)
+    assert set(digest(sampled).contained) == {"answer"}
 
 
 def test_marks_of_another_model_s_template():
