@@ -209,10 +209,11 @@ def demo(scenario: str | None, device: str, trust: bool, **changes: Any) -> int:
 
 
 def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
-    """The job that continues a recorded run, without its script: the run does not record where in it it stopped."""
+    """The job that continues a recorded run, without its lesson: the run does not record where in it it stopped."""
     import msgspec
 
     from rlplay.plain_yaml import PlainYamlError, plain_yaml
+    from rlplay.scenario.lesson import without_lesson
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.runfile import RunReader
 
@@ -224,7 +225,7 @@ def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
             scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
         except (PlainYamlError, msgspec.MsgspecError) as error:
             raise click.UsageError(f"{recorded}: its scenario cannot be read: {error}") from error
-    scenario = msgspec.structs.replace(scenario, script=[])
+    scenario = without_lesson(scenario)
     ask_trust(scenario, {}, trusted, recorded=True)
     return Job(scenario, str(recorded), device, resume=True)
 
@@ -295,7 +296,7 @@ def run(
     Exit status: 0 all expectations hold, 1 one does not, 2 bad input, 130 interrupted (the run is saved).
     With --updates, expectations after the last update are not reached and do not fail. Held-out numbers join the
     update they follow; those from before training are update 0. With --resume, the run continues to its last update,
-    or by --updates, without its script.
+    or by --updates, without its lesson.
     """
     from rlplay.scenario.lesson import whole_script
     from rlplay.scenario.script import parse

@@ -24,9 +24,10 @@ def ask_trust(scenario: Scenario, changes: dict[str, Any], trusted: bool, record
     if not (code := code_of(scenario)):
         return
     given = [value for each in changes.values() for value in (each if isinstance(each, tuple) else (each,))]
-    words = [word.partition("=")[2].strip() if "=" in word else word for word in given if isinstance(word, str)]
-    spoken = [word for word in words if ":" in word]
-    spoken += code_in({"algorithm": changes.get("algorithm")})
+    words = [word for word in given if isinstance(word, str)]
+    sets = {name.strip(): value.strip() for name, _, value in (word.partition("=") for word in words)}
+    spoken = [word for word in (*words, *sets.values()) if ":" in word]
+    spoken += code_in({"algorithm": changes.get("algorithm") or sets.get("algorithm")})
     strange = untrusted(code, spoken, changed=recorded)
     if strange and not trusted:
         places = ", ".join(map(visible, strange))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import yaml
 
 from rlplay.algorithms.knobs import KNOBS
@@ -24,6 +25,11 @@ def whole_script(scenario: Scenario) -> list[dict[str, Any]]:
     """The steps of the lesson, the quiz and the card among them."""
     quiz = [{"ask": question} for question in scenario.quiz]
     return [*scenario.script, *quiz, *([{"say": _card_text(scenario.card)}] if scenario.card else [])]
+
+
+def without_lesson(scenario: Scenario) -> Scenario:
+    """The same training without the lesson about it."""
+    return msgspec.structs.replace(scenario, script=[], quiz=[], card={})
 
 
 def questions(scenario: Scenario) -> tuple[list[Ask], list[Ask]]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from textual.app import App
 
 from rlplay import paths
 from rlplay.link.messages import Advance, Set, Status
+from rlplay.scenario.lesson import without_lesson
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Job
 from rlplay.scenario.trust import code_of, untrusted
@@ -94,5 +94,5 @@ class OtherRuns:
 
 def _job(started: Started, path: Path) -> Job:
     """A job that continues a copy of the run: same device, same number of threads."""
-    scenario = msgspec.structs.replace(scenario_of(started), script=[])
+    scenario = without_lesson(scenario_of(started))
     return Job(scenario, str(path), started.device, started.threads, resume=True)

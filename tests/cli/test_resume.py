@@ -69,7 +69,7 @@ def test_a_run_is_resumed_with_its_own_scenario(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(start, "play", lambda job: jobs.append((job, None)) or 0)
     for args in (["run", "--resume", str(recorded_run), "--updates", "3"], ["resume", str(recorded_run)]):
         assert CliRunner().invoke(cli.cli, args).exit_code == 0
-    scenario = msgspec.structs.replace(load("two-plus-two"), script=[])
+    scenario = msgspec.structs.replace(load("two-plus-two"), script=[], quiz=[], card={})
     job = Job(scenario, str(recorded_run), resume=True)
     assert jobs == [(job, 3), (job, None)]
 

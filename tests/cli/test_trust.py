@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 
 from rlplay.cli import play as cli_play
 from rlplay.engine import headless
+from rlplay.paths import find_run
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.trust import code_of, trust, untrusted
-from rlplay.trace.runfile import RunWriter
+from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui import start
 from tests.cli.command_line import called
 from tests.recorded import synthetic_started
@@ -96,11 +98,14 @@ def test_it_is_asked_once_for_each_content(
 
 @pytest.mark.parametrize("options", [
     ["--reward", "evil.py:f"], ["--reward", "./evil.py:f"], ["--surrogate", "evil.py:f"],
-    ["--set", "surrogate=evil.py:f"], ["--algorithm", "own.yaml"],
+    ["--set", "surrogate=evil.py:f"], ["--algorithm", "own.yaml"], ["--set", "algorithm = own.yaml"],
+    ["--reward", "a=b/evil.py:f"],
 ])  # fmt: skip
 def test_what_the_user_names_is_trusted_by_that(
-    options: list[str], jobs: list[Any], capsys: pytest.CaptureFixture[str]
+    options: list[str], tmp_path: Path, jobs: list[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "a=b").mkdir()
+    (tmp_path / "a=b" / "evil.py").write_text((tmp_path / "evil.py").read_text())
     status, _, err = called(capsys, "run", "two-plus-two", *options)
     assert "--trust" not in err
     assert status == 0 or "evil.py" in err, "it was tried, and f is not fit for that"
@@ -128,6 +133,27 @@ def test_a_run_file_asks_too_and_its_own_user_may_mend_the_code(
     with (tmp_path / "evil.py").open("a") as file:
         file.write("# mended\n")
     assert called(capsys, "run", "--resume", str(run))[0] == 0
+
+
+SMALL = ["--set", "num_prompts=1", "--set", "num_generations=2", "--set", "max_completion_length=2", "--updates", "1"]
+
+
+def test_the_command_that_goes_on_after_a_mistake_works_as_it_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reward = tmp_path / "score.py"
+    reward.write_text("def f(completions, **columns):\n    return [1 / 0 for _ in completions]\n")
+    status, _, error = called(capsys, "run", "two-plus-two", "--reward", "score.py:f", *SMALL)
+    assert status == 2
+    assert "score.py:2: ZeroDivisionError" in error
+    reward.write_text("def f(completions, **columns):\n    return [1.0 for _ in completions]\n")
+    monkeypatch.chdir("/")
+    program, *words = shlex.split(error.partition("To continue: ")[2])
+    assert program == "rlplay"
+    status, _, error = called(capsys, *words, "--updates", "1")
+    assert status == 0, error
+    with RunReader(find_run("last")) as run:
+        assert run.latest("reward") == 1
 
 
 @pytest.mark.parametrize("content", ["", "[" * 100_000, "[]", '{"x": 3}', "\udcff"])
