@@ -26,6 +26,7 @@ from rlplay.link.messages import Failed, Loading, Status
 from rlplay.trace.records import Evaluated
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.compare_moments import CompareMomentsScreen
 from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screenshot.cells import capture
@@ -102,8 +103,9 @@ async def _sampling(stage: Stage) -> None:
 async def _trained(stage: Stage) -> None:
     for seed, source in enumerate((stage.one, stage.other)):
         source.records([synthetic_started(seed=seed)])
+        source.evaluated = [_evaluated(number) for number in range(UPDATES + 1)]
         for number in range(1, UPDATES + 1):
-            source.records([*synthetic_update(number, seed), _evaluated(number)])
+            source.records([*synthetic_update(number, seed), source.evaluated[number]])
         source.status(UPDATES)
     stage.one.put(*LOG)
 
@@ -119,6 +121,12 @@ def _evaluated(number: int) -> Evaluated:
 async def _palette(stage: Stage) -> None:
     stage.app.action_command_palette()
     await stage.press("k", "l")
+
+
+async def _moments(stage: Stage) -> None:
+    app = stage.app
+    app.push_screen(CompareMomentsScreen(app, app.session, UPDATES, UPDATES, 0))  # no two have a prompt in common
+    await stage.pilot.pause()
 
 
 async def _copying(stage: Stage) -> None:
@@ -178,6 +186,7 @@ OCCASIONS: dict[str, Occasion] = {
     "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
     "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
     **{f"view {view}": lambda stage, view=view: stage.app.perform(view) for view in VIEWS},
+    "two moments": _moments,
     "copying": _copying,
     "forgetting": _forgetting,
     "leaving": lambda stage: stage.press("q"),

@@ -113,7 +113,7 @@ def courses(evaluations: Sequence[Evaluated]) -> Learned:
     kept = [each for each, prompts in zip(evaluations, asked, strict=True) if prompts == asked[-1]]
     if not kept:
         return Learned([], 0.0, [])
-    parts = _parts(kept[-1])
+    parts = parts_of(kept[-1])
     means = _means(np.array([each.rewards for each in kept], dtype=np.float64), [part.start for part in parts])
     finite = means[np.isfinite(means)]
     middle = float(finite.min() + finite.max()) / 2 if len(finite) else 0.0
@@ -127,7 +127,7 @@ def courses(evaluations: Sequence[Evaluated]) -> Learned:
     return Learned(updates, middle, sorted(found, key=lambda each: (KINDS.index(each.kind), each.flip or 0)))
 
 
-def _parts(evaluated: Evaluated) -> list[slice]:
+def parts_of(evaluated: Evaluated) -> list[slice]:
     """The answers to each prompt: neighbours with the same prompt and columns."""
     count = len(evaluated.prompts)
     keys = [(evaluated.prompts[row], evaluated.columns[row] if evaluated.columns else {}) for row in range(count)]

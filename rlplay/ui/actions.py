@@ -283,6 +283,10 @@ async def _morph(app: Playground, argument: Any) -> None:
     app.push_screen(LearningScreen(app.session, None if argument is None else int(argument)))
 
 
+async def _moments(app: Playground, argument: Any) -> None:
+    dialogues.moments(app, argument if isinstance(argument, list) else None)
+
+
 async def _log(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.log import LogScreen
 
@@ -357,6 +361,7 @@ ACTIONS: dict[str, Action] = {
     "health": _health,
     "held_out": _held_out,
     "morph": _morph,
+    "moments": _moments,
     "log": _log,
     "help": _help,
     "glossary": _glossary,

@@ -140,6 +140,22 @@ def compare(app: Playground) -> None:
         app.push_screen(CompareScreen(app, [app.session, *app.other_runs.sessions], partial(label, app)))
 
 
+def moments(app: Playground, chosen: list[int] | None = None) -> None:
+    """Compare the answers at two moments; without `chosen`, at the first one and at the update on the screen."""
+    from rlplay.ui.screens.compare_moments import CompareMomentsScreen
+    from rlplay.ui.screens.moments import MomentsScreen
+    from rlplay.ui.session.moments import first_moment
+
+    session = app.session
+    after = session.finished if session.older_update is None else min(session.older_update, session.finished)
+    before, after = chosen or (first_moment(session, after), after)
+
+    def compare(before: int, after: int, group: int) -> None:
+        app.push_screen(CompareMomentsScreen(app, session, before, after, group))
+
+    app.push_screen(MomentsScreen(session, before, after, compare))
+
+
 def probe(app: Playground, at: dict[str, Any]) -> None:
     """Ask the model about the token under the cursor, or about a script's prompt; see the verb `probe`."""
     from rlplay.ui.screens.probe import ProbeScreen

@@ -17,6 +17,7 @@ from rlplay.scenario.share import Shared
 from rlplay.trace.questions import Tail
 from rlplay.trace.records import AnyRecord, Changed
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.compare_moments import CompareMomentsScreen
 from rlplay.ui.screens.confirm import ConfirmScreen
 from rlplay.ui.screens.copying import CopyingScreen
 from rlplay.ui.screens.log import LEVELS
@@ -115,7 +116,7 @@ async def test_nothing_in_a_live_run_is_obeyed_on_any_screen(
             await tour.home()
         source.say(Failed("x", "x"))
         await tour.look()
-    assert all_screens() - {"CompareScreen"} <= tour.screens
+    assert all_screens() - {"CompareScreen", "CompareMomentsScreen"} <= tour.screens
     if names is ORDERS:
         assert sorted(SEEN & set(tour.unseen(poison))) == [], "a tour that misses the words proves nothing"
     views = sorted(tmp_path.glob("*.view-1.*"))
@@ -132,14 +133,17 @@ async def test_nothing_in_run_files_side_by_side_is_obeyed(
     poison = Poison(*names)
     paths = [tmp_path / f"{letter}\x1b]0;owned\x07\u202e.rlplay" for letter in "ab"]
     one, other = (ReplaySource(run_of(poison, path)) for path in paths)
-    async with touring(RlplayApp(one, others=[other]), size) as tour:
+    app = RlplayApp(one, others=[other])
+    async with touring(app, size) as tour:
         await tour.look()
         await tour.press("u", "tab", "y", "tab", "y", "c", "x", "question_mark", "escape", "w", "s")
         await tour.home()
         await tour.look()
-        for verb in ("timeline", "health", "held_out", "learning", "morph", "probe", "log", "knobs", "help"):
+        for verb in ("timeline", "health", "held_out", "learning", "morph", "moments", "probe", "log", "knobs", "help"):
             await tour.perform(verb, "tab", "up")
-    assert "CompareScreen" in tour.screens
+        app.push_screen(CompareMomentsScreen(app, app.session, 1, 1, 0))
+        await tour.look()
+    assert {"CompareScreen", "CompareMomentsScreen"} <= tour.screens
     for path in tmp_path.glob("*.svg"):
         ElementTree.parse(path)
         tame(path.read_text(encoding="utf-8"))

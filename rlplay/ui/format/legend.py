@@ -14,6 +14,8 @@ _LETTERS = {"diverging": "less more", "sequential": " more"}
 """A letter for each shade, for a screen without colours."""
 LOOKED_AT = "◉"
 """Marks the older update on the screen: in the header, in the timeline, under the curves."""
+MARKED = "◧"
+"""Marks the first of two updates to compare, in the timeline."""
 EVENT_MARKS = {"changed": "◆", "back": "↶", "on": "↷"}
 """The sign of an event, by the kind of its `Mark`: in the timeline and under the curves."""
 PHASE_MARKS = {"sample": "①", "score": "②", "credit": "③", "update": "④", "after": "↻"}

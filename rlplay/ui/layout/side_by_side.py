@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby, zip_longest
 
 import numpy as np
@@ -13,24 +14,28 @@ _BLANK = 1 << 30  # the place, within its prompt, of the line after the last ans
 _Place = tuple[int, int]  # a prompt, and the rank in it: 0 for the prompt's lines, answers from 1
 
 
-def align_rows(one: Layout, other: Layout) -> None:
-    """Fill both with empty lines until each prompt, and each of its answers, begins on the same line in both."""
-    blocks = _blocks(one.rows), _blocks(other.rows)
+def align_rows(one: Layout, other: Layout, groups: Mapping[int, int] | None = None) -> None:
+    """Fill both with empty lines until each prompt, and each of its answers, begins on the same line in both.
+
+    `groups` has for each group of `other` the group of `one` with the same prompt; None: both number them alike.
+    """
+    blocks = _blocks(one.rows, None), _blocks(other.rows, groups)
     filled: tuple[list[Row], list[Row]] = ([], [])
     for place in sorted({*blocks[0], *blocks[1]}):
         both = [block.get(place, []) for block in blocks]
         height = max(map(len, both))
         for rows, mine in zip(filled, both, strict=True):
             # Filler lines belong to the answer; `values` suppresses the sign of an empty answer on them.
-            filler = Row(place[0], mine[0].completion, [], values=True) if mine else Row(place[0], -1, [])
+            filler = Row(mine[0].group, mine[0].completion, [], values=True) if mine else Row(place[0], -1, [])
             rows.extend([*mine, *[filler] * (height - len(mine))])
     one.replace(filled[0])
     other.replace(filled[1])
 
 
-def _blocks(rows: list[Row]) -> dict[_Place, list[Row]]:
+def _blocks(rows: list[Row], groups: Mapping[int, int] | None) -> dict[_Place, list[Row]]:
     blocks: dict[_Place, list[Row]] = {}
-    for group, of_prompt in groupby(rows, key=lambda row: row.group):
+    for own, of_prompt in groupby(rows, key=lambda row: row.group):
+        group = own if groups is None else groups[own]
         parts = [list(part) for _, part in groupby(of_prompt, key=lambda row: row.completion)]
         for rank, part in enumerate(parts):
             blank = rank and part[0].completion < 0
@@ -38,11 +43,14 @@ def _blocks(rows: list[Row]) -> dict[_Place, list[Row]]:
     return blocks
 
 
-def counterpart(completion: int, here: Sampled, there: Sampled) -> int | None:
-    """The completion of `there` with the same prompt and the same rank; None if there is none."""
+def counterpart(completion: int, here: Sampled, there: Sampled, groups: Mapping[int, int] | None = None) -> int | None:
+    """The completion of `there` with the same prompt and the same rank; None if there is none.
+
+    `groups` has for groups of `here` the group of `there` with the same prompt; None: both number them alike.
+    """
     group = int(here.group[completion])
     rank = int(np.flatnonzero(here.group == group).tolist().index(completion))
-    others = np.flatnonzero(there.group == group)
+    others = np.flatnonzero(there.group == (group if groups is None else groups.get(group, -1)))
     return int(others[rank]) if rank < len(others) else None
 
 

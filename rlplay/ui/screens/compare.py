@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from rlplay.trace.lenses import AUTOMATIC, LENSES, Lens
+from rlplay.trace.records import Sampled
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.ui.layout.side_by_side import counterpart, first_difference
@@ -105,7 +106,7 @@ branch left the part that it shares with the other run.
         self.curves = ComparedPanels(self._shown)
         self._drawn: object = None
         self._unfolded: tuple[set[int], set[int]] = set(), set()  # answers of either run, at this update:
-        self._unfolded_at = 0
+        self._unfolded_at = 0, 0
         self._cut = self._cuts()
 
     def compose(self) -> ComposeResult:
@@ -116,8 +117,13 @@ branch left the part that it shares with the other run.
                     yield tokens
                     yield inspector
         yield self.curves
+        yield Static(keyed(self.keys), id="keys")
+
+    @property
+    def keys(self) -> str:
+        """The last line."""
         live = any(session.source.live for session in self.sessions)
-        yield Static(keyed(LIVE_KEYS if live else MANY_KEYS if len(self.sessions) > 2 else KEYS), id="keys")
+        return LIVE_KEYS if live else MANY_KEYS if len(self.sessions) > 2 else KEYS
 
     def on_mount(self) -> None:
         self.tokens[0].partner, self.tokens[1].partner = self.tokens[1], self.tokens[0]
@@ -139,20 +145,26 @@ branch left the part that it shares with the other run.
         self.curves.mark_update(self.runs.picked)
         lens, chosen, signs = self._display_options()
         updates = self.runs.updates()
-        if self._unfolded_at != self.runs.number:
-            self._unfolded, self._unfolded_at = (set(), set()), self.runs.number
-        drawn = [id(update) for update in updates], self.runs.number, lens.name, chosen, signs
+        if self._unfolded_at != self.runs.numbers:
+            self._unfolded, self._unfolded_at = (set(), set()), self.runs.numbers
+        drawn = [id(update) for update in updates], self.runs.numbers, lens.name, chosen, signs
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        for tokens, update, unfolded in zip(self.tokens, updates, self._unfolded, strict=True):
-            letter, number = tokens.run_style.letter, self.runs.number
+        for side, (tokens, update, unfolded) in enumerate(zip(self.tokens, updates, self._unfolded, strict=True)):
+            letter, number = tokens.run_style.letter, self.runs.numbers[side]
             tokens.words = f"Update {number} of {letter} is not finished or was not kept." if number else (
                 "Updates that both runs have finished are compared here.")  # fmt: skip
-            order = [] if update is None or update.sampled is None else list(range(update.completions))
-            session = self.runs.both[tokens is self.tokens[1]]
+            order = [] if update is None or update.sampled is None else self._order(tokens, update.sampled)
+            session = self.runs.both[side]
             tokens.show(update, order, lens.of(session.settings_of(update)), not chosen, signs, unfolded=unfolded)
         self._inspect()
+
+    def _order(self, tokens: PairedTokens, sampled: Sampled) -> list[int]:
+        """The answers that `tokens` shows, in order: those to the prompts that both sides have."""
+        groups = tokens.groups
+        rows = range(len(sampled.group))
+        return [row for row in rows if groups is None or int(sampled.group[row]) in groups]
 
     def _cuts(self) -> list[int]:
         """How many updates of each run were discarded by going back."""
@@ -211,7 +223,7 @@ branch left the part that it shares with the other run.
         side = 1 if self.tokens[1].has_focus else 0
         here, there = (self.runs.updates()[index] for index in (side, 1 - side))
         if here is not None and there is not None and here.sampled is not None and there.sampled is not None:
-            other = counterpart(event.completion, here.sampled, there.sampled)
+            other = counterpart(event.completion, here.sampled, there.sampled, self.tokens[side].groups)
             if other is not None:
                 self.tokens[1 - side].point(other, event.token)
         self._inspect()

@@ -43,6 +43,9 @@ second click looks at that update. Training is not interrupted.
 {LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
 the run went back to this update, {EVENT_MARKS["on"]} the run was resumed here.
 
+`O` marks the update under the cursor; on another update, `O` again shows which answers got better or worse between the
+two. The line of the live run is its newest update.
+
 `z` goes back to an update: later updates are discarded, and their curves stay in grey. `b` starts a second run from
 this update, with settings that you change; the first run is not touched.
 """
@@ -62,6 +65,7 @@ this update, with settings that you change; the first run is not touched.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "rewind", "undo: go back to it", id="undo"),
         Binding("b", "branch", "compare: branch from it", id="compare"),
+        Binding("O", "moments", "before and after", id="moments"),
         Binding("v", "live", "back to live", id="live"),
         Binding("y", "copy", "copy", id="copy"),
         Binding("w", "save", "save the view", id="shot"),
@@ -73,6 +77,7 @@ this update, with settings that you change; the first run is not touched.
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._session = session
+        self._marked: int | None = None  # the first of two updates to compare
         self._asked: int | None = None  # the update to go back to on a second press
         self._known: object = None
         self._on_disk: tuple[frozenset[int], frozenset[int]] = frozenset(), frozenset()
@@ -82,7 +87,7 @@ this update, with settings that you change; the first run is not touched.
             panel.border_title = "Timeline"
             back = "live" if self._session.source.live else "back"
             panel.border_subtitle = keyed(
-                f"`enter` look · `z` go back · `b` branch · `v` {back} · `?` help · `esc` close"
+                f"`enter` look · `z` go back · `b` branch · `O` mark · `v` {back} · `?` help · `esc` close"
             )
             yield SteadyStatic(id="state")
             yield SteadyStatic(id="columns")
@@ -129,6 +134,9 @@ this update, with settings that you change; the first run is not touched.
 
     def _row_detail(self) -> Content:
         row = self.query_one(Updates).row
+        if self._marked is not None:
+            marked = _called(self._marked)
+            return keyed(f"Marked: {marked}. `O` on another update compares their answers.")
         if row is None:
             live = "The live run. `↑` looks back; training is not interrupted."
             return keyed(live if self._session.source.live else "The position of the replay. `↑` looks back.")
@@ -172,6 +180,16 @@ this update, with settings that you change; the first run is not touched.
         else:
             self.post_message(Perform("rewind", row.number))
             self.dismiss()
+
+    def action_moments(self) -> None:
+        """Mark the update under the cursor, or compare its answers with those of the marked one."""
+        here = self._session.finished if self.cursor is None else self.cursor
+        if self._marked is None or self._marked == here:
+            self._marked = here if self._marked is None else None
+            self.query_one(Updates).mark(self._marked)
+            self._label()
+        else:
+            self.post_message(Perform("moments", sorted((self._marked, here))))
 
     def action_branch(self) -> None:
         """Branch from the update under the cursor."""

@@ -41,13 +41,18 @@ class RunPair:
         """The number of the compared update."""
         return min(session.finished for session in self.both) if self.picked is None else self.picked
 
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The update of each run that is compared: of two runs, the same."""
+        return self.number, self.number
+
     def updates(self) -> tuple[Update | None, Update | None]:
         """The compared update of each run; None if its answers were not kept."""
         one, other = (self._update(side) for side in (0, 1))
         return one, other
 
     def _update(self, side: int) -> Update | None:
-        session, number = self.both[side], self.number
+        session, number = self.both[side], self.numbers[side]
         if not 0 < number <= session.finished:
             return None
         if (side, number) not in self._loaded:
@@ -91,9 +96,9 @@ class RunPair:
     @property
     def earlier(self) -> list[str]:
         """The settings that differed before the compared update, and no longer do."""
-        now = {name for name, _, _ in self._settings(max(self.number, 1))}
+        now = {name for name, _, _ in self._settings(self.numbers)}
         changed = {at for session in self.both for at in session.changed_at}
-        before = {name for at in {1, *changed} if at < self.number for name, _, _ in self._settings(at)}
+        before = {name for at in {1, *changed} if at < self.number for name, _, _ in self._settings((at, at))}
         return [name for name in KNOBS if name in before - now]
 
     @property
@@ -113,12 +118,12 @@ class RunPair:
         differing = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
         aside = [each for each in differing if each[0] in ("threads", *_PROGRAMS)]
         differing = [each for each in differing if each not in aside]
-        return [*differing, *self._settings(None if now else max(self.number, 1)), *aside]
+        return [*differing, *self._settings(None if now else self.numbers), *aside]
 
-    def _settings(self, number: int | None) -> list[tuple[str, Any, Any]]:
-        """The settings that differ in update `number`; None: the current settings."""
-        at = None if number is None else Update(number)
-        one, other = (session.settings_of(at) for session in self.both)
+    def _settings(self, numbers: tuple[int, int] | None) -> list[tuple[str, Any, Any]]:
+        """The settings that differ in the updates `numbers` of the runs; None: the current settings."""
+        updates = (None, None) if numbers is None else (Update(max(number, 1)) for number in numbers)
+        one, other = (session.settings_of(update) for session, update in zip(self.both, updates, strict=True))
         return [(name, one.get(name), other.get(name)) for name in KNOBS if one.get(name) != other.get(name)]
 
     @property
@@ -144,6 +149,19 @@ class RunPair:
         if behind:
             return [(session, Advance("update", count or ahead - session.finished)) for session in behind]
         return [(session, Advance("update", count)) for session in live] if count else []
+
+
+class MomentPair(RunPair):
+    """One run at two of its updates."""
+
+    def __init__(self, session: Session, before: int, after: int) -> None:
+        super().__init__(session, session)
+        self._moments = before, after
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The two updates."""
+        return self._moments
 
 
 def _scenario(started: Started) -> Scenario:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from textual.content import Content
 
@@ -28,6 +28,8 @@ class PairedTokens(Tokens):
     """The answers of one of two runs; each prompt and answer begins on the same line as in the partner."""
 
     partner: PairedTokens | None = None
+    groups: Mapping[int, int] | None = None
+    """For each group here the partner's group with the same prompt; None: both number them alike."""
 
     def __init__(self, style: RunStyle) -> None:
         """The title begins with the mark of `style`."""
@@ -47,7 +49,7 @@ class PairedTokens(Tokens):
         super()._lay_out()
         if self.partner is not None and self.partner.is_mounted:
             Tokens._lay_out(self.partner)
-            align_rows(self._layout, self.partner._layout)
+            align_rows(self._layout, self.partner._layout, self.partner.groups)
             self.rebuild()
             self.partner.rebuild()
 

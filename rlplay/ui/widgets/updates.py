@@ -16,7 +16,7 @@ from textual.message import Message
 
 from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
-from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
+from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT, MARKED
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.session.timeline import DISTANCES, SCORES, Row, Timeline
 from rlplay.ui.widgets.lines import Lines
@@ -52,6 +52,7 @@ class Updates(Lines):
         self.cursor: int | None = None
         self.looking: int | None = None
         self.now = "● now"
+        self.marked: int | None = None
 
     @property
     def row(self) -> Row | None:
@@ -66,6 +67,11 @@ class Updates(Lines):
         self.rebuild()
         if self.cursor is None:
             self.reveal(self.count() - 1)
+
+    def mark(self, number: int | None) -> None:
+        """Mark an update as the first of two, or none."""
+        self.marked = number
+        self.rebuild()
 
     def count(self) -> int:
         """The number of lines: the start, the updates and the live run."""
@@ -137,8 +143,11 @@ class Updates(Lines):
         looked_at = row == self.looking
         ink = self.palette.cursor if here else self.palette.warning if looked_at else self.palette.text
         yield Segment(f"{name:>7} ", ink if row == 0 or shown.tokens or here else self.palette.muted)
-        yield Segment(LOOKED_AT if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
-                      self.palette.warning if looked_at else self.palette.muted)  # fmt: skip
+        if row == self.marked:
+            yield Segment(MARKED, self.palette.key)
+        else:
+            yield Segment(LOOKED_AT if looked_at else "●" if shown.snapshot else "·" if shown.tokens else " ",
+                          self.palette.warning if looked_at else self.palette.muted)  # fmt: skip
         yield Segment(f" {_written(shown.score, 3):>10}", self.palette.strong if here else self.palette.text)
         if self._gap:
             yield from self._bar(shown.score)

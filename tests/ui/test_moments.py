@@ -1,0 +1,148 @@
+"""Before and after: two updates marked in the timeline, their answers sorted by what became of the reward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from textual.containers import Vertical
+
+from rlplay.trace.records import Changed, Rewound
+from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
+from rlplay.ui.screens.compare_moments import CompareMomentsScreen
+from rlplay.ui.screens.moments import MomentsScreen
+from rlplay.ui.screens.timeline import TimelineScreen
+from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.widgets.steady_static import SteadyStatic
+from rlplay.ui.widgets.two_moments import AskedList, BothAnswers
+from rlplay.ui.widgets.updates import Updates
+from tests.recorded import synthetic_run, synthetic_update
+from tests.trace.test_learning import run
+from tests.ui.stage import Fed, all_text, playground, settled, shown
+
+SIZE = (120, 35)
+
+
+def parts(app: Any) -> tuple[str, str, str]:
+    """The title, the list and both answers."""
+    screen = app.screen
+    assert isinstance(screen, MomentsScreen)
+    title = str(screen.query_one(Vertical).border_title)
+    return title, all_text(screen.query_one(AskedList)), all_text(screen.query_one(BothAnswers))
+
+
+def trained(source: Fed, last: int) -> None:
+    """Let updates happen, with the evaluations of `run` after every fifth."""
+    for number in range(1, last + 1):
+        source.update(number)
+    source.evaluated = run()
+    source.records(msgspec.structs.replace(each, metrics={"eval_reward": 0.5}) for each in source.evaluated)
+
+
+async def test_two_updates_are_marked_in_the_timeline_and_their_held_out_answers_compared() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        trained(source, 12)
+        source.records([Changed(update=7, phase="sample", name="epsilon", value=0.1, previous=0.2)])
+        await settled(pilot)
+        await pilot.press("g", "up", "O")  # update 12
+        await settled(pilot)
+        assert "◧" in all_text(app.screen.query_one(Updates)).split("\n")[12]
+        assert "Marked: update 12" in shown(app.screen.query_one("#detail"))
+        await pilot.press("home", *["down"] * 5, "O")
+        await settled(pilot)
+        title, lines, below = parts(app)
+        assert "update 5 → update 12" in title, "the earlier one first"
+        assert "Clip ε 0.2 → 0.1" in shown(app.screen.query_one(SteadyStatic))
+        first, *prompts = lines.split("\n")
+        assert "▼ worse 2  ▲ better 0  = same 4 · evaluated after update 5 and after update 10" in first
+        assert [line.split()[:1] for line in prompts[:3]] == [["▸"], ["▼"], ["="]]
+        assert "forgotten 5" in below
+        assert "forgotten 10" in below
+        await pilot.press("o")
+        await settled(pilot)
+        assert parts(app)[1].split("\n")[6].lstrip().startswith("▼"), "the other way round"
+        await pilot.press("escape")
+        assert isinstance(app.screen, TimelineScreen), "back to where the two were chosen"
+
+
+async def test_from_the_main_screen_it_compares_the_start_with_what_is_shown_and_moves() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        trained(source, 15)
+        await settled(pilot)
+        await pilot.press("O")
+        await settled(pilot)
+        title, lines, _ = parts(app)
+        assert "start → update 15" in title
+        assert "▼ worse 1  ▲ better 3  = same 2" in lines
+        assert "The start of the run has no training answers." in lines
+        await pilot.press("left_square_bracket")
+        await settled(pilot)
+        assert "start → update 10" in parts(app)[0]
+        source.records([Rewound(update=6, abandoned=15)])
+        source.evaluated = source.evaluated[:2]
+        await settled(pilot)
+        assert "start → update 6" in parts(app)[0], "what was discarded is not compared"
+        assert "evaluated before training and after update 5" in parts(app)[1]
+
+
+async def test_without_evaluations_or_common_prompts_it_says_so(tmp_path: Any) -> None:
+    app = RlplayApp(ReplaySource(synthetic_run(tmp_path / "a.rlplay", updates=3)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settled(pilot)
+        await pilot.press("O")
+        await settled(pilot)
+        title, lines, below = parts(app)
+        assert "update 1 → update 3" in title, "the first kept answers"
+        assert "No held-out answers are on record up to update 1." in lines
+        assert "The two updates have no prompt in common." in lines
+        assert not below
+        await pilot.press("enter", "down", "b", "o")
+        await settled(pilot)
+        assert isinstance(app.screen, MomentsScreen)
+
+
+async def test_two_moments_with_one_evaluation_are_not_compared_with_themselves() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        trained(source, 8)
+        source.evaluated = source.evaluated[:2]
+        await settled(pilot)
+        await app.perform("moments", [6, 8])
+        await settled(pilot)
+        assert "Both moments have the same newest evaluation, after update 5." in parts(app)[1]
+
+
+async def test_tokens_of_a_prompt_that_both_updates_trained_on_are_compared() -> None:
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        (first, *_), (sampled, *rest) = synthetic_update(1), synthetic_update(2)
+        ids = {name: getattr(first, name) for name in ("prompt_ids", "prompt_offsets", "prompt_texts")}
+        swapped = {name: getattr(first, name)[::-1] for name in ("prompts", "columns")}
+        source.kept = {1: Update(1), 2: Update(2)}  # which are in memory, too
+        source.update(1)
+        source.records([msgspec.structs.replace(sampled, **ids, **swapped), *rest])
+        source.status(2)
+        await settled(pilot)
+        await pilot.press("O")
+        await settled(pilot)
+        _, lines, _ = parts(app)
+        assert "with different random numbers" in lines
+        await pilot.press("b")
+        await settled(pilot)
+        screen = app.screen
+        assert isinstance(screen, CompareMomentsScreen)
+        one, other = (tokens.cursor[0] for tokens in screen.tokens)
+        groups = [update.sampled.group[row] for update, row in zip(screen.runs.updates(), (one, other), strict=True)]
+        assert groups[1] == 3 - groups[0], "the same prompt has another place in the later update"
+        heads = [[row for row in tokens.rows if row.completion < 0 and row.cells] for tokens in screen.tokens]
+        texts = [["".join(cell.text for cell in row.cells) for row in rows] for rows in heads]
+        assert texts[0] == texts[1], "each prompt is on the same line in both"
+        assert [screen.tokens[0].rows.index(row) for row in heads[0]] == [
+            screen.tokens[1].rows.index(row) for row in heads[1]
+        ]
+        assert isinstance(screen.runs.updates()[1], Update)
+        await pilot.press("escape")
+        assert isinstance(app.screen, MomentsScreen)
