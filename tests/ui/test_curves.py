@@ -62,7 +62,7 @@ async def test_borders_name_the_latest_values():
         assert subtitle(kl) == f"┅ to old policy {history.latest('kl_old'):.3g} nats · k3"
         clipped = live.steps[-1].metrics["clip_ratio/region_mean"]
         assert title(ratio) == f"Ratio, step 4/4 · clipped {100 * clipped:.1f} %"
-        assert title(length).endswith("tokens")
+        assert title(length).split(" · ")[0].endswith("tokens")
         assert subtitle(length).startswith("┅ entropy")
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.style import Style
 from textual.content import Content
 from textual.style import Style as ContentStyle
 
 from rlplay.trace.lenses import Lens
 from rlplay.trace.update import PHASES, Phase
+from rlplay.ui.plot.bars import heights
 from rlplay.ui.theme.colours import STEPS, Palette
 
 _LETTERS = {"diverging": "less more", "sequential": " more"}
@@ -33,14 +36,15 @@ def later(phase: Phase, reached: Phase) -> str:
 
 def legend(
     lens: Lens, palette: Palette, available: bool, room: int = 80, automatic: bool = True,
-    beyond: tuple[bool, bool] = (False, False), reached: Phase = "sample",
+    beyond: tuple[bool, bool] = (False, False), reached: Phase = "sample", counts: Sequence[int] = (),
 ) -> Content:  # fmt: skip
     """The colour scale from low to high, with its unit if there is `room`; or when the statistic will have values.
 
     `reached` is the phase of the update.
 
     If the user chose a statistic without values, the legend names the key back to the `automatic` one. ≤ at the lower
-    end and ≥ at the upper end mark values `beyond` the scale.
+    end and ≥ at the upper end mark values `beyond` the scale. `counts` are the numbers of tokens of each shade; they
+    follow as bars if there is room.
     """
     if not available:
         back = () if automatic else ((" · ", "$text-muted"), ("c", "$accent"), (" back to auto", "$text-muted"))
@@ -54,8 +58,9 @@ def legend(
     letters = _LETTERS[lens.scale] if swatches[-1].bgcolor is None else [""] * len(swatches)
     parts += [_swatch(*each) for each in zip(swatches, letters, strict=True)]
     scale = Content.assemble(*parts, (f" {high}", "$text-muted"))
-    unit = f" {lens.unit}".rstrip()
-    return Content.assemble(scale, (unit, "$text-muted")) if scale.cell_length + len(unit) <= room else scale
+    for more in (f" {lens.unit}".rstrip(), f" · {heights(counts)}" if any(counts) else ""):
+        scale = Content.assemble(scale, (more, "$text-muted")) if scale.cell_length + len(more) <= room else scale
+    return scale
 
 
 def _states(palette: Palette) -> Content:

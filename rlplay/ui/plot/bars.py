@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from rlplay.trace.numbers import number
+from rlplay.trace.records import Array
+
 BARS = " ▁▂▃▄▅▆▇█"
 """Nine heights, from nothing to the whole cell."""
 
@@ -14,6 +19,7 @@ def bar(share: float, least: int = 0) -> str:
     return BARS[max(least, min(8, round(8 * max(share, 0.0))))]
 
 
+_LEAST_BINS, _MOST_BINS = 4, 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -34,6 +40,40 @@ def moved(old: float, new: float, cells: int) -> tuple[str, str, str]:
     stayed = min(len(bar), math.ceil(old * cells)) if new > old else len(bar)
     lost = "░" * max(round(old * cells) - len(bar), 0) if new < old else ""
     return bar[:stayed], bar[stayed:], lost.ljust(cells - len(bar))
+
+
+def distribution(values: Array, room: int) -> str:
+    """A histogram of one line, "0 ▅▁  █ 1", in at most `room` cells; empty if there is no room or no number.
+
+    The bars are equal bins from the smallest to the largest value, which are beside them; of whole numbers, each bin
+    has equally many, but the last may have fewer. Equal values are written out, "all 24".
+    """
+    known = np.asarray(values, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    if not len(known):
+        return ""
+    low, high = float(known.min()), float(known.max())
+    if low == high:
+        return f"all {number(low)}" if len(number(low)) + 4 <= room else ""
+    ends = number(low), number(high)
+    edges = _edges(low, high, min(room - len(" ".join(ends)) - 1, _MOST_BINS), bool((known == np.rint(known)).all()))
+    return f"{ends[0]} {heights(np.histogram(known, edges)[0].tolist())} {ends[1]}" if len(edges) else ""
+
+
+def _edges(low: float, high: float, most: int, whole: bool) -> Array:
+    """The edges of at most so many bins; none if they would be too few to show a shape."""
+    if most < 2:
+        return np.zeros(0)
+    wide = math.ceil((high - low + 1) / most)
+    bins = math.ceil((high - low + 1) / wide) if whole else most
+    if bins < _LEAST_BINS and not (whole and wide == 1):
+        return np.zeros(0)
+    return low - 0.5 + wide * np.arange(bins + 1) if whole else np.linspace(low, high, bins + 1)
+
+
+def heights(counts: Sequence[int]) -> str:
+    """A bar for each count, the largest as high as the cell; those above 0 have at least an eighth."""
+    return "".join(BARS[math.ceil(8 * count / max(*counts, 1))] for count in counts)
 
 
 def sparkline(values: Sequence[float], cells: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from textual.content import Content
 
+from rlplay.trace.answers import measures
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History, Mark
 from rlplay.trace.learning import Evaluations
@@ -18,6 +19,7 @@ from rlplay.trace.numbers import NOISE, number
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import EVENT_MARKS
+from rlplay.ui.plot.bars import distribution
 from rlplay.ui.plot.curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
@@ -37,6 +39,8 @@ VALUE = "bold $foreground"
 GHOSTS = 2
 """Discarded branches drawn together with the live one."""
 
+_SPREAD = 11
+"""Cells for a distribution in the title."""
 _GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}
 
 
@@ -137,11 +141,13 @@ class Lines:
     """One or two metrics over the updates; the first is in the title, the second below the plot.
 
     `instead` is drawn where the run has values of it and none of the first metric, which not every trainer computes.
+    `spread` names a number of answers, whose distribution in the update on the screen is in the title.
     """
 
     title: str
     traces: tuple[Trace, ...]
     instead: Lines | None = None
+    spread: str = ""
 
     @property
     def of_run(self) -> bool:
@@ -168,7 +174,8 @@ class Lines:
             if any(source.history.series(name)[0] for name in self.metrics)
             else source.missing(self.title, self.metrics)
         )
-        return versions, source.history.marks, estimators, branches, source.span, missing
+        spread = self._spread(source.shown)
+        return versions, source.history.marks, estimators, branches, source.span, missing, spread
 
     def margins(self, source: Source, log: bool, lines: int) -> Margins:
         return margins(self.series(source), log, lines)
@@ -210,9 +217,16 @@ class Lines:
         ]
         head, *others = parts if known[0] else [Content(""), *parts]
         when = "" if cursor is None else f" at {cursor}"
+        elsewhere = cursor is not None and (source.shown is None or source.shown.number != cursor)
+        spread = "" if elsewhere else self._spread(source.shown)
         shade = SHADE if any(source.history.series(trace.band)[0] for trace in self.traces if trace.band) else ""
-        above = Content.assemble(f"{self.title} ", head, when, manner(log, smoothing), shade)
+        above = Content.assemble(f"{self.title} ", head, when, manner(log, smoothing), shade, spread)
         return above.rstrip(), Content("").join(others)
+
+    def _spread(self, update: Update | None) -> str:
+        values = measures(update).get(self.spread) if self.spread else None
+        done = update is not None and update.sampled is not None and update.sampled.done
+        return f" · {distribution(values, _SPREAD)}" if values is not None and done else ""
 
     def _legend(self, trace: Trace, style: str, source: Source, cursor: int | None) -> Content:
         glyph = f"{_GLYPHS[trace.kind]} " if len(self.traces) > 1 else ""
@@ -285,6 +299,7 @@ STEP_KL = Lines(
 LENGTH = Lines(
     "Length",
     (Trace("completions/mean_length"), Trace("entropy", "entropy", "dotted", "right")),
+    spread="length",
 )
 
 PAIRS = (

@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rlplay.trace.answers import advantages
-from rlplay.trace.lenses import LENSES
+from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.one_answer import one_answer
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.formula.pair_loss import pair_scores
 from rlplay.ui.formula.parts import Numbers
+from rlplay.ui.theme.colours import STEPS, levels
 
 _STEPPED = (
     "logprobs", "importance_ratio", "clip_state", "kl", "dloss_dlogp", "dkl_dlogp", "weights", "left_out",
@@ -37,6 +38,7 @@ class Facts:
         self._sampled, self._state = update.sampled, _state(update)
         self._lenses: dict[str, Array | None] = {}
         self._spreads: dict[str, tuple[float, float]] = {}
+        self._shades: dict[tuple[str, float, float], Array] = {}
         self._answer: tuple[int, AnswerFacts] | None = None
 
     def hold_for(self, update: Update) -> bool:
@@ -57,6 +59,16 @@ class Facts:
             known = own[np.isfinite(own)]
             self._spreads[name] = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
         return self._spreads[name]
+
+    def shades(self, lens: Lens) -> Array:
+        """How many sampled tokens have each shade of `lens`, the lowest first: int64 [levels]."""
+        kind = lens.name, lens.low, lens.high
+        if kind not in self._shades:
+            values, sampled = self.lens(lens.name), self.update.sampled
+            own = np.zeros(0) if values is None or sampled is None else values[sampled.mask == 1]
+            found, lowest = levels(lens, own[np.isfinite(own)]), STEPS if lens.two_sided else 0
+            self._shades[kind] = np.bincount(found + lowest, minlength=lowest + STEPS + 1)
+        return self._shades[kind]
 
     @property
     def means(self) -> Array | None:

@@ -52,6 +52,9 @@ as TensorBoard does, of weight .6, then .9, then none; the values stay in grey b
 at the cursor are never smoothed.
 `esc` returns to the latest values.
 
+The bars in the title of **Length** count the answers of the update on the screen by length: equal bins from the
+shortest to the longest; the last may be narrower.
+
 Marks below updates: ◆ a changed setting took effect, ↶ the run went back to this update, ↷ the run was resumed here.
 Put the cursor on a mark to read the details. At ┊ a new stage begins, and the curves start again: they measure another
 loss, other answers or another reward. While an older update is on the screen, {LOOKED_AT} marks it and its column is

@@ -11,7 +11,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from rlplay.trace.answers import per_answer, repeated
+from rlplay.trace.answers import measures, per_answer, repeated
 from rlplay.trace.kinds import REWARDED, Kind
 from rlplay.trace.records import Array, Credited, Sampled, Scored
 from rlplay.trace.text import visible, visible_lines
@@ -21,9 +21,10 @@ from rlplay.ui.format.text import is_special
 from rlplay.ui.layout.answer_order import ARROWS, Sort, sortable
 from rlplay.ui.layout.token_layout import Row
 from rlplay.ui.messages import CursorMoved, Perform
+from rlplay.ui.plot.bars import distribution
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.shortcuts import Shortcut
-from rlplay.ui.widgets.lines import Lines
+from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.widgets.narrator import keyed
 
 PART_WIDTH = 7
@@ -31,6 +32,7 @@ _WITH_UNITS = 25
 """Cells of the panel from which on each length has its unit; below, the frame names it."""
 PROMPT, NOTHING = -1, -2
 LEFT_OUT = "left out"
+_FAINT = "$text-muted not bold"
 COLUMNS: dict[Kind, tuple[str, str]] = {
     "rewards": ("reward", "advantage"),
     "learned rewards": ("reward", "advantage"),
@@ -60,6 +62,10 @@ Next to each prompt are the group's mean reward and standard deviation. `= answe
 as answer 1 to the same prompt. **all equal** marks a group in which every advantage is 0: its rewards teach nothing.
 With a group baseline this happens if all answers of the group earned the same reward; other baselines can learn from
 such a group.
+
+The bars in the title count the answers by reward, or by the number that sorts them: equal bins from the smallest to the
+largest value, which are beside the bars. Of whole numbers, each bin has equally many; the last may have fewer. A bar's
+height is its share of the highest one; any answer at all makes at least ▁.
 
 `o` sorts the answers by a number or a column of the dataset, and the prompts by their first answer. The frame says by
 what: ↓ the largest first, ↑ the smallest.
@@ -113,6 +119,8 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         self._rows = [] if self._sampled is None else _aligned_rows(token_rows)
         self._row_of = {completion: row for row, (_, completion) in enumerate(self._rows) if completion >= 0}
         named = Content.assemble("Answers", (f" · {found}" if found else "", "$accent"))
+        if not found:
+            named = Content.assemble("Answers", (_distribution(update, sort, self.outer_size.width - CORNERS), _FAINT))
         columns = COLUMNS[kind]
         below = " · ".join(columns)
         if self.outer_size.width < _WITH_UNITS:
@@ -232,6 +240,18 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         row = -1 if offset is None else offset.y + self.scroll_offset.y
         if 0 <= row < len(self._rows) and self._rows[row][1] >= 0:
             self._go(self._rows[row][1])
+
+
+def _distribution(update: Update | None, sort: Sort, room: int) -> str:
+    """The distribution of the number that sorts the answers, by default of the reward, after the panel's name."""
+    numbers = measures(update)
+    name = sort.name if sort.name in numbers else "reward"
+    if name not in numbers:
+        return ""
+    for words in (f" · {visible(name)} ", " · "):
+        if found := distribution(numbers[name], room - len(f"Answers{words}")):
+            return f"{words}{found}"
+    return ""
 
 
 def _aligned_rows(token_rows: Sequence[Row]) -> list[tuple[int, int]]:

@@ -44,10 +44,12 @@ class Tokens(Lines):
 # Tokens
 
 Every answer of the update, below its dim prompt. The colour of a token shows one statistic, named in the title. The
-scale below never changes, so shades are comparable between updates; ≤ or ≥ at an end means that some values lie beyond
-it and share its shade. `c` goes to the next statistic; `C`, or a click on the title or the scale, lists them all with
-what each means. At first, and after the last one, the panel chooses the statistic that fits the phase (auto). `x` goes
-to the token with the largest value; if several tokens have it, `x` again goes to the next.
+scale below never changes, so shades are comparable between updates; ≤ or ≥ at an end means that some values lie
+beyond it and share its shade. `c` goes to the next statistic; `C`, or a click on the title or the scale, lists them
+all with what each means. The bars after the scale count the tokens of each shade, the lowest first; a bar's height is
+its share of the highest one, and any token at all makes at least ▁. At first, and after the last one, the panel
+chooses the statistic that fits the phase (auto). `x` goes to the token with the largest value; if several tokens have
+it, `x` again goes to the next.
 
 **Without colour:** on a two-sided scale, tokens on the upper side are underlined; with `NO_COLOR` and with 16 colours,
 tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
@@ -115,13 +117,14 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._sampled = sampled
         self._values = self._means = None
         self._repeated = {} if update is None else repeated(update, order)
-        alike, past = False, (False, False)
+        alike, past, counts = False, (False, False), list[int]()
         if update is not None and sampled is not None:
             facts = facts_of(update)
             self._values, self._means = facts.lens(lens.name), facts.means
             if self._values is not None:
                 ends = np.array(facts.spread(lens.name))
                 alike, past = not levels(lens, ends).any(), beyond(lens, ends)
+                counts = facts.shades(lens).tolist()
             if not unchanged:
                 clips = facts.lens("clip_state")
                 self._clips = None if clips is None else np.nan_to_num(clips).astype(np.int8)
@@ -145,7 +148,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
         waiting = self._sampled is None  # for the first answers: nothing is missing yet
         known = self._values is not None
-        scale = Content() if waiting else legend(lens, self.palette, known, room, automatic, past, reached)
+        scale = Content() if waiting else legend(lens, self.palette, known, room, automatic, past, reached, counts)
         self.caption(named, scale)
 
     def point(self, completion: int, token: int) -> None:
