@@ -220,6 +220,7 @@ class RlplayApp(Tuning):
             self.exit(0)
 
     async def on_unmount(self) -> None:
+        self.session.digesting.stop()
         await asyncio.gather(self.session.source.close(), self.other_runs.close())
 
     def action_command_palette(self) -> None:

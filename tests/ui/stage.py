@@ -84,6 +84,9 @@ class Fed:
     def load(self, number: int) -> Update | None:
         return self.kept.get(number)
 
+    async def load_in_thread(self, number: int) -> Update | None:
+        return self.kept.get(number)
+
     def recorded(self) -> list[int]:
         return sorted(self.kept)
 

@@ -1,19 +1,29 @@
 """The health screen: each problem of a run with its numbers and a remedy, or that there is none."""
 
+import asyncio
+
 import msgspec
 import numpy as np
+import pytest
 from textual.widgets import OptionList
 
 from rlplay.health.digest import Place
 from rlplay.health.finding import Finding
-from rlplay.trace.records import Sampled
+from rlplay.health.run import examine_run
+from rlplay.trace.records import Sampled, Scored
+from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
+from rlplay.ui.app import RlplayApp
 from rlplay.ui.screens import health
 from rlplay.ui.screens.health import HealthScreen
+from rlplay.ui.session import digesting, read_ahead
 from rlplay.ui.session.examination import examine
+from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.widgets.steady_static import SteadyStatic
-from tests.recorded import synthetic_update
-from tests.ui.stage import playground, settled
+from rlplay.ui.words.diagnoses import warning
+from rlplay.ui.words.narration import DETAILS
+from tests.recorded import synthetic_started, synthetic_update
+from tests.ui.stage import playground, settled, until
 
 
 def cut(number):
@@ -111,3 +121,69 @@ async def test_a_healthy_run_is_reported_as_healthy():
         await pilot.press("h")
         await settled(pilot)
         assert app.screen is app.main
+
+
+def paid_by_length(path):
+    """A run whose reward follows length; only many updates together have pairs enough to say so."""
+    writer = RunWriter.create(path, synthetic_started())
+    for number in range(1, 13):
+        for record in synthetic_update(number, seed=number):
+            changes = {}
+            if isinstance(record, Sampled):
+                lengths = np.diff(record.offsets).astype(np.float64)
+                changes = {"columns": [{}] * len(record.prompts)}
+            elif isinstance(record, Scored):
+                changes = {"rewards": lengths}
+            writer.append(msgspec.structs.replace(record, **changes))
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize("large", [False, True])
+async def test_a_replay_opens_with_the_finding_of_the_whole_run(tmp_path, monkeypatch, large):
+    path = paid_by_length(tmp_path / "run.rlplay")
+    expected = examine_run(path)[1]
+    assert expected[0].name == "length"
+    if large:
+        monkeypatch.setattr(digesting, "AT_ONCE", 10)
+        monkeypatch.setattr(read_ahead, "AT_ONCE", 10)
+    app = RlplayApp(ReplaySource(path))
+    said = []
+    plain = app.narrator.narrate
+
+    def narrate(narration, *rest):
+        said.append(narration.warning)
+        plain(narration, *rest)
+
+    monkeypatch.setattr(app.narrator, "narrate", narrate)
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: any(said))
+        await settled(pilot)
+        assert [finding.name for finding in examine(app.session)[1]] == [finding.name for finding in expected]
+        await pilot.press("h")
+        await settled(pilot)
+        assert expected[0].title in health_text(app)
+    assert {text for text in said if text} == {warning(expected[0]) + DETAILS}, "nothing else meanwhile"
+
+
+async def test_the_updates_that_are_still_to_be_read_are_counted(tmp_path, monkeypatch):
+    source = ReplaySource(paid_by_length(tmp_path / "run.rlplay"))
+    go_on, plain = asyncio.Event(), source.load_in_thread
+
+    async def later(number):
+        await go_on.wait()
+        return await plain(number)
+
+    monkeypatch.setattr(source, "load_in_thread", later)
+    app = RlplayApp(source)
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: app.session.shown is not None)
+        await pilot.press("h")
+        await until(pilot, lambda: isinstance(app.screen, HealthScreen))
+        app.screen.follow()
+        assert health_text(app).startswith("Reading the run: 11 updates are left.")
+        go_on.set()
+        await until(pilot, lambda: app.session.health.knows(1))
+        await settled(pilot)
+        app.screen.follow()
+        assert "The reward pays for longer answers" in health_text(app)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
-from textual.worker import get_current_worker
 
 from rlplay.health.examine import passed
 from rlplay.health.finding import Finding
 from rlplay.health.report import heading, parts
-from rlplay.health.run import wanted
-from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
-from rlplay.trace.update import Update
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
@@ -69,26 +65,6 @@ class HealthScreen(Dialogue[None]):
         self.query_one(OptionList).display = False
         self.follow()
         self.set_interval(_REFRESH_SECONDS, self.follow)
-        self._read()
-
-    @work(thread=True)
-    def _read(self) -> None:
-        """Read the updates that were not on the screen: the first ones and those before the one shown."""
-        session, worker = self._session, get_current_worker()
-        last = 0 if session.shown is None else session.shown.number
-        try:
-            missing = [n for n in wanted(session.source.recorded(), last) if not session.health.knows(n) and n < last]
-            for number in missing:
-                if worker.is_cancelled:
-                    return
-                update = session.source.load(number)
-                if update is not None:
-                    self.app.call_from_thread(self._take, update)
-        except RunFileError:
-            return  # the screen says so where the update itself is shown
-
-    def _take(self, update: Update) -> None:
-        self._session.health.add(update)
 
     def follow(self) -> None:
         """Examine the run up to the update on the screen."""
@@ -98,7 +74,8 @@ class HealthScreen(Dialogue[None]):
         panel.border_subtitle = self._keys(found)
         self._list(found)
         if run is None:
-            self.query_one("#summary", SteadyStatic).say(keyed("No data yet: press `u` for the first update."))
+            self.query_one("#summary", SteadyStatic).say(keyed(_waiting(session)))
+            self.query_one("#checks", SteadyStatic).say(Content(""))
             return
         self.query_one("#summary", SteadyStatic).say(_summary(found, progress(session.history)))
         lines = [_line(title, numbers) for title, numbers in passed(run, found)]
@@ -138,6 +115,13 @@ class HealthScreen(Dialogue[None]):
         settings = self._found[at].settings if self._found and at is not None else ()
         self.dismiss()
         self.post_message(Perform("knobs", settings[0] if settings else None))
+
+
+def _waiting(session: Session) -> str:
+    left = 0 if session.shown is None else session.digesting.left(session.shown.number)
+    if not left:
+        return "No data yet: press `u` for the first update."
+    return f"Reading the run: {left} {'update is' if left == 1 else 'updates are'} left."
 
 
 def _summary(found: list[Finding], reward: str) -> Content:

@@ -81,6 +81,10 @@ class AttachedSource:
         update = self._ahead.load(number)
         return update if update.sampled is not None else None
 
+    async def load_in_thread(self, number: int) -> Update | None:
+        """An update of the recording, read in a thread."""
+        return await self._ahead.load_in_thread(number)
+
     def recorded(self) -> list[int]:
         """The updates whose tokens are recorded."""
         return self._reader.detailed()

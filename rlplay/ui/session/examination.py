@@ -7,18 +7,21 @@ from rlplay.health.finding import Evidence, Finding
 from rlplay.ui.session.session import Session
 
 Examined = tuple[Evidence | None, list[Finding]]
-"""What is known of a run up to some update, None before any answer is; and its problems, the gravest first."""
+"""What is known of a run up to some update, None before that is; and its problems, the gravest first."""
 
 
 def examine(session: Session) -> Examined:
     """Examine the run up to the update on the screen.
 
-    While that one is unfinished and nothing is wrong with it, up to the one before, if it is known.
+    While that one is unfinished and nothing is wrong with it, up to the one before, if it is known. A finding from a
+    part of the run may be another than that of all of it: nothing is said before the updates before it have been read.
     """
     shown = session.shown
     if shown is None:
         return None, []
-    session.digesting.take(session.health, shown)
+    session.digesting.take(shown)
+    if session.digesting.left(shown.number):
+        return None, []
     run, found = _examined(session, shown.number)
     before = shown.number - 1
     if shown.finished is not None or found or not session.health.knows(before):

@@ -60,6 +60,9 @@ class Source(Protocol):
     def load(self, number: int) -> Update | None:
         """A recorded update; None if its detail was not kept. RunFileError if it is damaged."""
 
+    async def load_in_thread(self, number: int) -> Update | None:
+        """The same for an update that nobody looks at, without holding up a key."""
+
     def recorded(self) -> list[int]:
         """The updates that `load` finds, ascending. RunFileError if the run file is damaged."""
 

@@ -32,6 +32,7 @@ class ReadAhead:
         self._kept: OrderedDict[int, _Read] = OrderedDict()
         self._task: asyncio.Task[None] | None = None
         self._thread: asyncio.Future[_Read] | None = None
+        self._resting = False
 
     def load(self, number: int) -> Update:
         """Update `number`, as `RunReader.load` finds it; RunFileError as there. Soon its neighbours are read, too."""
@@ -43,8 +44,15 @@ class ReadAhead:
             self._task = asyncio.get_running_loop().create_task(self._read_around(number))
         return found.update
 
+    async def load_in_thread(self, number: int) -> Update:
+        """The same for what nobody looks at: in a thread, and without its neighbours."""
+        if self._holds(number):
+            return self._kept[number].update
+        return (await self._in_thread(number)).update
+
     async def rest(self) -> None:
         """Read no further. A thread that reads is waited for: closing its file meanwhile would end the program."""
+        self._resting = True
         if self._task is not None:
             self._task.cancel()
         if self._thread is not None:
@@ -66,12 +74,18 @@ class ReadAhead:
         await asyncio.sleep(QUIET)
         with contextlib.suppress(RunFileError):  # whoever looks at that update gets to know why it cannot be read
             for near in self._beside(number):
-                if self._thread is not None:
-                    await asyncio.wait([self._thread])  # asked for by a look before this one
                 if not self._holds(near):
-                    self._thread = asyncio.ensure_future(asyncio.to_thread(self._read, near))
-                    self._keep(near, await asyncio.shield(self._thread))
+                    self._keep(near, await self._in_thread(near))
                     self._kept.move_to_end(number)
+
+    async def _in_thread(self, number: int) -> _Read:
+        """Read an update in the one thread, once it is free."""
+        while self._thread is not None and not self._thread.done():
+            await asyncio.wait([self._thread])
+        if self._resting:
+            raise asyncio.CancelledError
+        self._thread = asyncio.ensure_future(asyncio.to_thread(self._read, number))
+        return await asyncio.shield(self._thread)
 
     def _beside(self, number: int) -> list[int]:
         numbers = self._reader.detailed()

@@ -50,7 +50,7 @@ class Session:
         self.health = Health(self.history)
         self.beliefs = Beliefs()
         self.evaluations = Evaluations()
-        self.digesting = Digesting(lambda: self.changed.add("status"))
+        self.digesting = Digesting(self.health, source, lambda: self.changed.add("status"))
         self.log: deque[tuple[float, LogLine]] = deque(maxlen=LOG_LINES)  # with the time of arrival, since the epoch
         self.notices: list[Notice] = []
         self.new_changes: list[Changed] = []  # changed settings that the screen has not reported yet
@@ -250,7 +250,7 @@ class Session:
                 self.reset = self.undoing(record.update)
                 self.new_changes.extend(self.reset)
                 self.timeline.go_back(record.update)
-                self.health.go_back(record.update)
+                self.digesting.go_back(record.update)
                 self.beliefs.go_back(record.update)
                 self.evaluations.go_back(record.update)
                 for number in [n for n in self._updates if n > record.update]:
@@ -278,7 +278,7 @@ class Session:
                 self._updates.popitem(last=False)
         update.add(record)
         if isinstance(record, Finished):
-            self.digesting.take(self.health, update)
+            self.digesting.take(update)
         if isinstance(record, Sampled):
             self.beliefs.add(record)
             self._newest, self.undone, self.reset = update, 0, []

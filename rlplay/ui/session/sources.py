@@ -92,6 +92,11 @@ class LiveSource:
         update = None if self._ahead is None else self._ahead.load(number)
         return update if update is not None and update.sampled is not None else None
 
+    async def load_in_thread(self, number: int) -> Update | None:
+        """An update from the run file, read in a thread."""
+        self._open()
+        return None if self._ahead is None else await self._ahead.load_in_thread(number)
+
     def recorded(self) -> list[int]:
         """The updates whose tokens are in the run file."""
         reader = self._open()
@@ -191,6 +196,10 @@ class ReplaySource:
         """An update of the run."""
         update = self._ahead.load(number)
         return update if update.sampled is not None else None
+
+    async def load_in_thread(self, number: int) -> Update | None:
+        """An update of the run, read in a thread."""
+        return await self._ahead.load_in_thread(number)
 
     def recorded(self) -> list[int]:
         """The updates whose tokens were kept."""
