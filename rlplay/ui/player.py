@@ -10,9 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from rlplay.link.messages import Advance, AnyCommand, Set, Status
-from rlplay.link.messages import Prefer as PreferCommand
-from rlplay.link.messages import Rewind as RewindCommand
+from rlplay.link.messages import Advance, Status
 from rlplay.scenario.claim import Expect
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.interpreter import Interpreter, Reveal, begins_within, goes_back_to
@@ -29,15 +27,12 @@ from rlplay.scenario.script import (
     Watch,
     You,
 )
-from rlplay.trace.records import Choice
 from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.learner import Learner
+from rlplay.ui.lesson_engine import LessonEngine
 from rlplay.ui.lesson_stage import Stage
 from rlplay.ui.words.lesson import Place, reading_time, verdict, where
 from rlplay.user_preferences import LessonProgress
-
-REFUSED_AFTER = 20.0
-"""Seconds to wait for the engine to accept a setting."""
 
 BEGIN = "`t` plays the lesson · `space` runs freely"
 TAKE_OVER = "any key: take over"
@@ -58,8 +53,7 @@ class Player:
         self._choice: int | None = None  # what was predicted to the question that is open
         self._answers: dict[str, str] = {}  # the choice that the user made, by question
         self._target: int | None = None
-        self._status: Status | None = None
-        self._heard: list[tuple[Callable[[Status], bool], asyncio.Future[bool]]] = []
+        self._engine = LessonEngine(stage.send)
         self._answer: asyncio.Future[int | None] | None = None
         self.learner = Learner(stage)
         self._watched: list[Expect] = []  # what is said as soon as it holds
@@ -98,18 +92,15 @@ class Player:
         """What a script that is `playing` waits for."""
         if self._target is None:
             return "Waiting for the engine; the lesson then continues by itself."
-        return f"The lesson continues by itself after update {self._target}; this is update {self._update}."
+        return f"The lesson continues by itself after update {self._target}; this is update {self._engine.update}."
 
     def heard(self, status: Status) -> None:
         """Take the engine's status."""
-        self._status, self._ahead = status, None if status.update else self._ahead
+        self._ahead = None if status.update else self._ahead
         if not self._playing:
             self._lowest = min(self._lowest, status.update)
+        self._engine.heard(status)
         self._tell_how_far()
-        for test, future in self._heard:
-            if not future.done() and test(status):
-                future.set_result(True)
-        self._heard = [(test, future) for test, future in self._heard if not future.done()]
         self._speak_up()
         self.learner.heard(status)
 
@@ -150,7 +141,7 @@ class Player:
                 if isinstance(action, Reveal):
                     self._reveal(action)
                     return
-                before = self._update
+                before = self._engine.update
                 if not await self._carry_out(action):
                     return
                 self._note(action.step if isinstance(action, You) else action, before)
@@ -160,7 +151,7 @@ class Player:
         finally:
             self._playing = False
             if not self._offered:
-                self._left, self._lowest = self._place, self._update
+                self._left, self._lowest = self._engine.place, self._engine.update
 
     def start_over(self) -> None:
         """Forget the answers; `play` then begins with the first step. No call of it may be under way."""
@@ -192,18 +183,14 @@ class Player:
             self._show(text, LAST if self.finished else NEXT, outcomes)
 
     @property
-    def _place(self) -> Place:
-        return (0, "sample") if self._status is None else (self._status.update, self._status.phase)
-
-    @property
     def _wandered(self) -> bool:
         """Whether the engine has moved since the script left it; a run stopped by the user still has its target."""
-        return self._target is None and not self.finished and self._place not in (self._left, self._ahead)
+        return self._target is None and not self.finished and self._engine.place not in (self._left, self._ahead)
 
     def _note(self, step: Step, before: int) -> None:
         """Record the steps since the end of the last update; `before` is the update number before `step`."""
-        if isinstance(step, Rewind) or (isinstance(step, Train) and self._update != before):
-            begun = PHASES.index(cast(Phase, self._place[1]))
+        if isinstance(step, Rewind) or (isinstance(step, Train) and self._engine.update != before):
+            begun = PHASES.index(cast(Phase, self._engine.place[1]))
             self._way = [Train("phase", begun)] if begun else []
         elif isinstance(step, Train | Change | Prefer):
             self._way.append(step)
@@ -216,12 +203,12 @@ class Player:
             on = "`t` start the lesson again" if undone else "`t` back to the lesson"
             begun = f"The lesson stopped {where(self._left)}" if self._script.at else "The lesson begins at the start"
             lost = ", which is undone" if undone else ""
-            self._stage.say(f"{begun}{lost}. This is {where(self._place)}.", [], on)
+            self._stage.say(f"{begun}{lost}. This is {where(self._engine.place)}.", [], on)
             return False
         self._offered, self._ahead = False, None
         if undone:
             self.start_over()
-        await self._rewind(self._left[0])
+        await self._engine.rewind(self._left[0])
         for step in self._way:
             await self._carry_out(step)
         if self._script.at:
@@ -239,7 +226,7 @@ class Player:
     async def _carry_out(self, step: Step) -> bool:
         if self._ahead is not None and begins_within(step):
             self._ahead = None
-            await self._rewind(0)
+            await self._engine.rewind(0)
         match step:
             case Say():
                 self._say(step.text, [], more=self._script.at + 1 < len(self._script.steps))
@@ -254,13 +241,13 @@ class Player:
             case Train():
                 return await self._go(step)
             case Change():
-                await self._set(step.settings)
+                await self._engine.set(step.settings)
             case Prefer():
                 for choice in step.choices:
-                    await self._prefer(choice)
+                    await self._engine.prefer(choice)
             case Rewind():
                 under_way = any(isinstance(each, Train) for each in self._way)
-                await self._rewind(max(0, goes_back_to(step, self._update, under_way)))
+                await self._engine.rewind(max(0, goes_back_to(step, self._engine.update, under_way)))
             case ScreenVerb():
                 self._colour = step.argument if step.verb == "lens" else self._colour
                 self._stage.look(step.verb, step.argument)
@@ -322,8 +309,8 @@ class Player:
         """Advance the engine; False if it stopped before the script's target."""
         count = step.count
         if step.until == "update":
-            self._target = self._update + count if self._target is None else self._target
-            count = self._target - self._update
+            self._target = self._engine.update + count if self._target is None else self._target
+            count = self._target - self._engine.update
         if count > 0:
             begun = False
 
@@ -333,47 +320,17 @@ class Player:
                 return begun and not status.running and not status.waits
 
             self._tell_how_far()
-            await self._done(Advance(step.until, count), ended)
-        target, reached = self._target, self._status is not None and self._status.finished
-        if target is not None and self._update < target and not reached:
+            await self._engine.until(Advance(step.until, count), ended)
+        target, reached = self._target, self._engine.finished
+        if target is not None and self._engine.update < target and not reached:
             self._stage.over()
             return False
         self._target = None
         return True
 
     def _tell_how_far(self) -> None:
-        if self._playing and self._target is not None and self._update < self._target:
-            self._stage.under_way(self._update, self._target)
-
-    async def _rewind(self, target: int) -> None:
-        def there(status: Status) -> bool:
-            return status.update == target and status.phase == "sample" and not status.running
-
-        if self._status is not None and there(self._status):
-            await self._stage.send(RewindCommand(target))  # no change, so no status will follow
-        else:
-            await self._done(RewindCommand(target), there)
-
-    async def _set(self, settings: dict[str, Any]) -> None:
-        held = {} if self._status is None else self._status.settings
-        changes = {name: value for name, value in settings.items() if name not in held or held[name] != value}
-        if "algorithm" in changes:
-            changes = settings  # an algorithm sets others to its own defaults, which the script may want as they are
-        if changes:
-            await self._done(Set(changes), lambda status: changes.items() <= status.settings.items(), REFUSED_AFTER)
-
-    async def _prefer(self, choice: Choice) -> None:
-        if self._status is not None and (waiting := self._status.asks):
-            await self._done(PreferCommand(waiting[0], choice), lambda s: waiting[0] not in s.asks, REFUSED_AFTER)
-
-    async def _done(self, command: AnyCommand, test: Callable[[Status], bool], seconds: float | None = None) -> None:
-        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._heard.append((test, future))
-        await self._stage.send(command)
-        try:
-            await asyncio.wait_for(future, seconds)
-        except TimeoutError:
-            self._heard = [entry for entry in self._heard if entry[1] is not future]
+        if self._playing and self._target is not None and self._engine.update < self._target:
+            self._stage.under_way(self._engine.update, self._target)
 
     def _reveal(self, action: Reveal) -> None:
         outcomes, words = [self._stage.check(claim) for claim in action.claims], ""
@@ -395,7 +352,3 @@ class Player:
         on = TAKE_OVER if self.hands_free else NEXT
         self._words = text, outcomes, on if more else LAST
         self._stage.say(*self._words)
-
-    @property
-    def _update(self) -> int:
-        return self._status.update if self._status is not None else 0
