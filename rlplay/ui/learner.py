@@ -56,17 +56,24 @@ class Learner:
         """Wait until what `step` does is done; False when the learner gives up, or after `patience` seconds."""
         return await self._wait(self._done(step), patience)
 
-    async def solves(self, claims: Sequence[Expect], patience: float | None) -> bool:
+    async def solves(
+        self, claims: Sequence[Expect], patience: float | None, missed: Callable[[list[Outcome]], None]
+    ) -> bool:
         """Wait until every claim holds and the engine rests; False as above.
 
-        Claims that hold from the beginning solve nothing: they must have failed in between.
+        Claims that hold from the beginning solve nothing: they must have failed in between. Wherever the engine rests
+        meanwhile, `missed` gets the outcomes that have a number.
         """
-        failed = False
+        failed, seen = False, self._place
 
         def solved() -> bool:
-            nonlocal failed
-            holds = all(self._screen.check(each).passed for each in claims)
+            nonlocal failed, seen
+            outcomes = [self._screen.check(each) for each in claims]
+            holds = all(each.passed for each in outcomes)
             failed = failed or not holds
+            if not holds and self._resting and self._place != seen:
+                seen = self._place
+                missed([each for each in outcomes if each.value is not None])
             return failed and holds and self._resting
 
         solved()  # as it is at the beginning

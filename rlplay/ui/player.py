@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 from rlplay.link.messages import Advance, Status
@@ -281,11 +282,9 @@ class Player:
 
     async def _exercise(self, step: Exercise) -> None:
         """Wait until the learner has made every claim hold; on request, give the hint and then the solution."""
-        self._show(step.text, "Your turn · `t` hint")
-        solved = await self.learner.solves(step.claims, self._patience(step.text))
+        solved = await self._solved(step, step.text, "Your turn · `t` hint")
         if not solved and not self.hands_free:
-            self._show(f"{step.text} Hint: {step.hint}", "Your turn · `t` solution")
-            solved = await self.learner.solves(step.claims, None)
+            solved = await self._solved(step, f"{step.text} Hint: {step.hint}", "Your turn · `t` solution")
         if not solved:
             for each in step.solution:
                 await self._carry_out(each)
@@ -293,6 +292,11 @@ class Player:
         outcomes = [self._stage.check(claim) for claim in step.claims]
         more = self._script.at + 1 < len(self._script.steps)
         self._say("✓ Solved." if solved else f"The solution: {step.hint}", outcomes, more)
+
+    async def _solved(self, step: Exercise, text: str, hint: str) -> bool:
+        """Show `text`, with the outcomes of each try, until the learner has solved it or gives up."""
+        self._show(text, hint)
+        return await self.learner.solves(step.claims, self._patience(text), partial(self._show, text, hint))
 
     def _patience(self, text: str) -> float | None:
         """Seconds to wait for the learner: for ever, or hands-free the time to read `text`."""

@@ -105,6 +105,24 @@ async def test_an_exercise_is_solved_when_its_claims_hold():
     assert not any(isinstance(command, Set) for command in stage.sent)
 
 
+async def test_a_try_that_misses_is_answered_with_its_numbers():
+    player, stage = playing([EXERCISE, {"say": "Next."}])
+    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 3, stage.status.update or None, "")
+    task = await settled(player)
+    stage.tell(settings={"beta": 0.5})
+    assert len(stage.captions) == 1, "a setting alone is no try"
+    stage.tell(update=1, running=True)
+    assert len(stage.captions) == 1, "the engine runs"
+    stage.tell(running=False)
+    stage.tell()
+    assert stage.captions[1:] == [("Make it longer.", [False], "Your turn · `t` hint")], "once"
+    stage.tell(update=0)
+    assert stage.captions[-1][1] == [], "at the start there is no number"
+    stage.tell(update=3)
+    await task
+    assert stage.captions[-1][:2] == ("✓ Solved.", [True])
+
+
 async def test_claims_that_hold_from_the_beginning_do_not_solve_an_exercise():
     player, stage = playing([{"run": 6}, EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 6, 1.0, "")
