@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from rlplay.engine.driver import Driver
-from rlplay.scenario.loader import read
+from rlplay.scenario.loader import load, read
 from rlplay.scenario.schema import Job
 from rlplay.trace.history import History
+from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
@@ -25,7 +26,8 @@ from rlplay.ui.session.sources import ReplaySource
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate, plan
 from rlplay.worlds.world import World, read_world
-from tests.ui.stage import all_text, settled, shown, until
+from tests.recorded import synthetic_started, synthetic_update
+from tests.ui.stage import all_text, playground, settled, shown, until
 
 MAZE: dict[str, Any] = {"map": ["S...", ".O.O", "..#O", "O..G"]}
 ARMS: dict[str, Any] = {"arms": {"a": -0.1, "b": 1, "c": -0.1}}
@@ -154,6 +156,39 @@ def test_before_the_first_update_the_map_is_drawn_without_a_policy() -> None:
     text = "\n".join(lines(WorldMap(), empty))
     assert "★" in text
     assert "." not in text, "no number"
+    assert WorldMap().titles(empty, None, False)[0].plain == "Map", "and nothing that its squares lack"
+
+
+@pytest.mark.parametrize(("name", "panels"), [("grid", 3), ("trouble-credit", 2)])
+async def test_a_wide_map_has_room_in_its_panel(name: str, panels: int) -> None:
+    app, source = playground(scenario=name, scenario_text=msgspec.yaml.encode(load(name)).decode())
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        source.update(1)
+        await settled(pilot)
+        seen = [panel for panel in app.curves.panels if not panel.has_class("-beyond")]
+        assert len(seen) == panels
+        assert any("★" in shown(panel) or "a " in shown(panel) for panel in seen if isinstance(panel.view, WorldMap))
+
+
+async def test_back_at_the_start_the_map_is_painted_as_the_first_update_will_find_it() -> None:
+    scenario = load("trouble-credit")
+    app, source = playground(
+        scenario="trouble-credit",
+        scenario_text=msgspec.yaml.encode(scenario).decode(),
+        settings={**synthetic_started().settings, "squares": {"c1": "G"}},
+    )
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        source.records([*synthetic_update(1), Rewound(update=0, abandoned=1)])
+        await settled(pilot)
+        panel = next(panel for panel in app.curves.panels if isinstance(panel.view, WorldMap))
+        before = shown(panel)
+        assert "★" in before
+        painted = Changed(update=1, phase="sample", name="squares", value={"i1": "G"}, previous={"c1": "G"})
+        source.records([painted])
+        await settled(pilot)
+        assert shown(panel).index("★") > before.index("★")
 
 
 def test_without_colour_only_the_shade_is_lost() -> None:

@@ -53,7 +53,7 @@ class WorldMap:
         """The update and its phase, the answer under the cursor, and what the values depend on."""
         shown = source.shown
         if shown is None:
-            return None, source.settings.get("gamma")
+            return None, source.settings.get("gamma"), id(source.world)
         sampled = shown.sampled is not None and shown.sampled.done  # only then is the policy on every square known
         which = shown.number, shown.phase, shown.completions, sampled
         return which, source.cursor, source.settings.get("gamma"), id(source.world)
@@ -73,7 +73,7 @@ class WorldMap:
         rows, columns = len(world.map), len(world.map[0])
         width = min((size.width - 2) // columns, _WIDEST)
         if size.height < rows or width < _NARROWEST:
-            return f"The map takes {rows} lines and {_NARROWEST * columns + 2} columns: make the terminal larger."
+            return f"The map takes {rows} lines and {least_width(world)} columns: make the terminal larger."
         cells = self._cells(world, found, source)
         path, here = _path(found, source)
         tall = 2 if size.height >= 2 * rows else 1
@@ -100,8 +100,9 @@ class WorldMap:
             return Content(self.title), Content("")
         found = chart(world, source.shown)
         tall = source.lines >= 2 * len(world.map)
+        known = any(square.policy is not None for square in found.squares.values())
         words = {
-            "policy": f" · move · {_NAMES[_valued(found)]}{' · ×visits' if tall else ''}",
+            "policy": f" · move · {_NAMES[_valued(found)]}{' · ×visits' if tall else ''}" if known else "",
             "change": " · before → after",
             "optimal": " · best moves · V*",
         }[self.kind]
@@ -343,6 +344,11 @@ def _shortest(value: float) -> tuple[str, str]:
     rough = f"{abs(value):.1f}".removesuffix(".0")
     sign = "−" if value < 0 and rough != "0" else ""
     return _short(value), sign + (rough[1:] if rough.startswith("0.") else rough)
+
+
+def least_width(world: World) -> int:
+    """The columns of the terminal that the map of a world needs."""
+    return 0 if world.arms else _NARROWEST * len(world.map[0]) + 2
 
 
 def unshaded(style: str) -> str:

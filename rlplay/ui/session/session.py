@@ -143,10 +143,13 @@ class Session:
         return self.started.settings if self.started is not None else {}
 
     def settings_of(self, update: Update | None, phase: Phase = "update") -> dict[str, Any]:
-        """The settings in a phase of `update`, without later changes; the current ones without an update."""
+        """The settings in a phase of `update`, without later changes; the current ones without an update.
+
+        At the start these are the settings that the first update will have.
+        """
         if update is None or not self.timeline.begun:
             return self.settings
-        return self.timeline.at(update.number, phase)
+        return self.timeline.at(update.number, phase) if update.number else self.settings_after(0)
 
     def settings_after(self, number: int) -> dict[str, Any]:
         """The settings at the start of the update after `number`; a branch changes these."""

@@ -21,7 +21,7 @@ from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.views import Lines as Curves
 from rlplay.ui.plot.views import Source, View, single
-from rlplay.ui.plot.world_map import WorldMap
+from rlplay.ui.plot.world_map import WorldMap, least_width
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.worlds.world import World, WorldError
 
@@ -29,6 +29,8 @@ _TWO_ROWS = 12
 _LEAST_LINES = 5
 """Of a panel with its frame."""
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
+_FRAME = 4
+"""Columns of a panel's border and padding."""
 
 
 class CurvePanels(Widget):
@@ -48,6 +50,7 @@ class CurvePanels(Widget):
         self._settings: dict[str, Any] = {}
         self._cursor = 0, 0
         self.world: World | None = None
+        self._arranged_for: World | None = None
         self.beliefs: Beliefs | None = None
         self.evaluations: Evaluations | None = None
         self.readers: Mapping[type, Callable[[], bool]] = {}  # read one record that the views of a kind lack
@@ -86,6 +89,8 @@ class CurvePanels(Widget):
         ):
             self._stepped, self._settings = live, settings
         self._take(overview(settings, self.world, self.wanted))
+        if self._arranged_for is not self.world:
+            self._arrange(self.size)
         painted = self._painted(settings.get("squares") or {})
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
@@ -191,6 +196,9 @@ class CurvePanels(Widget):
 
     def _arrange(self, size: Size) -> None:
         columns = next(count for width, count in _COLUMNS if size.width >= width)
+        if self.world is not None:
+            columns = max(1, min(columns, size.width // (least_width(self.world) + _FRAME)))
+        self._arranged_for = self.world
         rows = 2 if columns < len(self.panels) and size.height >= _TWO_ROWS else 1
         if columns == 1:
             rows = max(rows, min(len(self._exhibited), len(self.panels), size.height // _LEAST_LINES))
