@@ -57,6 +57,7 @@ class Digest:
     finished: bool
     broken: tuple[str, ...]  # metrics that are not finite
     answers: int
+    walks: bool  # moves in a small world, and not text
     tokens: bool  # whether tokens are on record, and not only the words of another trainer's answers
     groups: int
     cut: int
@@ -109,6 +110,7 @@ def digest(update: Update) -> Digest | None:
         finished=update.finished is not None,
         broken=_broken(update),
         answers=len(lengths),
+        walks=sampled.survey is not None,
         tokens=bool((sampled.token_ids >= 0).all()),
         groups=len(np.unique(sampled.group)),
         cut=int(sampled.truncated.sum()),

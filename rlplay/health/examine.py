@@ -43,6 +43,8 @@ CHECKS = (
 
 _OF_ANY_KIND = {"not finite", "template"}
 """Checks that need no rewards."""
+_OF_TEXT = {"repetition"}
+"""Checks that say nothing about a walk, which has few different moves."""
 
 
 def findings(run: Evidence) -> list[Finding]:
@@ -55,7 +57,7 @@ def findings(run: Evidence) -> list[Finding]:
 def applicable(run: Evidence) -> list[Check]:
     """The checks that make sense for what the run learns from."""
     if kind_of(run.settings) in REWARDED:
-        return list(CHECKS)
+        return [check for check in CHECKS if not (run.now.walks and check.name in _OF_TEXT)]
     return [check for check in CHECKS if check.name in _OF_ANY_KIND]
 
 

@@ -12,7 +12,7 @@ from rlplay.health.digest import digest
 from rlplay.health.examine import findings, passed
 from rlplay.health.run import Health, examine_run
 from rlplay.trace.history import History
-from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped
+from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
 from tests.cli.command_line import called
@@ -283,7 +283,12 @@ def test_answers_that_repeat_themselves():
     def looping(record):
         return {"token_ids": np.full_like(record.token_ids, record.token_ids[0])}
 
+    def walking(record):
+        moves = Survey(states=["a1"], actions=["→"], logprobs=np.zeros((1, 1), dtype=np.float32), values=None)
+        return looping(record) | {"survey": moves}
+
     assert "repetition" in [finding.name for finding in examined(sampled=looping, finished=moved(1.0))]
+    assert "repetition" not in [finding.name for finding in examined(sampled=walking, finished=moved(1.0))]
 
 
 def test_repetition_in_the_only_update_known_is_not_compared_with_itself():
