@@ -42,7 +42,7 @@ class Terminal:
         self.started = time.monotonic()
         if env is not None and "RLPLAY_HOME" in env:
             (Path(env["RLPLAY_HOME"]) / "oriented").touch()  # no orientation, whose cards would take the keys
-        self.pid, self._fd = pty.fork()
+        self.pid, self.fd = pty.fork()
         if self.pid == 0:
             # Before the program begins, or it may ask for the size too early and never hear of the change.
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -63,10 +63,10 @@ class Terminal:
 
     def receive(self, patience: float) -> bytes:
         """What the program has written, not drawn yet."""
-        if not select.select([self._fd], [], [], patience)[0]:
+        if not select.select([self.fd], [], [], patience)[0]:
             return b""
         try:
-            return os.read(self._fd, 1 << 16)
+            return os.read(self.fd, 1 << 16)
         except OSError:  # the program has ended
             return b""
 
@@ -89,7 +89,7 @@ class Terminal:
 
     def press(self, key: str) -> None:
         """One key, by name or as the character it types."""
-        os.write(self._fd, _KEYS.get(key, key).encode())
+        os.write(self.fd, _KEYS.get(key, key).encode())
 
     def wait_for_exit(self, timeout: float = 10) -> int:
         """The exit status, once the program has ended by itself."""
@@ -113,7 +113,7 @@ class Terminal:
     def close(self) -> None:
         """End the program and give the terminal back; nothing can be read any more."""
         self.kill()
-        os.close(self._fd)
+        os.close(self.fd)
 
 
 def rlplay(*arguments: str) -> list[str]:

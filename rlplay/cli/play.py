@@ -175,10 +175,10 @@ def _open(
     with splash(scenario or FLAGSHIP):
         job = _new_job(scenario, device, None, changes, trusted)
         needs_a_terminal(f"rlplay run {scenario or FLAGSHIP}")
-        from rlplay.ui.start import chosen_keys
+        from rlplay.ui.start import check_choices
         from rlplay.ui.start import play as open_playground
 
-        chosen_keys()  # whose error belongs on the normal screen
+        check_choices()  # whose error belongs on the normal screen
     return open_playground(job, demo, then, _moment(scenario))
 
 
@@ -218,8 +218,9 @@ def _resume_job(recorded: Path, device: str, trusted: bool) -> Job:
     from rlplay.trace.runfile import RunReader
 
     with RunReader(recorded) as reader:
-        # Before the first snapshot, which follows the first update, resuming starts again.
-        if reader.last_snapshot() is None and len(reader.updates()) > 1:
+        # Before the first snapshot, which follows the first update, resuming starts again; what a branch has copied is
+        # computed again.
+        if reader.last_snapshot() is None and len(reader.updates()) > max(1, reader.branched):
             raise click.UsageError(f"{recorded} has no snapshot to continue from; 'rlplay replay' still shows it")
         try:
             scenario = msgspec.convert(plain_yaml(reader.started.scenario_text), Scenario)
@@ -259,10 +260,10 @@ def resume(recorded: Path, device: str, trust: bool) -> int:
     with splash(recorded.stem):
         job = _resume_job(recorded, device, trust)
         needs_a_terminal(f"rlplay run --resume {shlex.quote(str(recorded))}")
-        from rlplay.ui.start import chosen_keys
+        from rlplay.ui.start import check_choices
         from rlplay.ui.start import play as open_playground
 
-        chosen_keys()  # whose error belongs on the normal screen
+        check_choices()  # whose error belongs on the normal screen
     return open_playground(job)
 
 

@@ -42,6 +42,7 @@ from rlplay.ui.refresh import PARTS, Refresher
 from rlplay.ui.script_view import AppStage
 from rlplay.ui.session.follow import follow
 from rlplay.ui.session.happenings import Source
+from rlplay.ui.terminal.driver import chosen_driver
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning
@@ -82,6 +83,7 @@ class RlplayApp(Tuning):
             if verb.keys
         ),
         Binding("escape", "back", "all answers, back to live", show=False),
+        Binding("ctrl+z", "suspend_process", "suspend; fg returns", show=False, priority=True),
     ]
 
     def __init__(
@@ -113,12 +115,7 @@ class RlplayApp(Tuning):
 
     def get_driver_class(self) -> type[Driver]:
         """The driver for the terminal, or the one for the browser."""
-        driver = super().get_driver_class()
-        if driver.__name__ != "WebDriver":
-            return driver
-        from rlplay.ui.terminal.browser import BrowserDriver
-
-        return BrowserDriver
+        return chosen_driver()
 
     def get_css_variables(self) -> dict[str, str]:
         """The theme's variables; themes that are not ours get quieter chrome."""

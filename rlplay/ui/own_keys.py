@@ -15,7 +15,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.bindings import bindings, is_screen, owners
 from rlplay.ui.shortcuts import written
 
-KEPT = {"ctrl+q", "ctrl+p", "ctrl+c", "tab", "shift+tab", "escape", "enter"}
+KEPT = {"ctrl+q", "ctrl+p", "ctrl+c", "ctrl+z", "tab", "shift+tab", "escape", "enter"}
 """Keys that must stay what they are: to leave, to find everything, to move."""
 _MODIFIED = re.compile(r"(?:(?:ctrl|shift|alt)\+)*(.+)")
 _NAMED = {key.value for key in Keys} | {f"f{number}" for number in range(1, 25)}

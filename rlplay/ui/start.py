@@ -18,6 +18,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.attached import AttachedSource
 from rlplay.ui.session.sources import LiveSource, ReplaySource
+from rlplay.ui.terminal.driver import chosen_driver
 
 
 def play(job: Job, demo: bool = False, then: Sequence[str] = (), moment: Moment = START) -> int:
@@ -64,6 +65,12 @@ def compare(runs: Sequence[Path]) -> int:
     """Open recorded runs side by side; returns the exit status. RunFileError if one cannot be read."""
     one, *others = map(ReplaySource, runs)
     return run(RlplayApp(one, others=others))
+
+
+def check_choices() -> None:
+    """Raises ValueError, one line, if the user's own keys or the driver that TEXTUAL_DRIVER names are wrong."""
+    chosen_keys()
+    chosen_driver()
 
 
 def chosen_keys() -> dict[str, str]:
