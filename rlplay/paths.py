@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import datetime
+import glob
 import os
 import re
 import shlex
@@ -58,7 +59,7 @@ def new_run(scenario_name: str) -> Path:
     Several runs may start in the same second, so creating the folder for its snapshots reserves the path. An empty
     folder is removed when the program ends. If the folder cannot be created, the writer of the run reports why.
     """
-    _sweep()
+    sweep()
     plain = re.sub(r"[^a-z0-9]+", "-", scenario_name.lower()).strip("-")[:60] or "run"
     stem = f"{datetime.datetime.now():{_TIME}}_{plain}"
     path, count = runs_folder() / (stem + SUFFIX), 1
@@ -68,11 +69,18 @@ def new_run(scenario_name: str) -> Path:
     return path
 
 
-def _sweep() -> None:
-    """Remove what programs that were killed while loading have reserved: empty folders without a run, an hour old."""
+def sweep() -> None:
+    """Remove what killed programs have left of runs that never began: reserved folders, drafts, copied snapshots."""
     for folder in runs_folder().glob("*.snapshots"):
+        run = folder.with_suffix(SUFFIX)
         with contextlib.suppress(OSError):
-            if not folder.with_suffix(SUFFIX).exists() and time.time() - folder.stat().st_mtime > _LONGEST_LOAD:
+            if folder.is_symlink() or _reserved(folder):
+                continue
+            drafts = list(folder.parent.glob(f"{glob.escape(run.name)}.*.new*"))
+            snapshots = folder.glob("*.safetensors") if drafts and not run.exists() else ()
+            for path in [*snapshots, *drafts]:
+                path.unlink()
+            if not run.exists():
                 folder.rmdir()
 
 
@@ -89,7 +97,28 @@ def _reserve(folder: Path) -> bool:
     except OSError:
         return True
     atexit.register(_remove_if_empty, folder)
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl
+
+        # The lock, and with it the reservation, ends with this process, however it ends.
+        fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX)
     return True
+
+
+def _reserved(folder: Path) -> bool:
+    """Whether the program that has reserved the path is still there; without locks, whether it may be."""
+    try:
+        import fcntl
+    except ImportError:
+        return time.time() - folder.stat().st_mtime < _LONGEST_LOAD
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
 
 
 def _remove_if_empty(folder: Path) -> None:

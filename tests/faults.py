@@ -24,6 +24,9 @@ OTHERS = {
     "more tabs than the server has room for": "tests/test_serve.py",
     "the server is killed": "tests/test_serve.py",
     "a run is open in another program": "tests/cli/test_disk.py",
+    "a program is killed while it copies a run": "tests/test_paths.py",
+    "ctrl+z, SIGTSTP and SIGSTOP to the screen": "tests/test_suspend.py",
+    "a driver that is none": "tests/cli/test_driver.py",
 }
 
 

@@ -49,24 +49,32 @@ def test_two_that_begin_in_the_same_second_get_paths_of_their_own(home: Path) ->
     assert not Path(printed.strip()).with_suffix(".snapshots").exists(), "nothing stays of a run that never began"
 
 
-def test_what_a_killed_program_had_reserved_is_removed_later(home: Path) -> None:
-    script = "import os; from rlplay import paths; print(paths.new_run('other'), flush=True); os.kill(os.getpid(), 9)"
-    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stdout
-    left = Path(printed.strip()).with_suffix(".snapshots")
+RESERVES = "import sys; from rlplay import paths; print(paths.new_run('other'), flush=True); sys.stdin.read()"
+
+
+def test_what_a_killed_program_had_reserved_is_removed(home: Path) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", RESERVES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    run = Path(program.stdout.readline().strip())
+    left = run.with_suffix(".snapshots")
+    copied, draft = left / "000001.safetensors", run.with_name(f"{run.name}.0123abcd.new")
+    for path in (copied, draft):
+        path.write_text("of a copy that was not completed")
     paths.new_run("seed")
-    assert left.exists(), "that program may still be loading"
-    os.utime(left, (0, 0))
-    run, full, link = (home / "runs" / f"{name}.snapshots" for name in ("run", "full", "link"))
-    for folder in (run, full):
+    assert (left.exists(), copied.exists(), draft.exists()) == (True, True, True), "that program is still loading"
+    program.kill()
+    program.communicate()
+    begun, full, link = (home / "runs" / f"{name}.snapshots" for name in ("begun", "full", "link"))
+    for folder in (begun, full):
         folder.mkdir()
-    run.with_suffix(".rlplay").write_text("")
+    begun.with_suffix(".rlplay").write_text("")
     (full / "000001.safetensors").write_text("a state")
     link.symlink_to(full)
-    for folder in (run, full):
-        os.utime(folder, (0, 0))
     paths.new_run("seed")
-    assert not left.exists()
-    assert [folder.exists() for folder in (run, full, link)] == [True] * 3
+    assert (left.exists(), copied.exists(), draft.exists()) == (False, False, False)
+    assert [folder.exists() for folder in (begun, full, link)] == [True] * 3
 
 
 def test_where_no_folder_can_be_made_there_is_a_path_still(home: Path) -> None:

@@ -1,6 +1,7 @@
 """Copies a run up to an update into a new run file, with the snapshots to continue from.
 
-The copy is a complete run: it can be replayed, resumed and exported like any other, also after its parent is deleted.
+The copy appears when it is complete. It can be replayed, resumed and exported like any other run, also after its parent
+is deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ import msgspec
 
 from rlplay.trace.records import Staged
 from rlplay.trace.runfile import RunReader, RunWriter
-from rlplay.trace.runfile_format import BRANCHED, RunFileError, Snapshot, connect, explained, snapshots_folder
+from rlplay.trace.runfile_format import (
+    BRANCHED,
+    RunFileError,
+    Snapshot,
+    connect,
+    draft_of,
+    existing,
+    explained,
+    publish,
+    snapshots_folder,
+)
 
 Row = tuple[Any, ...]
 
@@ -49,33 +60,35 @@ def branch(parent: Path, update: int, path: Path, progress: Callable[[float], bo
             have = f"it has reached update {finished[-1]}" if finished else "it has no finished update yet"
             raise RunFileError(f"{parent} cannot be branched at update {update}; {have}")
         started = msgspec.structs.replace(reader.started, run_id=uuid.uuid4().hex)
-        writer = RunWriter.create(path, started)
+        if path.exists():
+            raise existing(path)
+        draft, snapshots = draft_of(path), snapshots_folder(path)
         try:
-            with closing(writer):
-                _copy(parent, update, path, progress)
-                _copy_snapshots(reader, update, writer)
+            with closing(RunWriter.create(draft, started)) as writer, explained(path, "written"):
+                _copy(parent, update, draft, progress)
+                _copy_snapshots(reader, update, writer, snapshots)
+            publish(draft, path)
         except (RunFileError, Stopped):
-            shutil.rmtree(snapshots_folder(path), ignore_errors=True)
+            shutil.rmtree(snapshots, ignore_errors=True)
             for ending in ("", "-wal", "-shm"):
-                path.with_name(path.name + ending).unlink(missing_ok=True)
+                draft.with_name(draft.name + ending).unlink(missing_ok=True)
             raise
 
 
-def _copy_snapshots(reader: RunReader, update: int, writer: RunWriter) -> None:
+def _copy_snapshots(reader: RunReader, update: int, writer: RunWriter, folder: Path) -> None:
     """Copy the newest snapshot up to the end of `update`, and those from the start of each stage."""
     starts = {record.update - 1 for record in reader.changes() if isinstance(record, Staged)}
     known = [each for each in reader.snapshots() if each.update <= update]
     for snapshot in known:
         if snapshot.update in starts:
-            _copy_snapshot(snapshot, writer)
-    next((each for each in reversed(known) if each.update not in starts and _copy_snapshot(each, writer)), None)
+            _copy_snapshot(snapshot, writer, folder)
+    next((each for each in reversed(known) if each.update not in starts and _copy_snapshot(each, writer, folder)), None)
 
 
 def _copy(parent: Path, update: int, path: Path, progress: Callable[[float], bool]) -> None:
     with (
         closing(connect(parent, reading=True)) as old,
         closing(connect(path)) as new,
-        explained(path, "written"),
         new,
     ):
         old.execute("BEGIN")  # a consistent view of all tables
@@ -100,9 +113,9 @@ def _with_progress(rows: Iterable[Row], shares: Iterator[float], progress: Calla
         yield row
 
 
-def _copy_snapshot(snapshot: Snapshot, writer: RunWriter) -> bool:
+def _copy_snapshot(snapshot: Snapshot, writer: RunWriter, folder: Path) -> bool:
     """Link or copy a snapshot to the new run; False if the parent has deleted it in the meantime."""
-    copy = snapshots_folder(writer.path) / snapshot.path.name
+    copy = folder / snapshot.path.name
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
         try:

@@ -10,7 +10,6 @@ import datetime
 import math
 import os
 import sqlite3
-import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,9 +37,12 @@ from rlplay.trace.runfile_format import (
     Snapshot,
     connect,
     damaged,
+    draft_of,
+    existing,
     explained,
     kind,
     pack,
+    publish,
     unpack,
     without_detail,
 )
@@ -71,8 +73,8 @@ class RunWriter:
         """A new run file that begins with `started`, and texts about it; RunFileError if `path` exists already."""
         path = Path(path)
         if path.exists():
-            raise _existing(path)
-        draft = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.new")
+            raise existing(path)
+        draft = draft_of(path)
         meta = {
             "run_id": started.run_id,
             "created": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
@@ -89,7 +91,7 @@ class RunWriter:
                 db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 _insert(db, started)
             db.close()
-            _move(draft, path)
+            publish(draft, path)
         except (OSError, sqlite3.Error) as error:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
@@ -356,23 +358,6 @@ class RunReader:
 
 
 _NUMBERS = f"SELECT DISTINCT number FROM records WHERE kind = '{{kind}}' AND branch = 0 AND {NUMBERED} ORDER BY number"
-
-
-def _move(draft: Path, path: Path) -> None:
-    """Give the file another name, unless another program was faster: then RunFileError."""
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        draft.unlink()
-        raise _existing(path) from None
-    except OSError:  # this file system has no links
-        os.replace(draft, path)
-    else:
-        draft.unlink()
-
-
-def _existing(path: Path) -> RunFileError:
-    return RunFileError(f"{path} exists already; resume it or choose another path")
 
 
 def _insert(db: sqlite3.Connection, record: AnyRecord) -> None:

@@ -8,7 +8,9 @@ discarded count from 1.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
+import uuid
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +83,29 @@ class Snapshot(msgspec.Struct, frozen=True):
 def snapshots_folder(run: Path) -> Path:
     """The folder with the snapshots of the run file `run`."""
     return run.with_name(run.name.removesuffix(".rlplay") + ".snapshots")
+
+
+def draft_of(path: Path) -> Path:
+    """A name beside the run file `path` that no other program takes, until the file is complete."""
+    return path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}.new")
+
+
+def publish(draft: Path, path: Path) -> None:
+    """Give the complete file its name, unless another program was faster: then RunFileError."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        draft.unlink()
+        raise existing(path) from None
+    except OSError:  # this file system has no links
+        os.replace(draft, path)
+    else:
+        draft.unlink()
+
+
+def existing(path: Path) -> RunFileError:
+    """The error of a new run that would replace another."""
+    return RunFileError(f"{path} exists already; resume it or choose another path")
 
 
 def pack(record: AnyRecord) -> bytes:

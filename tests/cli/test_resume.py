@@ -15,6 +15,7 @@ from rlplay.engine import headless
 from rlplay.engine.state import Halt
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
+from rlplay.trace.branch import branch
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui import start
 from tests.cli.command_line import called
@@ -124,3 +125,14 @@ def test_a_run_without_a_snapshot_cannot_be_resumed(capsys: pytest.CaptureFixtur
         status, _, err = called(capsys, *args, str(recorded_run))
         assert status == 2
         assert "has no snapshot to continue from" in err
+
+
+def test_a_branch_without_a_snapshot_computes_again_what_it_copied(
+    monkeypatch: pytest.MonkeyPatch, recorded_run: Path
+) -> None:
+    jobs: list[Job] = []
+    monkeypatch.setattr(headless, "run", lambda job, *_: jobs.append(job) or 0)
+    (recorded_run.parent / "2.safetensors").unlink()
+    branch(recorded_run, 2, recorded_run.parent / "b.rlplay")
+    assert CliRunner().invoke(cli.cli, ["run", "--resume", str(recorded_run.parent / "b.rlplay")]).exit_code == 0
+    assert [job.resume for job in jobs] == [True]
