@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import msgspec
@@ -39,10 +39,9 @@ from rlplay.scenario.script import parse
 from rlplay.scenario.share import PREFIX, Shared, ShareError, shared_in
 from rlplay.trace.playhead import at, length
 from rlplay.trace.runfile import RunFileError, RunReader
+from tests.fuzz_keys import keys
 from tests.recorded import synthetic_evaluated, synthetic_run
 
-PATIENCE = 10
-"""Seconds of one case."""
 ODD = (
     "", "0", "-1", "1e308", ".inf", ".nan", "9" * 30, "9" * 5_000, "[" * 3_000, "{a: " * 500, "&x [*x]", "*x", "<<: *x",
     "!!python/object/apply:os.system [true]", "!!binary x", '"\\ud800"', "\x00", "\x1b]0;owned\x07", "\u202e", "\ufeff",
@@ -254,22 +253,30 @@ def _fine(read: Callable[[], Any]) -> None:
         in_one_line(error)
 
 
-KINDS: dict[str, tuple[Callable[[random.Random, Path], None], int]] = {
-    "run files": (run_files, 5_000),
-    "scenarios": (scenarios, 20_000),
-    "codes": (codes, 100_000),
-    "lines": (lines, 20_000),
+class Kind(NamedTuple):
+    """What plays a case, how many cases make the full count, and how many seconds one may take."""
+
+    play: Callable[[random.Random, Path], None]
+    full: int
+    patience: float = 10
+
+
+KINDS = {
+    "run files": Kind(run_files, 5_000),
+    "scenarios": Kind(scenarios, 20_000),
+    "codes": Kind(codes, 100_000),
+    "lines": Kind(lines, 20_000),
+    "keys": Kind(keys, 1_000, patience=120),  # a case is a round of a hundred
 }
-"""Each kind's `play`, and how many cases make its full count."""
 
 
 @contextlib.contextmanager
-def _patience() -> Iterator[None]:
+def _patience(seconds: float) -> Iterator[None]:
     def over(_signal: int, _frame: object) -> None:
-        raise AssertionError(f"it takes more than {PATIENCE} s")
+        raise AssertionError(f"it takes more than {seconds} s")
 
     before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
@@ -279,7 +286,7 @@ def _patience() -> Iterator[None]:
 
 def played(kind: str, count: int, first: int = 0) -> list[str]:
     """Play the cases from `first` on; what was wrong with those that failed."""
-    play, _ = KINDS[kind]
+    play, _, patience = KINDS[kind]
     if play is lines:
         importlib.import_module("rlplay.engine.driver")  # which takes longer than a case may
     wrong = []
@@ -287,7 +294,7 @@ def played(kind: str, count: int, first: int = 0) -> list[str]:
     try:
         for case in range(first, first + count):
             try:
-                with _patience():
+                with _patience(patience):
                     play(random.Random(f"{kind} {case}"), folder)
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt):
@@ -306,7 +313,7 @@ def main(words: list[str]) -> int:
     kinds = [words[0]] if words else list(KINDS)
     failed = 0
     for kind in kinds:
-        count = int(words[1]) if len(words) > 1 else KINDS[kind][1]
+        count = int(words[1]) if len(words) > 1 else KINDS[kind].full
         begun = time.monotonic()
         wrong = played(kind, count, int(words[2]) if len(words) > 2 else 0)
         failed += len(wrong)

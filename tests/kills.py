@@ -1,0 +1,434 @@
+"""SIGKILL at random moments of everything that writes: nothing is lost, and nothing is left over.
+
+`python -m tests.kills` makes the full count of each kind, `python -m tests.kills engine 20 7` 20 of one kind from kill
+7 on. After each kill all processes are gone, every file belongs to a run, and every finished update equals that of a
+run that nobody killed, bit for bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+
+from rlplay import paths
+from rlplay.trace.branch import branch
+from rlplay.trace.codec import RECORDS
+from rlplay.trace.files_on_disk import files_on_disk
+from rlplay.trace.runfile import RunFileError, RunReader
+from rlplay.trace.update import Update
+from tests.terminal import Terminal, child_of, rlplay, running
+
+SCENARIO = """\
+title: Kills
+question: Is anything lost?
+task: arithmetic
+seed: 1
+eval_every: 0
+max_updates: 100
+settings: {num_prompts: 2, num_generations: 4, max_completion_length: 8, num_iterations: 2}
+"""
+UPDATES = 100
+ENGINE = "rlplay.engine.main"
+PATIENCE = 240.0
+"""Seconds to wait for anything; the machine may be busy."""
+CTRL_Q = "\x11"
+FORMATS = "jsonl", "npz", "tensorboard", "parquet", "trl", "model"
+
+
+class Bench:
+    """A folder with runs to kill, and what they must be equal to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / f"home-{os.getpid()}"
+        self.scenario = folder / "kills.yaml"
+        self.scenario.write_text(SCENARIO)
+        self.environment = os.environ | {"RLPLAY_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
+        (self.home / "runs").mkdir(parents=True)
+        self.known: dict[Path, int] = {}  # finished updates by run
+
+    @cached_property
+    def reference(self) -> Path:
+        """A run that nobody kills."""
+        path = self.folder / "reference.rlplay"
+        subprocess.run(
+            rlplay("run", str(self.scenario), "--out", str(path)), env=self.environment, check=True, capture_output=True
+        )
+        return path
+
+    @cached_property
+    def numbers(self) -> dict[int, bytes]:
+        """Its updates as `numbers` gives them."""
+        return numbers(self.reference)
+
+    @property
+    def runs(self) -> list[Path]:
+        """The run files of the home folder, newest first."""
+        return sorted((self.home / "runs").glob("*.rlplay"), reverse=True)
+
+    def check(self) -> None:
+        """AssertionError if a kill has lost an update, changed a number or left a process or a file."""
+        gone = wait_until(lambda: not self.processes(), 60)
+        assert gone, f"left over: {self.processes()}"
+        with mock_home(self.home):
+            paths.sweep()
+        allowed: set[Path] = set()
+        for run in self.runs:
+            files = files_on_disk(run)
+            allowed |= {*files.run, *files.snapshots}
+            found = numbers(run)
+            assert sorted(found) == list(range(1, len(found) + 1)), f"{run.name}: {sorted(found)}"
+            assert len(found) >= self.known.get(run, 0), f"{run.name}: {len(found)} of {self.known[run]} are left"
+            other = [update for update, content in found.items() if content != self.numbers[update]]
+            assert not other, f"{run.name}: updates {other} differ"
+            self.known[run] = len(found)
+        files = {path for path in (self.home / "runs").rglob("*") if path.is_file()}
+        assert files <= allowed, f"left over: {files - allowed}"
+        folders = {path for path in (self.home / "runs").iterdir() if path.is_dir()}
+        without = folders - {run.with_suffix(".snapshots") for run in self.runs}
+        assert not without, f"without a run: {without}"
+
+    def processes(self) -> list[str]:
+        """The command lines of the processes that work in this folder, but for this one."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                mine = str(self.home).encode() in (entry / "environ").read_bytes()
+                if mine and int(entry.name) != os.getpid() and running(int(entry.name)):
+                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+        return found
+
+    def forget_finished(self) -> None:
+        """Begin a new run once one is at its end."""
+        for run, count in list(self.known.items()):
+            if count >= UPDATES - 10:
+                for path in [*files_on_disk(run).snapshots, *files_on_disk(run).run]:
+                    path.unlink()
+                run.with_suffix(".snapshots").rmdir()
+                del self.known[run]
+
+
+def numbers(run: Path) -> dict[int, bytes]:
+    """The finished updates of a run: what was sampled, scored, credited and learned, as bytes."""
+    with closing(RunReader(run)) as reader:
+        return {number: _encoded(reader.load(number)) for number in reader.updates()}
+
+
+def _encoded(update: Update) -> bytes:
+    assert update.finished is not None
+    records = [update.sampled, update.scored, update.credited, *update.steps]
+    metrics = repr(sorted(update.finished.metrics.items())).encode()
+    return b"".join([*(RECORDS.encode(each) for each in records if each is not None), metrics])
+
+
+@contextlib.contextmanager
+def mock_home(home: Path) -> Iterator[None]:
+    """Let this process keep its files in `home`."""
+    before = os.environ.get("RLPLAY_HOME")
+    os.environ["RLPLAY_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        os.environ.pop("RLPLAY_HOME")
+        if before is not None:
+            os.environ["RLPLAY_HOME"] = before
+
+
+def wait_until(holds: Callable[[], object], patience: float = PATIENCE) -> bool:
+    """Whether it holds within so many seconds."""
+    end = time.monotonic() + patience
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def finished(run: Path) -> int:
+    """How many updates a run has, also while it is created."""
+    try:
+        with closing(RunReader(run)) as reader:
+            return len(reader.updates())
+    except RunFileError:
+        return 0
+
+
+def used(pid: int) -> float:
+    """Processor seconds of a process; infinite once it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("inf")
+    return float("inf") if fields[0] == "Z" else (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def after_work(pid: int, seconds: float) -> None:
+    """Wait until a process has used so much more processor time, or has ended."""
+    target = used(pid) + seconds
+    assert wait_until(lambda: used(pid) >= target)
+
+
+def killed(pid: int | None) -> None:
+    """SIGKILL."""
+    if pid is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def started(bench: Bench, *words: str) -> subprocess.Popen[bytes]:
+    """The program without a screen."""
+    return subprocess.Popen(rlplay(*words), env=bench.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def headless(bench: Bench, dice: random.Random) -> None:
+    """A run without a screen, from its start or resumed, between any two lines of its loop."""
+    words = ["--resume", str(bench.runs[0])] if bench.runs else [str(bench.scenario)]
+    before = finished(bench.runs[0]) if bench.runs else 0
+    run = started(bench, "run", *words)
+    wait_until(lambda: run.poll() is not None or (bench.runs and finished(bench.runs[0]) > before))
+    after_work(run.pid, dice.uniform(0, 1.5))
+    killed(run.pid)
+    run.wait()
+
+
+def loading(bench: Bench, dice: random.Random) -> None:
+    """Screen, engine, both or a run without a screen, before there is anything to see."""
+    words = ["resume", "last"] if bench.runs and dice.random() < 0.5 else [str(bench.scenario)]
+    who = dice.choice(("run", "screen", "engine", "both"))
+    if who == "run":
+        run = started(bench, "run", *(["--resume", "last"] if words[0] == "resume" else words))
+        after_work(run.pid, dice.uniform(0, 6))
+        killed(run.pid)
+        run.wait()
+        return
+    with closing(Terminal(rlplay(*words), env=bench.environment)) as terminal:
+        if who == "screen":
+            worked(terminal, terminal.pid, dice.uniform(0, 3))
+            terminal.kill()
+            return
+        drained(terminal, lambda: engine_of(terminal))
+        engine = engine_of(terminal)
+        assert engine is not None, terminal.text()
+        worked(terminal, engine, dice.uniform(0, 6))
+        if who == "both":
+            terminal.kill()
+            killed(engine)
+            return
+        killed(engine)
+        terminal.wait_for("engine has ended", timeout=PATIENCE)
+        terminal.press(CTRL_Q)
+        assert terminal.wait_for_exit(PATIENCE) in (0, 2)  # 2: it had not begun
+
+
+def engine_of(terminal: Terminal) -> int | None:
+    """The engine of the screen."""
+    return child_of(terminal.pid, ENGINE)
+
+
+def worked(terminal: Terminal, pid: int, seconds: float) -> None:
+    """Wait as `after_work` does, reading what the screen writes."""
+    target = used(pid) + seconds
+    drained(terminal, lambda: used(pid) >= target)
+
+
+def drained(terminal: Terminal, holds: Callable[[], object]) -> None:
+    """Read what a screen writes until this holds, or it has ended."""
+    end = time.monotonic() + PATIENCE
+    while not holds() and running(terminal.pid):
+        terminal.read(0.02)
+        assert time.monotonic() < end, "it does not come"
+
+
+def playing(bench: Bench) -> tuple[Terminal, Path]:
+    """A screen whose engine trains, and the run."""
+    words = ["resume", "last"] if bench.runs else [str(bench.scenario)]
+    before = finished(bench.runs[0]) if bench.runs else 0
+    terminal = Terminal(rlplay(*words), env=bench.environment)
+    terminal.wait_for("paused", timeout=PATIENCE)
+    terminal.press(" ")
+    drained(terminal, lambda: finished(bench.runs[0]) > before)
+    return terminal, bench.runs[0]
+
+
+def engine(bench: Bench, dice: random.Random) -> None:
+    """The engine alone, three times: the screen lives, shows what was there, and starts another."""
+    terminal, run = playing(bench)
+    with closing(terminal):
+        for _ in range(3):
+            process = engine_of(terminal)
+            assert process is not None
+            worked(terminal, process, dice.uniform(0, 1))
+            killed(process)
+            terminal.wait_for("engine has ended", timeout=PATIENCE)
+            before = finished(run)
+            terminal.press("r")
+            terminal.wait_for("paused", timeout=PATIENCE)
+            terminal.press(" ")
+            drained(terminal, lambda n=before: finished(run) > n)
+        terminal.press(CTRL_Q)
+        assert terminal.wait_for_exit(PATIENCE) == 0
+
+
+def screen(bench: Bench, dice: random.Random) -> None:
+    """The screen alone: the engine ends by itself."""
+    terminal, _ = playing(bench)
+    with closing(terminal):
+        worked(terminal, terminal.pid, dice.uniform(0, 1))
+
+
+def both(bench: Bench, dice: random.Random) -> None:
+    """Screen and engine at once, as when a machine is short of memory."""
+    terminal, _ = playing(bench)
+    with closing(terminal):
+        process = engine_of(terminal)
+        assert process is not None
+        worked(terminal, process, dice.uniform(0, 1))
+        killed(process)
+
+
+def forked(work: Callable[[], object]) -> int:
+    """A process that does this, in a session of its own; its id."""
+    if pid := os.fork():
+        return pid
+    os.setsid()
+    status = 1
+    try:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(nothing, stream)
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def branching(bench: Bench, dice: random.Random) -> None:
+    """A copy of a run for a branch: it is there whole, or not at all, and the run itself is as before."""
+    before = bench.reference.read_bytes()
+    with closing(RunReader(bench.reference)) as reader:
+        kept = reader.snapshots()[0].update
+    update = dice.choice((0, 1, UPDATES // 2, UPDATES))
+
+    def copy() -> None:
+        os.environ["RLPLAY_HOME"] = str(bench.home)
+        branch(bench.reference, update, paths.new_run("copy"))
+
+    there = len(bench.runs)
+    pid = forked(copy)
+    after_work(pid, dice.uniform(0, 0.4))
+    killed(pid)
+    os.waitpid(pid, 0)
+    assert bench.reference.read_bytes() == before
+    for run in bench.runs[: len(bench.runs) - there]:
+        with closing(RunReader(run)) as reader:
+            assert reader.updates() == list(range(1, update + 1)), "a part of a copy"
+            assert len(reader.snapshots()) == (update >= kept), "a copy that cannot go on"
+        for path in [*files_on_disk(run).snapshots, *files_on_disk(run).run]:
+            path.unlink()
+        run.with_suffix(".snapshots").rmdir()
+
+
+def exporting(bench: Bench, dice: random.Random) -> None:
+    """An export: it is there whole, or not at all, the next one succeeds, and the run is as before."""
+    before, kind = bench.reference.read_bytes(), dice.choice(FORMATS)
+    out = bench.folder / f"out.{kind}"
+    words = ["export", str(bench.reference), "--format", kind, "--out", str(out)]
+    if kind not in ("trl", "tensorboard"):  # which are of the whole run
+        words += ["--update", str(UPDATES)]
+
+    def export() -> None:
+        from rlplay.cli.main import main
+
+        with contextlib.suppress(SystemExit):
+            main(words)
+
+    def content() -> dict[Path, int]:
+        return {path.relative_to(out): path.stat().st_size for path in [out, *out.rglob("*")] if path.is_file()}
+
+    def remove() -> None:
+        for path in sorted(out.rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+        if out.exists():
+            out.unlink() if out.is_file() else out.rmdir()
+
+    pid = forked(export)
+    after_work(pid, dice.uniform(0, 1.0 if kind != "model" else 4))
+    killed(pid)
+    os.waitpid(pid, 0)
+    partly = content()
+    remove()
+    os.waitpid(forked(export), 0)
+    whole = content()
+    assert whole, f"the next export to {kind} fails"
+    assert not partly or partly == whole, f"{kind}: {partly} of {whole}"
+    remove()
+    assert not list(bench.folder.glob("*.partial")), "a part is left over"
+    assert bench.reference.read_bytes() == before
+
+
+KINDS = {
+    "headless": (headless, 100, 1),
+    "loading": (loading, 60, 1),
+    "engine": (engine, 15, 3),
+    "screen": (screen, 30, 1),
+    "both": (both, 30, 1),
+    "branching": (branching, 40, 1),
+    "exporting": (exporting, 30, 1),
+}
+"""What kills, how often, and how many kills that is each time."""
+
+
+def played(kind: str, count: int, first: int, bench: Bench) -> list[str]:
+    """Play so many of a kind, each with its seed; what was wrong."""
+    play, _, _ = KINDS[kind]
+    wrong = []
+    for number in range(first, first + count):
+        try:
+            play(bench, random.Random(f"{kind} {number}"))
+            bench.check()
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            wrong.append(f"{kind} {number}: {type(error).__name__} at {place.name}:{place.lineno}: {error}")
+            print(wrong[-1], flush=True)
+            for pid in [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _mine(entry, bench.home)]:
+                killed(pid)
+        bench.forget_finished()
+        if number % 10 == 9:
+            print(f"{kind} {number}", flush=True)
+    return wrong
+
+
+def _mine(entry: Path, home: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return str(home).encode() in (entry / "environ").read_bytes()
+    return False
+
+
+def main(words: list[str]) -> int:
+    """Kill one kind or all, and print what was wrong."""
+    kinds = [words[0]] if words else list(KINDS)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        for kind in kinds:
+            _, full, each = KINDS[kind]
+            count, begun = int(words[1]) if len(words) > 1 else full, time.monotonic()
+            wrong = played(kind, count, int(words[2]) if len(words) > 2 else 0, bench)
+            failed += len(wrong)
+            print(f"{kind}: {count * each} kills, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s", flush=True)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
