@@ -20,6 +20,8 @@ from rlplay.trace.text import visible
 LIMIT = 600.0
 """Seconds that a call of a user's function may take, unless RLPLAY_REWARD_SECONDS is another number."""
 _DIGITS = 8
+_LONGEST = 1000
+"""Characters of an error's message."""
 
 
 class OwnError(ValueError):
@@ -113,25 +115,46 @@ def _not_imported(module: str, error: BaseException) -> OwnError:
 def contained(what: str, failed: Callable[[BaseException], OwnError]) -> Iterator[None]:
     """Run the user's code: whatever it raises but a ctrl+c becomes what `failed` makes of it.
 
-    It can neither end the process with os._exit nor take longer than `within_limit` allows.
+    It can neither end the process with os._exit nor take longer than `within_limit` allows. A process that it forks
+    ends with it.
     """
-    process, end = os.getpid(), os._exit
-
-    def refuse(status: int) -> NoReturn:
-        if os.getpid() != process:  # a process that it has forked may end
-            end(status)
-        raise SystemExit(f"os._exit({status})")
-
-    os._exit = refuse
+    process = os.getpid()
     try:
-        with within_limit(what):
+        with _no_end(process), within_limit(what):
             yield
     except (KeyboardInterrupt, OwnError):
         raise
     except BaseException as error:  # a script that ends itself must not end the run
         raise failed(error) from error
     finally:
-        os._exit = end
+        if os.getpid() != process:
+            _end(0)
+
+
+_end, _ends = os._exit, threading.Lock()
+_inside = 0
+
+
+@contextmanager
+def _no_end(process: int) -> Iterator[None]:
+    """Let os._exit raise SystemExit in this process, in all of its threads."""
+    global _inside  # noqa: PLW0603 - os._exit is one for all threads
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != process:  # a process that it has forked may end
+            _end(status)
+        raise SystemExit(f"os._exit({status})")
+
+    with _ends:
+        _inside += 1
+        os._exit = refuse
+    try:
+        yield
+    finally:
+        with _ends:
+            _inside -= 1
+            if not _inside:
+                os._exit = _end
 
 
 class _TooSlow(BaseException):
@@ -231,4 +254,8 @@ def blame(path: Path, error: BaseException) -> str:
 
 
 def _in_one_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {visible(' '.join(str(error).split()))}"
+    try:
+        words = str(error)[:_LONGEST]
+    except Exception:  # its own __str__ fails
+        words = "its message cannot be read"
+    return f"{type(error).__name__}: {visible(' '.join(words.split()))}"

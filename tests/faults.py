@@ -36,6 +36,7 @@ def faults() -> Iterator[tuple[str, str]]:
     tables = (
         ("YAML: ", test_plain_yaml.REFUSED, test_plain_yaml),
         ("a function: ", test_user_code.BAD, test_user_code),
+        ("a function that ends the process is: ", test_user_code.OTHERS, test_user_code),
         ("a run hangs ", test_user_code.HANGS, test_user_code),
         ("code that is named by: ", test_trust.NAMES, test_trust),
         ("a model: ", test_fit.BROKEN, test_fit),

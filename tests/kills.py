@@ -8,6 +8,7 @@ run that nobody killed, bit for bit.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import random
 import signal
@@ -22,6 +23,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rlplay import paths
+from rlplay.cli import main as cli
 from rlplay.trace.branch import branch
 from rlplay.trace.codec import RECORDS
 from rlplay.trace.files_on_disk import files_on_disk
@@ -57,6 +59,7 @@ class Bench:
         self.environment = os.environ | {"RLPLAY_HOME": str(self.home), "OMP_NUM_THREADS": "1"}
         (self.home / "runs").mkdir(parents=True)
         self.known: dict[Path, int] = {}  # finished updates by run
+        self.sessions: list[int] = []  # of processes that were forked here
 
     @cached_property
     def reference(self) -> Path:
@@ -99,15 +102,42 @@ class Bench:
         without = folders - {run.with_suffix(".snapshots") for run in self.runs}
         assert not without, f"without a run: {without}"
 
-    def processes(self) -> list[str]:
-        """The command lines of the processes that work in this folder, but for this one."""
-        found = []
+    def processes(self) -> list[int]:
+        """The ids of the processes that work in this folder, but for this one."""
+        found: list[int] = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                mine = str(self.home).encode() in (entry / "environ").read_bytes()
+                session = int((entry / "stat").read_text().rpartition(")")[2].split()[3])
+                mine = session in self.sessions or str(self.home).encode() in (entry / "environ").read_bytes()
                 if mine and int(entry.name) != os.getpid() and running(int(entry.name)):
-                    found.append((entry / "cmdline").read_text().replace("\0", " "))
+                    found.append(int(entry.name))
         return found
+
+    def forked(self, work: Callable[[], object]) -> int:
+        """The id of a process that does this, in a session of its own, with what is imported here."""
+        if pid := os.fork():
+            self.sessions.append(pid)
+            return pid
+        status = 1
+        try:
+            os.setsid()
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for stream in range(3):
+                os.dup2(nothing, stream)
+            os.environ["RLPLAY_HOME"] = str(self.home)
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+
+    def command(self, *words: str) -> int:
+        """The id of a process that carries out a command line, with what is imported here."""
+
+        def carry_out() -> None:
+            with contextlib.suppress(SystemExit):
+                cli.main(list(words))
+
+        return self.forked(carry_out)
 
     def forget_finished(self) -> None:
         """Begin a new run once one is at its end."""
@@ -186,28 +216,25 @@ def killed(pid: int | None) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def started(bench: Bench, *words: str) -> subprocess.Popen[bytes]:
-    """The program without a screen."""
-    return subprocess.Popen(rlplay(*words), env=bench.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
 def headless(bench: Bench, dice: random.Random) -> None:
     """A run without a screen, from its start or resumed, between any two lines of its loop."""
     words = ["--resume", str(bench.runs[0])] if bench.runs else [str(bench.scenario)]
     before = finished(bench.runs[0]) if bench.runs else 0
-    run = started(bench, "run", *words)
-    wait_until(lambda: run.poll() is not None or (bench.runs and finished(bench.runs[0]) > before))
-    after_work(run.pid, dice.uniform(0, 1.5))
-    killed(run.pid)
-    run.wait()
+    run = bench.command("run", *words)
+    if dice.random() < 0.7:
+        wait_until(lambda: used(run) == float("inf") or (bench.runs and finished(bench.runs[0]) > before))
+    after_work(run, dice.uniform(0, 1.5))
+    killed(run)
+    os.waitpid(run, 0)
 
 
 def loading(bench: Bench, dice: random.Random) -> None:
     """Screen, engine, both or a run without a screen, before there is anything to see."""
     words = ["resume", "last"] if bench.runs and dice.random() < 0.5 else [str(bench.scenario)]
-    who = dice.choice(("run", "screen", "engine", "both"))
+    who, quiet = dice.choice(("run", "screen", "engine", "both")), subprocess.DEVNULL
     if who == "run":
-        run = started(bench, "run", *(["--resume", "last"] if words[0] == "resume" else words))
+        words = ["--resume", "last"] if words[0] == "resume" else words
+        run = subprocess.Popen(rlplay("run", *words), env=bench.environment, stdout=quiet, stderr=quiet)
         after_work(run.pid, dice.uniform(0, 6))
         killed(run.pid)
         run.wait()
@@ -246,7 +273,7 @@ def drained(terminal: Terminal, holds: Callable[[], object]) -> None:
     """Read what a screen writes until this holds, or it has ended."""
     end = time.monotonic() + PATIENCE
     while not holds() and running(terminal.pid):
-        terminal.read(0.02)
+        terminal.read(0.1)
         assert time.monotonic() < end, "it does not come"
 
 
@@ -254,7 +281,7 @@ def playing(bench: Bench) -> tuple[Terminal, Path]:
     """A screen whose engine trains, and the run."""
     words = ["resume", "last"] if bench.runs else [str(bench.scenario)]
     before = finished(bench.runs[0]) if bench.runs else 0
-    terminal = Terminal(rlplay(*words), env=bench.environment)
+    terminal = Terminal(rlplay(*words), 100, 30, env=bench.environment)
     terminal.wait_for("paused", timeout=PATIENCE)
     terminal.press(" ")
     drained(terminal, lambda: finished(bench.runs[0]) > before)
@@ -297,22 +324,6 @@ def both(bench: Bench, dice: random.Random) -> None:
         killed(process)
 
 
-def forked(work: Callable[[], object]) -> int:
-    """A process that does this, in a session of its own; its id."""
-    if pid := os.fork():
-        return pid
-    os.setsid()
-    status = 1
-    try:
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for stream in range(3):
-            os.dup2(nothing, stream)
-        work()
-        status = 0
-    finally:
-        os._exit(status)
-
-
 def branching(bench: Bench, dice: random.Random) -> None:
     """A copy of a run for a branch: it is there whole, or not at all, and the run itself is as before."""
     before = bench.reference.read_bytes()
@@ -320,12 +331,8 @@ def branching(bench: Bench, dice: random.Random) -> None:
         kept = reader.snapshots()[0].update
     update = dice.choice((0, 1, UPDATES // 2, UPDATES))
 
-    def copy() -> None:
-        os.environ["RLPLAY_HOME"] = str(bench.home)
-        branch(bench.reference, update, paths.new_run("copy"))
-
     there = len(bench.runs)
-    pid = forked(copy)
+    pid = bench.forked(lambda: branch(bench.reference, update, paths.new_run("copy")))
     after_work(pid, dice.uniform(0, 0.4))
     killed(pid)
     os.waitpid(pid, 0)
@@ -347,12 +354,6 @@ def exporting(bench: Bench, dice: random.Random) -> None:
     if kind not in ("trl", "tensorboard"):  # which are of the whole run
         words += ["--update", str(UPDATES)]
 
-    def export() -> None:
-        from rlplay.cli.main import main
-
-        with contextlib.suppress(SystemExit):
-            main(words)
-
     def content() -> dict[Path, int]:
         return {path.relative_to(out): path.stat().st_size for path in [out, *out.rglob("*")] if path.is_file()}
 
@@ -362,13 +363,13 @@ def exporting(bench: Bench, dice: random.Random) -> None:
         if out.exists():
             out.unlink() if out.is_file() else out.rmdir()
 
-    pid = forked(export)
+    pid = bench.command(*words)
     after_work(pid, dice.uniform(0, 1.0 if kind != "model" else 4))
     killed(pid)
     os.waitpid(pid, 0)
     partly = content()
     remove()
-    os.waitpid(forked(export), 0)
+    os.waitpid(bench.command(*words), 0)
     whole = content()
     assert whole, f"the next export to {kind} fails"
     assert not partly or partly == whole, f"{kind}: {partly} of {whole}"
@@ -401,7 +402,7 @@ def played(kind: str, count: int, first: int, bench: Bench) -> list[str]:
             place = traceback.extract_tb(error.__traceback__)[-1]
             wrong.append(f"{kind} {number}: {type(error).__name__} at {place.name}:{place.lineno}: {error}")
             print(wrong[-1], flush=True)
-            for pid in [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _mine(entry, bench.home)]:
+            for pid in bench.processes():
                 killed(pid)
         bench.forget_finished()
         if number % 10 == 9:
@@ -409,15 +410,11 @@ def played(kind: str, count: int, first: int, bench: Bench) -> list[str]:
     return wrong
 
 
-def _mine(entry: Path, home: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return str(home).encode() in (entry / "environ").read_bytes()
-    return False
-
-
 def main(words: list[str]) -> int:
     """Kill one kind or all, and print what was wrong."""
-    kinds = [words[0]] if words else list(KINDS)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    importlib.import_module("rlplay.engine.driver")  # once, for all processes that are forked here
+    kinds = words[0].split(",") if words else list(KINDS)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))

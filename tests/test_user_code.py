@@ -6,14 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from rlplay.algorithms.own import allow
+from rlplay.algorithms.settings import Settings
 from rlplay.cli.watch import GRACE
-from rlplay.tasks.own_rewards import load_environment, load_reward
+from rlplay.tasks.own_rewards import load_environment, load_reward, load_tools
+from rlplay.tasks.own_task import make_task
+from rlplay.tasks.task import Example
+from rlplay.tasks.tools import Call
 from rlplay.user_code import OwnError, within_limit
 
 BAD = {
@@ -67,6 +73,81 @@ def test_at_import_it_is_an_error_in_one_line(name: str, tmp_path: Path) -> None
         load_reward(written(tmp_path, body, inside=False))
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+OTHERS = {
+    "a tool": ("def f(x: int = 0): {}", lambda entry: load_tools([entry], None).begin(ROW).replies([Call("f", {})])),
+    "an asynchronous tool": (
+        "async def f(x: int = 0): {}", lambda entry: load_tools([entry], None).begin(ROW).replies([Call("f", {})])
+    ),
+    "a factory": ("def f(): {}", lambda entry: load_tools([], entry)),
+    "a reset": ("class f:\n    def reset(self, **row): {}", lambda entry: load_tools([], entry).asked(ROW)),
+    "a method": (
+        "class f:\n    def reset(self, **row): pass\n    def add(self): {}",
+        lambda entry: load_tools([], entry).begin(ROW).replies([Call("add", {})]),
+    ),
+    "its reward": (
+        "class f:\n    def reset(self, **row): pass\n    def get_reward(self): {}",
+        lambda entry: load_tools([], entry).rewards()["f"](environments=[load_tools([], entry).begin(ROW).environment]),
+    ),
+    "a task": ("def f(): {}", make_task),
+    "a surrogate": (
+        "def f(xp, ratio, advantages): {}",
+        lambda entry: allow("surrogate", entry, Settings()),
+    ),
+}  # fmt: skip
+"""What else may be the user's: its source around a statement, and what calls it."""
+ROW = Example("p", {})
+
+
+@pytest.mark.parametrize("body", ["os._exit(0)", "sys.exit(1)", "raise type('Own', (BaseException,), {})('x')"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_whatever_else_is_the_users_ends_nothing(name: str, body: str, tmp_path: Path) -> None:
+    source, call = OTHERS[name]
+    (tmp_path / "own.py").write_text("import os, sys, time\n" + source.format(body))
+    with pytest.raises(OwnError, match=r"own\.py.*(os\._exit|SystemExit|Own: x)") as caught:
+        call(f"{tmp_path / 'own.py'}:f")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a tool", "a task"])
+def test_whatever_else_is_the_users_has_a_time_limit(name: str, tmp_path: Path) -> None:
+    source, call = OTHERS[name]
+    (tmp_path / "own.py").write_text("import time\n" + source.format("time.sleep(60)"))
+    with pytest.raises(OwnError, match=r"own\.py: f takes more than 1 s; RLPLAY_REWARD_SECONDS"):
+        call(f"{tmp_path / 'own.py'}:f")
+
+
+def test_two_threads_at_once_leave_the_real_end(tmp_path: Path) -> None:
+    entry = written(tmp_path, "k['met'].wait(); return [1.0]", inside=True)
+    met = threading.Barrier(2)
+    calls = [threading.Thread(target=load_environment(entry), kwargs={"met": met}) for _ in range(2)]
+    for call in calls:
+        call.start()
+    for call in calls:
+        call.join()
+    assert os._exit.__module__ == "posix"
+
+
+def test_a_process_that_it_forks_goes_no_further(tmp_path: Path) -> None:
+    body = "pid = os.fork()\nif pid: os.waitpid(pid, 0)\nreturn pid"
+    function = load_environment(written(tmp_path, body, inside=True))
+    mark = tmp_path / "twice"
+    if not function():
+        mark.touch()
+        os._exit(0)
+    assert not mark.exists(), "the copy went on with the run"
+
+
+def test_a_message_is_short_and_may_fail(tmp_path: Path) -> None:
+    for body, words in (
+        ("raise ValueError('x' * 10**6)", "ValueError: xxx"),
+        ("raise type('Own', (Exception,), {'__str__': lambda self: 1 / 0})", "Own: its message cannot be read"),
+    ):
+        with pytest.raises(OwnError) as caught:
+            load_reward(written(tmp_path, body, inside=True))(completions=["c"])
+        assert words in str(caught.value)
+        assert len(str(caught.value)) < 2000
 
 
 def test_a_process_that_it_forks_may_end(tmp_path: Path) -> None:

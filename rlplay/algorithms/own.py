@@ -21,7 +21,7 @@ from typing import Any
 from rlplay.algorithms.own_trial import check_imports, place_of, try_out
 from rlplay.algorithms.scales import Scale
 from rlplay.algorithms.surrogates import Surrogate
-from rlplay.user_code import OwnError, UserFunction
+from rlplay.user_code import OwnError, UserFunction, contained
 
 OWN = ("surrogate", "scale_rewards")
 """The settings that take a function of the user's."""
@@ -139,9 +139,7 @@ def _flat(_settings: Any, state: int) -> tuple[str, str]:
 def _guarded(function: UserFunction, current: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(current)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
+        with contained(function.place, function.failed):
             return current(*args, **kwargs)
-        except (Exception, SystemExit) as error:
-            raise function.failed(error) from error
 
     return guarded

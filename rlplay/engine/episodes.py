@@ -20,6 +20,8 @@ from rlplay.trace.records import Array
 from rlplay.user_code import OwnError
 
 Found = TypeVar("Found")
+_LONGEST_REPLY = 100_000
+"""Characters of a reply that are read: more than an answer has room for."""
 
 
 class Episodes:
@@ -80,6 +82,7 @@ class Episodes:
             turn, replies = self._replied(example, row, ids)
         if not replies:
             return []
+        replies = [{**reply, "content": reply["content"][:_LONGEST_REPLY]} for reply in replies]
         batch.replies.setdefault(row, []).append(replies)
         said = int(batch.group[row]), turn["content"], repr((turn, replies)), ids[-1]
         if said not in self._written:

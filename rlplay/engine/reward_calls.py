@@ -20,7 +20,7 @@ from rlplay.engine.logged import Logged
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps, total
-from rlplay.user_code import OwnError, within_limit
+from rlplay.user_code import OwnError, contained
 
 Answer = float | Steps
 """One completion's score, NaN for None; or for each step the characters it reaches and its score."""
@@ -124,7 +124,8 @@ def _awaited(waiting: dict[str, Awaitable[Any]]) -> dict[str, Any]:
 
     future = asyncio.run_coroutine_threadsafe(together(), _loop())
     try:
-        with within_limit(f"reward function {', '.join(map(repr, waiting))}"):
+        what = f"reward function {', '.join(map(repr, waiting))}"
+        with contained(what, lambda error: OwnError(f"{what}: {type(error).__name__}")):
             return dict(zip(waiting, future.result(), strict=True))
     except BaseException:  # the user has interrupted
         future.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
@@ -145,7 +146,9 @@ class _Reward:
     async def _awaited(self, found: Awaitable[Any]) -> Any:
         try:
             return await found
-        except (Exception, SystemExit) as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             raise self._function.failed(error) from error
 
 

@@ -12,7 +12,7 @@ from rlplay.tasks.own import check_same_answers
 from rlplay.tasks.own_rewards import as_environment, as_reward, named_function
 from rlplay.tasks.rows import read_row
 from rlplay.tasks.task import Example, Task
-from rlplay.user_code import OwnError, UserCode
+from rlplay.user_code import OwnError, UserCode, contained
 
 
 def make_task(entry: str) -> Task:
@@ -45,10 +45,8 @@ class _Made:
         """The task, made again if the file has changed."""
         maker = self.function.current()
         if self._task is None or maker is not self._maker:
-            try:
+            with contained(f"{self.function.place}: {self.function.name}", self.function.failed):
                 found = maker()
-            except (Exception, SystemExit) as error:
-                raise self.function.failed(error) from error
             self._task, self._maker = _checked(found, self.function), maker
         return self._task
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rlplay.tasks.example import Example, Message, RewardFunction
-from rlplay.user_code import OwnError, UserCode
+from rlplay.user_code import OwnError, UserCode, contained
 
 _OWN_METHODS = ("reset", "get_reward")
 
@@ -33,28 +33,43 @@ class Call(msgspec.Struct, frozen=True):
     arguments: dict[str, Any]
 
 
+Tool = tuple[UserCode, Callable[..., Any]]
+"""Where a tool comes from, and the function or method."""
+
+
 class Answering:
     """The calls of one answer: its environment, if there is a factory, and how many calls it made and failed."""
 
-    def __init__(self, tools: dict[str, Callable[..., Any]], environment: Any) -> None:
+    def __init__(self, tools: dict[str, Tool], environment: Any) -> None:
         self._tools = tools
         self.environment = environment
         self.calls = self.failures = 0
 
     def replies(self, calls: Sequence[Call]) -> list[Message]:
-        """The message of each call's result. As in TRL, an error in a tool is a result that the model reads."""
-        return [{"role": "tool", "name": call.name, "content": str(self._result(call))} for call in calls]
+        """The message of each call's result. As in TRL, an exception in a tool is a result that the model reads.
 
-    def _result(self, call: Call) -> Any:
+        Raises OwnError, one line, if a tool ends the program or takes longer than a user's function may.
+        """
+        return [{"role": "tool", "name": call.name, "content": self._result(call)} for call in calls]
+
+    def _result(self, call: Call) -> str:
         self.calls += 1
-        try:
-            if call.name not in self._tools:
-                raise ValueError(f"Tool {call.name} not found.")
-            found = self._tools[call.name](**call.arguments)
-            return asyncio.run(found) if inspect.iscoroutine(found) else found
-        except Exception as error:
-            self.failures += 1
-            return {"error": str(error)}
+        if call.name not in self._tools:
+            return self._failure(f"Tool {call.name} not found.")
+        code, function = self._tools[call.name]
+        with contained(f"{code.place}: {call.name}", code.failed):
+            try:
+                return str(_awaited(function(**call.arguments)))
+            except Exception as error:
+                return self._failure(str(error))
+
+    def _failure(self, words: str) -> str:
+        self.failures += 1
+        return str({"error": words})
+
+
+def _awaited(found: Any) -> Any:
+    return asyncio.run(found) if inspect.iscoroutine(found) else found
 
 
 class Tools:
@@ -103,7 +118,11 @@ class Tools:
 
         Raises OwnError, one line, if `reset` fails, or says something else than when the prompt was made.
         """
-        tools, environment = {function.current().__name__: function.current() for function in self._functions}, None
+        tools: dict[str, Tool] = {}
+        for code in self._functions:
+            function = code.current()
+            tools[function.__name__] = code, function
+        environment = None
         if self._factory is not None:
             environment = self._made(self._factory)
             row = example.row if isinstance(example, Observed) and example.row is not None else example
@@ -113,35 +132,28 @@ class Tools:
                     f"{self._factory.place}: reset says something else for the same row each time; the answers to a "
                     "prompt are compared, so let it depend on the row alone"
                 )
-            tools |= {method.__name__: method for method in _methods(environment)}
+            tools |= {method.__name__: (self._factory, method) for method in _methods(environment)}
         return Answering(tools, environment)
 
     def _made(self, factory: UserCode) -> Any:
         make = factory.current()
-        try:
+        with contained(factory.place, factory.failed):
             environment = make()
-        except (Exception, SystemExit) as error:
-            raise factory.failed(error) from error
         if not callable(getattr(environment, "reset", None)):
             raise OwnError(f"{factory.place}: {factory.name} makes environments without a method reset(self, **row)")
         return environment
 
     def _reset(self, factory: UserCode, environment: Any, row: Example) -> str | None:
-        try:
+        with contained(f"{factory.place}: reset", factory.failed):
             said = environment.reset(prompt=row.prompt, **row.columns)
-        except (Exception, SystemExit) as error:
-            raise factory.failed(error) from error
         if not (said is None or isinstance(said, str)):
             raise OwnError(f"{factory.place}: reset returned {type(said).__name__}; it returns text or None")
         return said
 
     def _own_reward(self, environments: list[Any], **_columns: Any) -> list[Any]:
         assert self._factory is not None
-        try:
-            scores = [environment.get_reward() for environment in environments]
-            return [asyncio.run(score) if inspect.iscoroutine(score) else score for score in scores]
-        except (Exception, SystemExit) as error:
-            raise self._factory.failed(error) from error
+        with contained(f"{self._factory.place}: get_reward", self._factory.failed):
+            return [_awaited(environment.get_reward()) for environment in environments]
 
 
 def _methods(environment: Any) -> list[Callable[..., Any]]:
