@@ -184,6 +184,7 @@ OCCASIONS: dict[str, Occasion] = {
     "find typed": lambda stage: _after_verb(stage, "find", *"length>0"),
     "probe asked": lambda stage: _after_verb(stage, "probe", "s", "v", "o"),
     "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
+    "compare, view": lambda stage: _after_verb(stage, "compare", "T"),
     "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),
     **{f"view {view}": lambda stage, view=view: stage.app.perform(view) for view in VIEWS},
     "two moments": _moments,

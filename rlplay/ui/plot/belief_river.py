@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 from rich.cells import cell_len
@@ -44,7 +45,13 @@ class River:
     def state(self, source: Source) -> object:
         """The place, and what is known of it."""
         beliefs, place = source.beliefs, _place(source)
-        return place, None if beliefs is None else beliefs.version, source.span, source.history.marks
+        return place, None if beliefs is None else beliefs.version, source.span, source.history.marks, source.bands
+
+    def data(self, source: Source) -> object:
+        """What is drawn: the probabilities of every update, equal for equal rivers; None before there are any."""
+        place = _place(source)
+        found = {} if source.beliefs is None or place is None else source.beliefs.at(place)
+        return [(number, *belief) for number, belief in found.items()] or None
 
     def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
         """The cells of the scale."""
@@ -61,7 +68,7 @@ class River:
         if not found:
             return READING if beliefs.missing else NO_CANDIDATES
         frame, height = _frame(source, found, size), max(size.height - 1, 2)
-        tokens = named(found)
+        tokens = [*source.bands] or named(found)
         filled = _eighths(_edges(found, tokens, frame, height), height)
         characters, inks, styles = _grid(filled, source.plain)
         for row, start, text, style in _names(filled, [quoted(beliefs.name(place, token)) for token in tokens]):
@@ -90,7 +97,7 @@ class River:
             parts.insert(1, "this prompt" if place.prompt is not None else _averaged(found, cursor))
         if beliefs.missing:
             parts.append(f"reading, {len(beliefs.missing)} to go")
-        tokens = named(found)
+        tokens = [*source.bands] or named(found)
         below = []
         rest = max((1 - sum(b.shares.get(t, 0.0) for t in tokens) for b in found.values()), default=0.0)
         for band, token in enumerate([*tokens, None] if rest >= 0.005 else tokens):
@@ -115,6 +122,17 @@ def named(found: dict[int, Belief]) -> list[int]:
     top = sorted(peaks, key=lambda token: -peaks[token])[: len(INKS)]
     last = next(reversed(found.values())).shares if found else {}
     return sorted(top, key=lambda token: (-last.get(token, 0.0), -peaks[token]))
+
+
+def shared(sources: Sequence[Source]) -> tuple[int, ...]:
+    """The tokens with a band in the rivers of several runs, so that a token has the same place and ink in each."""
+    every = []
+    for source in sources:
+        place = _place(source)
+        if source.beliefs is not None and place is not None:
+            every.append(named(_found(source, source.beliefs, place)))
+    by_rank = [token for rank in zip_longest(*every) for token in rank if token is not None]
+    return tuple(dict.fromkeys(by_rank))[: len(INKS)]
 
 
 def _place(source: Source) -> Place | None:

@@ -12,15 +12,31 @@ from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
-from rlplay.ui.plot.views import ACTION_VALUES, IMITATION, KL, LENGTH, PAIRS, REWARD, SCORES, STEP_KL, View, single
+from rlplay.ui.plot.views import (
+    ACTION_VALUES,
+    IMITATION,
+    KL,
+    LENGTH,
+    PAIRS,
+    REWARD,
+    SCORES,
+    STEP_KL,
+    Detailed,
+    View,
+    single,
+)
 from rlplay.ui.plot.world_map import MAPS
 from rlplay.worlds.world import World
 
-NAMED: dict[str, View] = {
+DETAILED: dict[str, Detailed] = {
     "belief": River(),
     "tree": AnswerTree(),
     "pull": PullMap(),
     "learning": LearningMap(),
+}
+"""The views with a verb of their own."""
+NAMED: dict[str, View] = {
+    **DETAILED,
     "map": MAPS[0],
     "optimal map": MAPS[2],
 }

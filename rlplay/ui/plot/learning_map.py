@@ -51,6 +51,11 @@ class LearningMap:
         version = None if evaluations is None else (evaluations.version, bool(evaluations.missing))
         return version, source.span, source.history.marks
 
+    def data(self, source: Source) -> object:
+        """What is drawn: rewards and answers of every prompt, equal for equal maps; None before there are any."""
+        learned = _learned(source)
+        return None if learned is None else (learned.updates, [repr(course) for course in learned.courses])
+
     def margins(self, source: Source, _log: bool, lines: int) -> Margins:
         """The cells of the bands' names."""
         learned = _learned(source)

@@ -40,6 +40,11 @@ class PullMap:
         which = None if live is None else (live.number, len(live.steps), live.finished is None)
         return which, [source.settings.get(name) for name in ("epsilon", "epsilon_high", "surrogate")]
 
+    def data(self, source: Source) -> object:
+        """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
+        found = pulls(source.live)
+        return None if found is None else (found.step, *(part.tobytes() for part in found[:3]))
+
     def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
         """None: the view shares no columns with others."""
         return 0, 0

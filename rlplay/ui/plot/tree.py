@@ -48,6 +48,14 @@ class AnswerTree:
         shown = source.shown
         return None if shown is None else (shown.number, shown.phase, shown.tokens, id(shown.scored)), source.cursor
 
+    def data(self, source: Source) -> object:
+        """What is drawn: texts, numbers and mean rewards of every branch, equal for equal trees; None without one."""
+        root, shown = _root(source), source.shown
+        if root is None or shown is None or shown.sampled is None:
+            return None
+        prompt = shown.sampled.prompts[int(shown.sampled.group[root.rows[0]])]
+        return prompt, [(_text(shown.sampled, node), len(node.rows), node.reward) for node in _all(root)]
+
     def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
         """None: the view shares no columns with others."""
         return 0, 0

@@ -59,13 +59,15 @@ class Source:
     lines: int = 0  # of the panel
     beliefs: Beliefs | None = None  # the candidates of every update
     evaluations: Evaluations | None = None  # the held-out answers
+    bands: tuple[int, ...] = ()  # tokens with a band of the river, if not those of the run alone
     plain: bool = False  # the terminal has no colours
+    axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
     steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
 
     @property
     def span(self) -> tuple[int, int]:
         """The updates of every axis, so that an update is in the same column in all panels."""
-        return self.history.extent(GHOSTS)
+        return self.axis or self.history.extent(GHOSTS)
 
     def coming(self, words: str) -> str:
         """The text of an empty panel: `words`, or in an empty recording that there is no update."""
@@ -121,6 +123,13 @@ class View(Protocol):
 
         Values are never smoothed; the title says if the curve is.
         """
+
+
+class Detailed(View, Protocol):
+    """A view that a comparison of runs can show of each of them."""
+
+    def data(self, source: Source) -> object:
+        """What is drawn, equal for equal drawings of two runs; None before there is anything."""
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,19 @@ from rlplay.ui.plot.several_runs import RUN_STYLES, Shown
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.two_runs import RunPair, place
 from rlplay.ui.widgets.compared import ComparedPanels, PairedTokens
+from rlplay.ui.widgets.compared_views import ComparedViews
 from rlplay.ui.widgets.inspector import Inspector
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.words import clipping
+from rlplay.verbs import VERBS
+from rlplay.verbs import VIEWS as NAMED_VIEWS
 
 _REFRESH_SECONDS = 0.1
-KEYS = "`[ ]` updates  `c` colour  `p` panels  `?` help  `esc` close"
+KEYS = "`[ ]` updates  `c` colour  `p` panels  `BTPE` views  `?` help  `esc` close"
 MANY_KEYS = f"`< >` other run  {KEYS}"
-LIVE_KEYS = f"`space` catch up  `u` update  {KEYS}"
+LIVE_KEYS = "`space` catch up  `u` update  `[ ]` updates  `p` panels  `BTPE` views  `?` help  `esc`"
 VIEWS = ("answers", "token", "curves")
 
 
@@ -67,6 +70,9 @@ cursor. They are comparable only if the words before the token are the same; the
 
 Long answers take one line each, which shows the part around the cursor; `enter` unfolds the selected one in both runs.
 
+`B`, `T`, `P` and `E` put belief river, answer tree, pull map and learning map of both runs in place of the curves; the
+same key brings the curves back. The titles name what differs between the runs, or say that both are equal.
+
 `p` enlarges the answers, the token or the curves in turn. ↷ below the curves marks where a run was resumed, or where a
 branch left the part that it shares with the other run.
 
@@ -88,6 +94,7 @@ branch left the part that it shares with the other run.
         Binding("w", "perform('shot')", "save the view", id="shot"),
         Binding("A", "label", "which is better?", id="prefer"),
         Binding("p", "panels", "panels", id="panel"),
+        *(Binding(",".join(VERBS[name].keys), f"view('{name}')", VERBS[name].title, id=name) for name in NAMED_VIEWS),
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,b,q", "dismiss", "close"),
     ]
@@ -104,6 +111,7 @@ branch left the part that it shares with the other run.
         self.tokens = PairedTokens(RUN_STYLES[0]), PairedTokens(RUN_STYLES[1])
         self.inspectors = Inspector(), Inspector()
         self.curves = ComparedPanels(self._shown)
+        self.views = ComparedViews(RUN_STYLES[:2])
         self._drawn: object = None
         self._unfolded: tuple[set[int], set[int]] = set(), set()  # answers of either run, at this update:
         self._unfolded_at = 0, 0
@@ -117,6 +125,7 @@ branch left the part that it shares with the other run.
                     yield tokens
                     yield inspector
         yield self.curves
+        yield self.views
         yield Static(keyed(self.keys), id="keys")
 
     @property
@@ -143,6 +152,9 @@ branch left the part that it shares with the other run.
         self._head()
         self.curves.overlay()
         self.curves.mark_update(self.runs.picked)
+        styles = [tokens.run_style for tokens in self.tokens]
+        self.views.follow(self.runs, styles, [tokens.cursor for tokens in self.tokens])
+        self.views.mark_update(self.runs.picked)
         lens, chosen, signs = self._display_options()
         updates = self.runs.updates()
         if self._unfolded_at != self.runs.numbers:
@@ -199,7 +211,7 @@ branch left the part that it shares with the other run.
         line = Content("only in the curves:")
         for index in (index for index in range(len(self.sessions)) if index not in self.sides):
             style, pair = RUN_STYLES[index], RunPair(self.runs.both[0], self.sessions[index])
-            differing = ", ".join(pair.other_values()) or f"as {self.tokens[0].run_style.letter}"
+            differing = ", ".join(pair.values(1)) or f"as {self.tokens[0].run_style.letter}"
             line = Content.assemble(line, (f"  {style.mark} ", f"bold {style.ink}"), differing)
         return line.truncate(self.size.width - 2, ellipsis=True)
 
@@ -230,7 +242,10 @@ branch left the part that it shares with the other run.
 
     @on(Perform)
     def _unfold(self, event: Perform) -> None:
-        """Unfold the answer under the cursor in both runs, or fold it again."""
+        """Unfold the answer under the cursor in both runs, or fold it again; show a view that a panel asks for."""
+        if event.name in NAMED_VIEWS:
+            event.stop()
+            self.action_view(event.name)
         if event.name != "unfold":
             return
         event.stop()
@@ -291,6 +306,16 @@ branch left the part that it shares with the other run.
         """A verb of the main screen."""
         self.post_message(Perform(verb))
 
+    def action_view(self, name: str) -> None:
+        """Show a view of both runs in place of the curves, or the curves again."""
+        self.views.shown = "" if self.views.shown == name else name
+        self.set_class(bool(self.views.shown), "-views")
+        if self.has_class("-narrow") and self.views.shown:
+            self._show("curves")
+        self.follow()
+        panels = self.views.panels if self.views.shown else self.curves.panels
+        panels[0].focus()
+
     def action_help(self) -> None:
         """Explain the comparison and list all keys."""
         from rlplay.ui.screens.help import HelpScreen
@@ -322,10 +347,14 @@ branch left the part that it shares with the other run.
         """Show answers, token or curves in turn: enlarged on a wide screen, alone on a narrow one."""
         here = next(view for view in VIEWS if self.has_class(f"-view-{view}"))
         following = VIEWS[(VIEWS.index(here) + 1) % len(VIEWS)]
-        for view in VIEWS:
-            self.set_class(view == following, f"-view-{view}")
+        self._show(following)
         # Keys should act on the visible panel.
-        (self.curves.panels[0] if following == "curves" else self.tokens[0]).focus()
+        curves = self.views.panels if self.views.shown else self.curves.panels
+        (curves[0] if following == "curves" else self.tokens[0]).focus()
+
+    def _show(self, view: str) -> None:
+        for each in VIEWS:
+            self.set_class(each == view, f"-view-{each}")
 
 
 def _scroll_along(mine: PairedTokens, its: PairedTokens, y: float) -> None:

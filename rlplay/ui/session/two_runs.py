@@ -89,9 +89,9 @@ class RunPair:
         """How the second run differs at the compared update, or in its settings `now`: "beta 0 → 0.1"."""
         return [_difference(name, a, b) for name, a, b in self._differing(now)]
 
-    def other_values(self) -> list[str]:
-        """The second run's values of what differs: "beta 0.1"."""
-        return [visible(f"{name} {_short(name, its)}") for name, _, its in self._differing(now=False)]
+    def values(self, side: int) -> list[str]:
+        """The values of what differs, of the first run (side 0) or of the second one (1): "beta 0.1"."""
+        return [visible(f"{name} {_short(name, both[side])}") for name, *both in self._differing(now=False)]
 
     @property
     def earlier(self) -> list[str]:

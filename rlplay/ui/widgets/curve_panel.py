@@ -356,6 +356,8 @@ def _fitting(words: Content, room: int) -> Content:
         words = words[: words.plain.rindex(" · ")]
     value = next((span.start for span in words.spans if str(span.style) == VALUE), 0)
     over = words.cell_length - room
-    if over <= 0 or not value:
+    if over <= 0:
         return words
+    if not value:
+        return words.truncate(room, ellipsis=True)
     return Content.assemble(words[: max(value - over - 2, 0)], "… ", words[value:])
