@@ -84,6 +84,21 @@ async def test_loading_is_shown_and_empty_panels_name_the_key_that_fills_them():
         assert "keys that you press are queued" in shown(app.narrator)
 
 
+async def test_a_panel_without_lines_is_painted_again_only_with_other_words(monkeypatch):
+    app, source = playground()
+    source._queue = type(source._queue)()
+    async with app.run_test(size=WIDE) as pilot:
+        source.put(Loading("importing torch", 0.4))
+        await settled(pilot)
+        painted = []
+        monkeypatch.setattr(app.tokens, "refresh", lambda *_, **__: painted.append(app.tokens.words))
+        app.paint()
+        assert not painted, "while the engine loads, the app asks 15 times a second"
+        source.status()
+        await settled(pilot)
+        assert painted == [app.tokens.words]
+
+
 async def test_the_header_names_the_run():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:

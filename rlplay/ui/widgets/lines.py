@@ -47,6 +47,8 @@ class Lines(ScrollView, can_focus=True):
         self._strips: dict[int, tuple[list[Segment], Strip]] = {}
         self._captions: tuple[object, ...] = ()
         self.words = self.EMPTY
+        self._said: str | None = None
+        """The sentence on the screen, None where there are lines."""
         self._ground = Style()
         self.palette: Palette
 
@@ -90,6 +92,9 @@ class Lines(ScrollView, can_focus=True):
             self.set_reactive(Lines.virtual_size, size)
             self._scroll_update(size)
         before, self._strips = self._strips, {}
+        said, self._said = self._said, None if count else self.words
+        if not count and said == self.words:
+            return
         if not before or not count:
             self.recolour()
             return
