@@ -8,6 +8,8 @@ import os
 import pytest
 from hypothesis import settings
 
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported: with models this small, threads wait for each other
+
 # Deadlines fail on a busy machine. Where changes are checked, the same change gets the same examples every time.
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
