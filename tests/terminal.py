@@ -31,6 +31,9 @@ _KEYS = {
 QUERY = re.compile(r"\x1b\[[<>=?][0-9;$]*[^0-9;$hl]|\x1b[P_^].*?\x1b\\", re.S)
 """Questions to a terminal and private settings that pyte would draw as text."""
 
+FRAME, LOOK = 0.01, 0.2
+"""Seconds without a byte after which a frame is whole; seconds between two looks at a screen that never rests."""
+
 
 class Terminal:
     """One program on a screen of `columns` x `rows`."""
@@ -39,7 +42,7 @@ class Terminal:
         self.screen = pyte.Screen(columns, rows)
         self._stream = pyte.Stream(self.screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.started = time.monotonic()
+        self.started = self._came = time.monotonic()
         if env is not None and "RLPLAY_HOME" in env:
             (Path(env["RLPLAY_HOME"]) / "oriented").touch()  # no orientation, whose cards would take the keys
         self.pid, self.fd = pty.fork()
@@ -53,7 +56,9 @@ class Terminal:
 
     def text(self) -> str:
         """What the screen shows."""
-        return "\n".join(line.rstrip() for line in self.screen.display)
+        screen = self.screen  # whose own `display` takes several times as long
+        rows = (screen.buffer[y] for y in range(screen.lines))
+        return "\n".join("".join([row[x].data for x in range(screen.columns)]).rstrip() for row in rows)
 
     def read(self, patience: float) -> int:
         """Take what the program has written, waiting up to `patience` seconds for it; returns how many bytes."""
@@ -78,9 +83,17 @@ class Terminal:
         """Seconds until the screen matches; AssertionError with the screen if it never does."""
         began, news = time.monotonic(), 1
         while not (news and re.search(pattern, self.text(), re.S)):
-            news = self.read(0.05)
+            news = self._read_frame()
             assert time.monotonic() - began < timeout, f"{pattern!r} never came in {timeout} s:\n{self.text()}"
-        return time.monotonic() - began
+        return max(0, self._came - began)
+
+    def _read_frame(self) -> int:
+        """As `read`, but until the program rests: a frame comes in many pieces, and none but the last shows it all."""
+        end, news = time.monotonic() + LOOK, 0
+        while time.monotonic() < end and (more := self.read(FRAME if news else 0.05)):
+            news += more
+            self._came = time.monotonic()
+        return news
 
     def settle(self, quiet: float = 0.5) -> None:
         """Read until the program has written nothing for `quiet` seconds."""
