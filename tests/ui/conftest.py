@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from textual.pilot import Pilot
 
-from tests.ui.stage import keys_done, no_idle_time, painted_late
+from tests.ui.stage import keys_done, no_idle_time, painted_late, parsed_once
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +22,12 @@ def _true_colour(monkeypatch: pytest.MonkeyPatch) -> None:
 def _painted_late() -> Iterator[None]:
     """More than half of the time of these tests would go into frames that nobody reads."""
     with painted_late():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _parsed_once() -> Iterator[None]:
+    with parsed_once():
         yield
 
 

@@ -15,6 +15,8 @@ from textual._callback import invoke
 from textual._compositor import Compositor
 from textual._context import active_app
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 
 from rlplay.link.messages import AnyCommand, AnyEvent, Recorded, Status
 from rlplay.trace.records import AnyRecord, Evaluated
@@ -124,6 +126,8 @@ PATIENCE = 30
 """Seconds that a test waits for the app at most."""
 
 _render_update = Compositor.render_update
+_parse_rules = Stylesheet._parse_rules
+_parsed: dict[Any, list[RuleSet]] = {}
 
 
 @contextmanager
@@ -143,6 +147,23 @@ def painted_late() -> Iterator[None]:
         yield
     finally:
         Compositor.render_update = _render_update  # type: ignore[method-assign]
+
+
+@contextmanager
+def parsed_once() -> Iterator[None]:
+    """Let every app that looks alike share the parsed style sheets: an app parses all of them again."""
+
+    def parse_rules(self: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
+        key = source, tuple(more.items()), tuple(self._variables.items())
+        if key not in _parsed:
+            _parsed[key] = _parse_rules(self, *source, **more)
+        return _parsed[key]
+
+    Stylesheet._parse_rules = parse_rules  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Stylesheet._parse_rules = _parse_rules  # type: ignore[method-assign]
 
 
 async def everything_handled(*_seconds: float) -> None:
