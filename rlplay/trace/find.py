@@ -3,7 +3,8 @@
 A condition on an answer (its reward, a part of it, its advantage, its length, a column of its prompt) keeps answers.
 Columns also compare with words, as in `answer=30 topic=addition`. A condition on a token
 (any statistic of `lenses.py`, by name, symbol or alias) keeps tokens and the answers that contain them. All conditions
-must hold. The word `clipped` alone is also a condition: clipped up (▲) or down (▼). Anything that does not begin like a
+must hold. `ratio 0.8..1.2 A 0..` is a box of the pull map, with its ratios; an end without a number is open. The word
+`clipped` alone is also a condition: clipped up (▲) or down (▼). Anything that does not begin like a
 comparison, or is in quotes, is text to look for.
 """
 
@@ -19,6 +20,7 @@ import numpy as np
 
 from rlplay.trace.answers import OF_ANSWERS, columns, measures
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.pulls import Box, box, pulls
 from rlplay.trace.records import Array, Sampled
 from rlplay.trace.update import Update
 
@@ -82,11 +84,12 @@ class Condition:
 
 @dataclass(frozen=True)
 class Query:
-    """What to look for: conditions, or text."""
+    """What to look for: conditions, text, or a box of the pull map."""
 
     typed: str
     conditions: tuple[Condition, ...] = ()
     text: str = ""
+    box: Box | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ def parse(typed: str, words_for: Collection[str] = ()) -> Query | None:
         plain = plain.replace(spelling, sign)
     if not typed:
         return None
+    if (boxed := box(plain)) is not None:
+        return Query(typed, box=boxed)
     if typed[0] != '"':
         plain = _ALONE.sub("clip!=0", plain)
     if not _BEGINS.match(plain):
@@ -151,7 +156,7 @@ def find(query: Query, update: Update) -> Found:
     if query.text:
         return _find_text(query.text, sampled)
     numbers, of_prompts = measures(update), columns(update)
-    answers, tokens = np.ones(update.completions, dtype=bool), None
+    answers, tokens = np.ones(update.completions, dtype=bool), None if query.box is None else _boxed(query.box, update)
     for condition in query.conditions:
         if condition.name in LENSES and condition.name not in numbers:
             values = LENSES[condition.name].values(update)
@@ -167,6 +172,14 @@ def find(query: Query, update: Update) -> Found:
         tokens &= answers[owner]
         answers = np.bincount(owner[tokens], minlength=update.completions) > 0
     return Found(answers, tokens, tokens)
+
+
+def _boxed(box: Box, update: Update) -> Array:
+    """The tokens whose dots on the pull map are in a box, bool [T]; none before there are dots."""
+    tokens, found = np.zeros(update.tokens, dtype=bool), pulls(update)
+    if found is not None:
+        tokens[found.tokens[box.holds(found)]] = True
+    return tokens
 
 
 def _find_text(text: str, sampled: Sampled) -> Found:

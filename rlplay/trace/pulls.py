@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+import math
+import re
 from typing import NamedTuple
 
 import numpy as np
 
 from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
+
+
+class Box(NamedTuple):
+    """A part of the plane: ratios between `left` and `right`, advantages between `low` and `high`, ends excluded."""
+
+    left: float
+    right: float
+    low: float
+    high: float
+
+    def holds(self, found: Pulls) -> Array:
+        """Which tokens are in it, bool [P]."""
+        across = (found.ratio > self.left) & (found.ratio < self.right)
+        return np.asarray(across & (found.advantage > self.low) & (found.advantage < self.high))
+
+    @property
+    def words(self) -> str:
+        """How a box is typed, as in `ratio 0.8..1.2 A 0..`; an end without a number is open."""
+        left, right, low, high = ("" if math.isinf(end) else f"{end:.6g}" for end in self)
+        return f"ratio {left}..{right} A {low}..{high}"
+
+
+_END = r"([-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:e[-+]?\d+)?)?"
+_BOX = re.compile(rf"ratio {_END}\.\.{_END} A {_END}\.\.{_END}", re.IGNORECASE)
+
+
+def box(typed: str) -> Box | None:
+    """The box in `typed`; None if it is none."""
+    found = _BOX.fullmatch(typed)
+    if found is None:
+        return None
+    left, right, low, high = (None if end is None else float(end) for end in found.groups())
+    lowest, highest = -math.inf, math.inf
+    return Box(
+        lowest if left is None else left, highest if right is None else right,
+        lowest if low is None else low, highest if high is None else high,
+    )  # fmt: skip
 
 
 class Pulls(NamedTuple):
@@ -19,6 +58,8 @@ class Pulls(NamedTuple):
     """float [P]"""
     silent: Array
     """bool [P], whether clipping left the token without a gradient in that step."""
+    tokens: Array
+    """int64 [P], the index of each among all tokens of the update"""
     step: int | None
     """The number of that step from 1; None if the ratios are those after the update."""
     steps: int
@@ -57,6 +98,5 @@ def _pulls(update: Update) -> Pulls | None:
         ratio = np.exp(np.asarray(new, dtype=np.float64) - sampled.old_logprobs)
         clipped = np.zeros(len(tokens), dtype=bool)
     kept = (sampled.mask[tokens] == 1) & np.isfinite(ratio) & np.isfinite(credited.advantages[tokens])
-    return Pulls(
-        ratio[kept], credited.advantages[tokens][kept], clipped[kept], last.step + 1 if steps > 1 else None, steps
-    )
+    step = last.step + 1 if steps > 1 else None
+    return Pulls(ratio[kept], credited.advantages[tokens][kept], clipped[kept], tokens[kept], step, steps)

@@ -124,6 +124,7 @@ class Refresher:
         app.curves.mark_update(session.older_update)
         app.curves.world, app.curves.wanted = session.world, self._panels()
         app.curves.beliefs, app.curves.evaluations = session.beliefs, session.evaluations
+        app.curves.box = None if app.finder.query is None else app.finder.query.box
         app.curves.steered = session.has_engine
         app.curves.readers = {River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)}
         settings = session.settings_of(session.shown)

@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from textual.content import Content
+from textual.content import Content, Span
 
 from rlplay.trace.numbers import number, percent
-from rlplay.trace.pulls import Pulls, pulls
+from rlplay.trace.pulls import Box, Pulls, pulls
 from rlplay.trace.records import Array
 from rlplay.ui.formula.parts import bounds
 from rlplay.ui.plot.curves import RULE, Margins
-from rlplay.ui.plot.picture import AXIS, Frame, Picture, Size, painted
-from rlplay.ui.plot.scale import Scale, nice, scale_of
+from rlplay.ui.plot.picture import AXIS, CURSOR, Picture, Size, painted
+from rlplay.ui.plot.pull_plane import Corner, Plane, plane, regions
 from rlplay.ui.plot.views import LIGHT, NOT_COMPUTED, VALUE, Source
 
 UP, DOWN, SILENT = "$scale-up", "$scale-down", "$warning"
@@ -22,8 +22,6 @@ _INKS = RULE, SILENT, UP, DOWN, AXIS
 NO_STEP = "A dot for each token will be drawn here. Press `u` for the first update."
 _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The dots of a braille cell, by row and column."""
-_NEAREST = 0.01
-"""The ends of the horizontal axis are at least this far from 1."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class PullMap:
         """The last optimizer step, whether the update has ended, and the settings that bound its ratios."""
         live = source.live
         which = None if live is None else (live.number, len(live.steps), live.finished is None)
-        return which, [source.settings.get(name) for name in ("epsilon", "epsilon_high", "surrogate")]
+        return which, source.box, [source.settings.get(name) for name in ("epsilon", "epsilon_high", "surrogate")]
 
     def data(self, source: Source) -> object:
         """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
@@ -56,8 +54,20 @@ class PullMap:
             over = source.live is not None and source.live.finished is not None
             none = LIGHT if source.light else NOT_COMPUTED
             return none if over else source.coming(NO_STEP)
-        fences = bounds({"epsilon": 0.2, **source.settings}) if _clips(source) else ()
-        return _plot(found, fences, size)
+        return _plot(found, _fences(source), size, source.box)
+
+    def boxed(self, source: Source, size: Size, one: Corner, other: Corner) -> str:
+        """What to find for the tokens between two cells of the map; empty if it shows none."""
+        found = pulls(source.live)
+        return "" if found is None or not len(found.ratio) else plane(found, size).box(one, other).words
+
+    def next_region(self, source: Source, step: int = 1) -> str:
+        """What to find for the region of the plane that follows the chosen box; empty past the last one."""
+        found = pulls(source.live)
+        known = [] if found is None else [box.words for box in regions(found, _fences(source))]
+        here = None if source.box is None else source.box.words
+        at = known.index(here) + step if here in known else 0
+        return known[at] if 0 <= at < len(known) else ""
 
     def titles(
         self, source: Source, _cursor: int | None, _log: bool, _smoothing: float = 0.0
@@ -67,56 +77,59 @@ class PullMap:
         if found is None:
             return Content(self.title), Content("")
         signs = Content.assemble(("A > 0", UP), " ", ("A < 0", DOWN))
+        chosen = Content("")
+        if source.box is not None:
+            inside = int(source.box.holds(found).sum())
+            chosen = Content.assemble("box ", (f"{inside:,} of {len(found.ratio):,}", VALUE), " tokens · ")
         if found.step is None:
             along = percent(found.along) if found.along is not None else "–"
-            below = Content.assemble("moved with A ", (along, VALUE), " · ", signs)
+            below = Content.assemble(chosen, "moved with A ", (along, VALUE), " · ", signs)
             return Content(f"{self.title} · after the update"), below
         silent = percent(float(found.silent.mean()) if len(found.silent) else None)
         above = Content.assemble(
             f"{self.title}, step {found.step}/{found.steps} · ", ("silent ", SILENT), (silent, VALUE)
         )
-        return above, signs
+        return above, Content.assemble(chosen, signs)
 
 
-def _clips(source: Source) -> bool:
-    return bool(source.settings.get("surrogate", "ppo") == "ppo")
+def _fences(source: Source) -> tuple[float, ...]:
+    """The ratios from which on tokens are clipped; none if the surrogate does not clip."""
+    return bounds({"epsilon": 0.2, **source.settings}) if source.settings.get("surrogate", "ppo") == "ppo" else ()
 
 
-def _plot(found: Pulls, fences: tuple[float, ...], size: Size) -> Picture:
-    scale = scale_of([(found.advantage.astype(np.float64), 0.0)], log=False)
-    height = max(size.height - 1, 2)
-    labels = scale.labels(height, log=False)
-    left = max(map(len, labels)) + 1
-    far = np.abs(found.ratio.astype(np.float64) - 1)
-    reach = nice(max(float(np.quantile(far, 0.98)), _NEAREST))
-    low, high = max(1 - reach, 0.0), 1 + reach
-    frame = Frame(size.width, left, max(size.width - 1, left + 1), low, high)
-    inside = [bound for bound in (fences[0], 1.0, fences[1]) if low < bound < high] if fences else [1.0]
+def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: Box | None) -> Picture:
+    on = plane(found, size)
+    labels, frame = on.scale.labels(on.height, log=False), on.frame
+    inside = [bound for bound in (fences[0], 1.0, fences[1]) if frame.first < bound < frame.last] if fences else [1.0]
     notes = [(frame.column(bound) - len(number(bound)) // 2, number(bound), AXIS) for bound in inside]
-    ends = "≤" * bool((found.ratio < low).any()), "≥" * bool((found.ratio > high).any())
-    axis = frame.axis(ends[0] + number(low), ends[1] + number(high), notes)
-    cells, inks = _cells(found, frame, (height, scale), fences)
-    return Picture(painted([f"{label:>{left - 1}} " for label in labels], cells, inks, _INKS, axis), frame)
+    ends = "≤" * bool((found.ratio < frame.first).any()), "≥" * bool((found.ratio > frame.last).any())
+    axis = frame.axis(ends[0] + number(frame.first), ends[1] + number(frame.last), notes)
+    cells, inks = _cells(found, on, fences)
+    content = painted([f"{label:>{frame.left - 1}} " for label in labels], cells, inks, _INKS, axis)
+    return Picture(content if box is None else lit(content, frame.width, *on.covered(box)), frame)
 
 
-def _cells(found: Pulls, frame: Frame, rows: tuple[int, Scale], fences: tuple[float, ...]) -> tuple[Array, Array]:
+def lit(content: Content, width: int, columns: range, lines: range) -> Content:
+    """A picture's text with the cells of these columns and lines highlighted."""
+    if not columns:
+        return content
+    starts = (line * (width + 1) for line in lines)
+    return content.add_spans([Span(start + columns.start, start + columns.stop, CURSOR) for start in starts])
+
+
+def _cells(found: Pulls, on: Plane, fences: tuple[float, ...]) -> tuple[Array, Array]:
     """The characters of the cells, and the index of each one's colour in `_INKS`.
 
     Dots have the colour that most of them have, silent ones first; there are rules where no dot is.
     """
-    height, scale = rows
-    width = frame.right - frame.left + 1
-    share = (np.clip(found.ratio.astype(np.float64), frame.first, frame.last) - frame.first) / (
-        frame.last - frame.first
-    )
-    x = np.rint(share * (2 * width - 1)).astype(np.int64)
-    y = np.rint((1 - scale.unit(found.advantage.astype(np.float64), log=False)) * (4 * height - 1)).astype(np.int64)
+    height, width, frame = on.height, on.width, on.frame
+    x, y = on.dots(found)
     signs = np.sign(found.advantage).astype(np.int64) + 1
     spots = _counted((y * 2 * width + x) * 3 + signs, (height, 4, width, 2, 3))
     dots = np.tensordot(spots.any(axis=-1), _BITS, axes=((1, 3), (0, 1)))
     down, _, up = np.moveaxis(spots.sum(axis=(1, 3)), -1, 0)
     silent = _counted(((y // 4) * width + x // 2)[found.silent], (height, width))
-    zero = round((1 - float(scale.unit(np.array(0.0), log=False))) * (height - 1))
+    zero = round((1 - float(on.scale.unit(np.array(0.0), log=False))) * (height - 1))
     ruled = {frame.column(bound) - frame.left for bound in (*fences, 1.0) if frame.first < bound < frame.last}
     characters = np.where(dots > 0, (0x2800 + dots).astype("<u4").view("<U1"), " ")
     bare = dots == 0

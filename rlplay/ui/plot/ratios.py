@@ -13,7 +13,7 @@ from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.pull_map import PullMap
-from rlplay.ui.plot.views import FIRST, Source
+from rlplay.ui.plot.views import FIRST, Source, View
 
 ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
 ONE_STEP = f"{ONE_STEP_HERE} Raise Iterations (`k`) to see it move."
@@ -77,6 +77,13 @@ class Ratios:
         head = Content.assemble(f"Ratio, step {step.step + 1}/{count} · clipped ", (whole, "bold $foreground"))
         halves = f"↑{high} ↓{low}".replace(" %", "")
         return head, Content(f"{halves}{outside}{'' if log else ' · log n'}")
+
+
+def shows_map(view: View, source: Source) -> bool:
+    """Whether a view shows the pull map: that one itself, or the ratios of an update with one step."""
+    step = _last(source)
+    one_step = isinstance(view, Ratios) and step is not None and step.epochs * step.minibatches == 1
+    return (one_step or isinstance(view, PullMap)) and pulls(source.live) is not None
 
 
 def _last(source: Source) -> Stepped | None:

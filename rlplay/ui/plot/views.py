@@ -16,6 +16,7 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.learning import Evaluations
 from rlplay.trace.metrics import ROUNDING, describe, means_the_same, titled
 from rlplay.trace.numbers import NOISE, number
+from rlplay.trace.pulls import Box
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import EVENT_MARKS
@@ -59,6 +60,7 @@ class Source:
     lines: int = 0  # of the panel
     beliefs: Beliefs | None = None  # the candidates of every update
     evaluations: Evaluations | None = None  # the held-out answers
+    box: Box | None = None  # of the pull map, which filters the tokens
     bands: tuple[int, ...] = ()  # tokens with a band of the river, if not those of the run alone
     plain: bool = False  # the terminal has no colours
     axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history

@@ -10,7 +10,6 @@ from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.content import Content, Span
 from textual.message import Message
-from textual.widget import Widget
 
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
@@ -20,6 +19,7 @@ from rlplay.ui.plot.curves import BAND, Margins
 from rlplay.ui.plot.first_views import OVERVIEW
 from rlplay.ui.plot.learning_map import LearningMap
 from rlplay.ui.plot.picture import CURSOR, Picture, Size, marked
+from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.smoothing import STRENGTHS
 from rlplay.ui.plot.views import (
@@ -32,12 +32,13 @@ from rlplay.ui.plot.views import (
 )
 from rlplay.ui.plot.world_map import WorldMap, unshaded
 from rlplay.ui.shortcuts import Shortcut
+from rlplay.ui.widgets.box_drag import BoxDrag
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.glossary_entries import explained
 
 
-class CurvePanel(Widget, can_focus=True):
+class CurvePanel(BoxDrag, can_focus=True):
     """One plot: one or two curves over the updates, or the ratios of the last optimizer step."""
 
     HELP = f"""\
@@ -72,7 +73,10 @@ A > 0, orange ones A < 0. In the last of several optimizer steps, yellow dots ar
 surrogate gives them no gradient. With one step per batch every ratio in that step is 1, so the map shows the ratio
 after the update; it then takes the place of Ratio too. "Moved with A" is the share of tokens that became likelier with
 A > 0 or less likely with A < 0, of all that moved. Tokens share weights, so it need not be 100 %. Ratios beyond the
-ends are drawn at the ends, marked ≤ and ≥.
+ends are drawn at the ends, marked ≤ and ≥. Drag a box with the mouse, or press `enter` for one region after the other
+(between 1 and the bounds, A > 0, then A < 0): Tokens and Answers then show only what is in it, its edges excluded, in
+every update. `f` and `F` go from token to token, `esc` shows all again. Tokens names the box as `/` takes it, as in
+`ratio 0.8..1.2 A 0..`; an end without a number is open.
 
 **Trust region** replaces Ratio if surrogate=trpo: the search for one step. Each bar is an iteration of conjugate
 gradient; its height is the residual (logarithmic, three orders of magnitude). Below are the steps tried, as shares of
@@ -211,6 +215,7 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
             if self.marked_update is not None:
                 drawn = replace(drawn, content=marked(content, drawn.frame, self.marked_update, LOOKED_AT))
             content = drawn.with_cursor(at, " · ".join(self._notes()))
+        content = self.with_box(content, drawn.frame.width)
         instead = self._instead(content)
         spans = [Span(start, end, instead.get(str(style), style)) for start, end, style in content.spans]
         return Content(content.plain, spans) if instead else content
@@ -269,9 +274,11 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         self._redraw()
 
     def action_open(self) -> None:
-        """Show the tokens of the update under the cursor; on the learning map, the held-out answers."""
+        """Show the update under the cursor; of the learning map, its answers; of the pull map, the next region's."""
         if isinstance(self.view, LearningMap):
             self.post_message(Perform("morph", self.cursor))
+        elif self.shows_map and self.source is not None:
+            self.post_message(Perform("find", PullMap().next_region(self.source)))
         elif self.cursor is not None:
             self.post_message(UpdatePicked(self.cursor))
 
@@ -282,7 +289,8 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         self.post_message(self.Moved(None))
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Explain the curves where the mouse is on their title."""
+        """Explain the curves where the mouse is on their title; draw a box on the pull map."""
+        self.drag(event)
         tip = self._tip() if event.y == 0 else ""
         if tip != str(self.tooltip or ""):
             self.tooltip = Content(tip) if tip else None

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
 from rlplay.trace.learning import Evaluations
+from rlplay.trace.pulls import Box
 from rlplay.trace.update import Update
 from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview
@@ -53,6 +54,7 @@ class CurvePanels(Widget):
         self._arranged_for: World | None = None
         self.beliefs: Beliefs | None = None
         self.evaluations: Evaluations | None = None
+        self.box: Box | None = None  # the part of the pull map that filters the tokens
         self.readers: Mapping[type, Callable[[], bool]] = {}  # read one record that the views of a kind lack
         self._paint: tuple[World | None, dict[str, float | str], World | None] = None, {}, None
         self.wanted: Sequence[str] = ()  # by the scenario
@@ -95,7 +97,7 @@ class CurvePanels(Widget):
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
-        source = replace(source, beliefs=self.beliefs, evaluations=self.evaluations, steered=self.steered)
+        source = replace(source, beliefs=self.beliefs, evaluations=self.evaluations, box=self.box, steered=self.steered)
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
