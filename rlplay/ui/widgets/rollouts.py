@@ -175,7 +175,8 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         if group in self._silent:
             numbers = f"{numbers.partition(' ±')[0]} all equal".strip()
         if not numbers:
-            numbers = f"{int((self._sampled.group == group).sum())} answers"
+            count = int((self._sampled.group == group).sum())
+            numbers = f"{count} answer{'s' * (count > 1)}"
         yield Segment(numbers, self.palette.warning if group in self._silent else self.palette.muted)
 
     def _completion(self, completion: int, width: int) -> Iterable[Segment]:
