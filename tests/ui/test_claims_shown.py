@@ -101,3 +101,18 @@ async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -
 
 def test_every_view_with_a_verb_can_be_named_in_a_scenario() -> None:
     assert set(VIEWS) <= set(NAMED)
+
+
+async def test_a_curve_is_not_in_two_panels_once_there_is_room_for_both() -> None:
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.show_view("answers")
+        await settled(pilot)
+        (only,) = app.curves.seen
+        app.curves.exhibit(["reward"])
+        assert "reward" in only.view.metrics, "beside the answers there is room for one"
+        app.show_view("curves")
+        await settled(pilot)
+        assert [panel.view for panel in app.curves.seen] == list(only.overview[:2])

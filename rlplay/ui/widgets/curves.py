@@ -210,11 +210,21 @@ class CurvePanels(Widget):
             # Where there is room for one, the header shows the reward: the first panel is seen there.
             first = int(columns * rows == 1)
             panel.set_class(not first <= index < first + columns * rows, "-beyond")
+        self._take_back()
         there = [metric for metric in self._exhibited if any(_has(panel, metric) for panel in self.seen)]
         for metric in (*there, *(each for each in self._exhibited if each not in there)):
             self._put(metric)
         self._stacked = rows > 1
         self.align()
+
+    def _take_back(self) -> None:
+        """Where the first panel is seen again, its curve leaves the panel that showed it meanwhile."""
+        first = self.panels[0]
+        for place, panel in enumerate(self.panels):
+            doubled = panel is not first and first in self.seen and _has(first, self._put_up.get(panel, ""))
+            if doubled:
+                del self._put_up[panel]
+                panel.put(panel.overview[place])
 
 
 def _part(view: View, whole: View) -> bool:
