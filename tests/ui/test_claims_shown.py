@@ -116,3 +116,21 @@ async def test_a_curve_is_not_in_two_panels_once_there_is_room_for_both() -> Non
         app.show_view("curves")
         await settled(pilot)
         assert [panel.view for panel in app.curves.seen] == list(only.overview[:2])
+
+
+async def test_curves_asked_for_one_after_the_other_are_shown_together_once_there_is_room() -> None:
+    app, source = playground()
+    async with app.run_test(size=(80, 24)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.show_view("curves")
+        await settled(pilot)
+        app.curves.exhibit(["entropy", "grad_norm"])
+        app.show_view("answers")
+        await settled(pilot)
+        for metric in ("kl_old", "reward"):
+            await app.perform("curve", metric)
+        assert len(app.curves.seen) == 1, "until the next layout"
+        await settled(pilot)
+        assert len(app.curves.seen) == 2
+        assert {"kl_old", "reward"} <= {name for panel in app.curves.seen for name in panel.view.metrics}

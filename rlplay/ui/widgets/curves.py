@@ -46,6 +46,7 @@ class CurvePanels(Widget):
         self.steered = not replayed
         self._stacked = False
         self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
+        self._asked_for: Sequence[str] = ()  # the curves that were requested while there was room for one
         self._due: list[tuple[CurvePanel, Source]] = []
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
@@ -158,9 +159,12 @@ class CurvePanels(Widget):
     def put_up(self, metric: str) -> None:
         """Show a view of `NAMED` or a metric: in the panel that has it, else in the focused one, else in the last one.
 
-        Curves requested earlier keep their panels as long as a panel other than the first is free.
+        Curves requested earlier keep their panels as long as a panel other than the first is free. Those for which
+        there is no room are shown as soon as there is.
         """
         self._exhibited = ()
+        if len(self.seen) == 1:
+            self._asked_for = [*(each for each in self._asked_for if each != metric), metric]
         self._put(metric).focus()
 
     def _put(self, metric: str) -> CurvePanel:
@@ -211,6 +215,10 @@ class CurvePanels(Widget):
             first = int(columns * rows == 1)
             panel.set_class(not first <= index < first + columns * rows, "-beyond")
         self._take_back()
+        if len(self.seen) > 1:
+            for metric in self._asked_for[-len(self.seen) :]:
+                self._put(metric)
+            self._asked_for = ()
         there = [metric for metric in self._exhibited if any(_has(panel, metric) for panel in self.seen)]
         for metric in (*there, *(each for each in self._exhibited if each not in there)):
             self._put(metric)
