@@ -247,7 +247,7 @@ async def _paste(app: Playground, _argument: Any) -> None:
 async def _timeline(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.timeline import TimelineScreen
 
-    app.push_screen(TimelineScreen(app.session))
+    app.push_screen(TimelineScreen(app.session, [view.metrics for view in app.curves.panels[0].overview]))
 
 
 async def _branch(app: Playground, argument: Any) -> None:

@@ -5,6 +5,7 @@ import pytest
 from textual.widgets import Static
 
 from rlplay.link.messages import Rewind
+from rlplay.scenario.schema import Scenario
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader, RunWriter
 from rlplay.ui.app import RlplayApp
@@ -197,6 +198,25 @@ async def test_the_column_of_the_score_is_named_in_full(tmp_path, metric, words)
         end = updates.head.index(words) + len(words)
         assert updates.head[:end].split() == ["update", *words.split()]
         assert all_text(updates).split("\n")[1][:end].endswith(" 0.500"), "the number stands below its name"
+
+
+async def test_the_columns_are_the_numbers_of_the_curves_as_many_as_fit(tmp_path):
+    scenario = Scenario("x", "x", "x", task="arithmetic", panels=["gold/true/mean", "entropy"])
+    app, source = playground(scenario_text=msgspec.yaml.encode(scenario).decode())
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        updates = await opened(pilot)
+        head = updates.head.removesuffix("changed there").split("  ")
+        titles = [title.strip() for title in head if title.strip()]
+        assert titles[:5] == ["update", "reward", "held out", "gold score", "entropy"], "as the scenario wants"
+        assert titles[5:7] == ["KL to ref", "clipped"], "then what GRPO begins with"
+        finished = app.session.newest.finished.metrics
+        shown = all_text(updates).split("\n")[1].split()
+        assert f"{finished['gold/true/mean']:.3f}" in shown
+        assert f"{finished['kl']:.4f}" in shown
+        await pilot.resize_terminal(80, 24)
+        await settled(pilot)
+        assert updates.head.split("  ")[-2].strip() == "gold score", "the first of them on a small screen"
 
 
 async def test_words_that_stay_do_not_lay_the_screen_out_again(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import on
@@ -16,7 +17,7 @@ from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT
 from rlplay.ui.format.text import literal
 from rlplay.ui.messages import Perform, UpdatePicked
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.timeline import Timeline
+from rlplay.ui.session.timeline import USUAL, Timeline
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
@@ -35,9 +36,9 @@ class TimelineScreen(Dialogue[None]):
     HELP = f"""\
 # Timeline
 
-Every update of the run, newest last: the score of its answers, the score on held-out prompts, and the distance of the
-policy from the reference. The last line is the live run. `↑` `↓` `home` `end` or a click move the cursor; `enter` or a
-second click looks at that update. Training is not interrupted.
+Every update of the run, newest last: the score of its answers, the score on held-out prompts, and the numbers that the
+curves begin with, as many as fit; a scenario chooses them with `panels`. The last line is the live run. `↑` `↓` `home`
+`end` or a click move the cursor; `enter` or a second click looks at that update. Training is not interrupted.
 
 ● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be viewed;
 {LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
@@ -53,7 +54,7 @@ this update, with settings that you change; the first run is not touched.
     DEFAULT_CSS = """
     TimelineScreen { align: center middle; background: $background 70%; }
     TimelineScreen > Vertical {
-        width: 130; max-width: 100%; height: 90%; padding: 0 1;
+        width: 100%; max-width: 180; height: 90%; padding: 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
@@ -74,9 +75,10 @@ this update, with settings that you change; the first run is not touched.
         *LIST_KEYS,
     ]
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, views: Sequence[Sequence[str]] = USUAL) -> None:
+        """Show the updates of `session`; `views` are the metrics of the curves, which the columns follow."""
         super().__init__()
-        self._session = session
+        self._session, self._views = session, views
         self._marked: int | None = None  # the first of two updates to compare
         self._asked: int | None = None  # the update to go back to on a second press
         self._known: object = None
@@ -123,7 +125,8 @@ this update, with settings that you change; the first run is not touched.
                 self._on_disk = frozenset(session.source.recorded()), frozenset(session.source.snapshots())
             except RunFileError as error:
                 self.notify(visible(str(error)), severity="error", markup=False)
-            updates.show(Timeline(session.history, reached, *self._on_disk), session.older_update, _now(session))
+            timeline = Timeline(session.history, reached, *self._on_disk, self._views)
+            updates.show(timeline, session.older_update, _now(session))
         self._label()
 
     def _label(self) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 from rlplay.trace.history import History, Mark
 from rlplay.trace.metrics import describe
+from rlplay.ui.format.text import within
 
 SCORES = {"reward": "reward", "rewards/accuracies": "accuracy", "mean_token_accuracy": "accuracy", "loss": "loss"}
 """Metrics for the score of an update, with short headings: the first that the run records is used."""
-DISTANCES = {"kl": "KL to ref", "kl_old": "KL to old"}
-"""Metrics for the distance of the policy, with short headings: the first that the run records is used."""
+USUAL: tuple[tuple[str, ...], ...] = (("kl", "kl_old"),)
+"""What the further columns show unless the curves begin with other metrics."""
+_SHORT = {"kl": "KL to ref", "kl_old": "KL to old", "reward_std": "reward std", "kl_old_exact": "KL of step"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class Row:
     number: int
     score: float | None = None
     held_out: float | None = None
-    kl: float | None = None
+    further: tuple[float | None, ...] = ()  # of the further columns
     events: tuple[Mark, ...] = ()  # settings changed for it, and rewinds to it
     tokens: bool = False  # whether its answers were kept
     snapshot: bool = False  # whether the state after it is on disk
@@ -36,6 +40,7 @@ class Timeline:
     reached: int
     recorded: frozenset[int] = frozenset()
     snapshots: frozenset[int] = frozenset()
+    views: Sequence[Sequence[str]] = USUAL  # the metrics of each curve, the most important first
 
     @cached_property
     def score(self) -> str:
@@ -43,9 +48,11 @@ class Timeline:
         return next((name for name in SCORES if self.history.series(name)[0]), next(iter(SCORES)))
 
     @cached_property
-    def kl(self) -> str:
-        """The metric for the distance."""
-        return next((name for name in DISTANCES if self.history.series(name)[0]), next(iter(DISTANCES)))
+    def columns(self) -> list[str]:
+        """The metrics of the further columns: the first that the run records of each curve, then the second."""
+        shown = None, self.score, "eval_reward"
+        ranked = dict.fromkeys(name for rank in zip_longest(*self.views) for name in rank)
+        return [name for name in ranked if name not in shown and self.history.series(name)[0]]
 
     @cached_property
     def limits(self) -> tuple[float, float]:
@@ -56,7 +63,7 @@ class Timeline:
     @cached_property
     def rows(self) -> list[Row]:
         """A row for each update."""
-        scores, held_out, kl = (self._values(name) for name in (self.score, "eval_reward", self.kl))
+        scores, held_out, *further = (self._values(name) for name in (self.score, "eval_reward", *self.columns))
         events: dict[int, list[Mark]] = {}
         for mark in self.history.marks:
             events.setdefault(mark.update, []).append(mark)
@@ -65,7 +72,7 @@ class Timeline:
                 number,
                 scores.get(number),
                 held_out.get(number),
-                kl.get(number),
+                tuple(column.get(number) for column in further),
                 tuple(events.get(number, ())),
                 number in self.recorded,
                 number == 0 or number in self.snapshots,
@@ -86,3 +93,10 @@ def heading(name: str) -> str:
     """A metric's title as the heading of a column."""
     row = describe(name)
     return name if row is None else row.title
+
+
+def short_heading(name: str) -> str:
+    """The heading in the timeline: "KL to ref", "gold score", "product_calls"."""
+    if name.startswith("rewards/") and name.endswith("/mean"):
+        return name.removeprefix("rewards/").removesuffix("/mean")
+    return _SHORT.get(name) or within(heading(name))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import ClassVar
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -18,10 +18,12 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
 from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT, MARKED
 from rlplay.ui.format.numbers import plain, signed
-from rlplay.ui.session.timeline import DISTANCES, SCORES, Row, Timeline
+from rlplay.ui.session.timeline import SCORES, Row, Timeline, short_heading
 from rlplay.ui.widgets.lines import Lines
 
 _BAR = 16
+_FIXED, _CHANGES = 31, 30
+"""Cells of update, score and held-out score; and those kept for what changed."""
 _NARROW = 100
 """Below this width the list drops the bars, to make room for the changes."""
 
@@ -122,8 +124,22 @@ class Updates(Lines):
     @property
     def head(self) -> str:
         """The names of the columns."""
-        score, kl = SCORES[self.timeline.score], DISTANCES[self.timeline.kl]
-        return f"{'update':>8}   {score:>10}{self._gap}{'held out':>10}{kl:>11}  changed there"
+        score = SCORES[self.timeline.score]
+        further = "".join(f"{title:>{width}}" for title, width in self._further)
+        return f"{'update':>8}   {score:>10}{self._gap}{'held out':>10}{further}  changed there"
+
+    @property
+    def _further(self) -> list[tuple[str, int]]:
+        """The headings and widths of the further columns, as many as leave room for what changed."""
+        room = self.size.width - _FIXED - len(self._gap) - _CHANGES
+        found: list[tuple[str, int]] = []
+        for name in self.timeline.columns:
+            title = visible(short_heading(name))
+            room -= (width := max(cell_len(title) + 2, 11))
+            if room < 0:
+                break
+            found.append((title, width))
+        return found
 
     @property
     def _gap(self) -> str:
@@ -152,7 +168,8 @@ class Updates(Lines):
         if self._gap:
             yield from self._bar(shown.score)
         yield Segment(f"{_written(shown.held_out, 3):>10}", self.palette.text)
-        yield Segment(f"{_written(shown.kl, 4):>11}", self.palette.muted)
+        for value, name, (_, width) in zip(shown.further, self.timeline.columns, self._further, strict=False):
+            yield Segment(f"{_written(value, 4 if name.startswith('kl') else 3):>{width}}", self.palette.muted)
         yield Segment(f"  {_listed(shown.events)}", self.palette.warning)
 
     def _bar(self, value: float | None) -> Iterable[Segment]:
