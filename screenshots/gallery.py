@@ -182,7 +182,7 @@ OCCASIONS: dict[str, Occasion] = {
     "branch changed": lambda stage: _after_verb(stage, "branch", "down", "down", "right"),
     "glossary found": lambda stage: _after_verb(stage, "glossary", *"hacking"),
     "find typed": lambda stage: _after_verb(stage, "find", *"length>0"),
-    "probe asked": lambda stage: _after_verb(stage, "probe", "s", "v", "o"),
+    "probe asked": lambda stage: _after_verb(stage, "probe", "N", "V", "H"),
     "compare, token": lambda stage: _after_verb(stage, "compare", "p"),
     "compare, view": lambda stage: _after_verb(stage, "compare", "T"),
     "compare, curves": lambda stage: _after_verb(stage, "compare", "p", "p"),

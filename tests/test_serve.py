@@ -135,6 +135,9 @@ async def test_only_this_machines_own_pages_are_answered(served: Served) -> None
         async with session.get(f"http://localhost:{port}/") as answer:
             assert (answer.status, str(answer.url).rstrip("/")) == (200, served.url)
             assert "default-src 'self'" in answer.headers["Content-Security-Policy"], "no fonts from elsewhere"
+            page = await answer.text()
+            assert "<title>rlplay · two-plus-two</title>" in page
+            assert page.index("keyboard.focus()") < page.index("</head>"), "keys work before a click"
     assert child_of(served.process.pid, "two-plus-two") is None, "nothing was started for them"
     listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     places = {line.split()[1] for line in listening.splitlines() if f":{int(port):04X} 0" in line and " 0A " in line}

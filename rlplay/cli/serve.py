@@ -6,6 +6,7 @@ play, so the port is open on 127.0.0.1 only, and requests from other pages are r
 
 from __future__ import annotations
 
+import html
 import shlex
 import socket
 import sys
@@ -18,6 +19,21 @@ HOST = "127.0.0.1"
 TABS = 8
 """The most tabs at once: each has an engine, which takes about half a gigabyte of memory."""
 
+_HEAD = """\
+    <title>{title}</title>
+    <style>
+      html, body {{ margin: 0; overflow: hidden; }}
+      .intro svg {{ display: none; }}
+    </style>
+    <script>
+      function focusTerminal() {{
+        const keyboard = document.querySelector(".xterm-helper-textarea");
+        if (keyboard) keyboard.focus(); else setTimeout(focusTerminal, 50);
+      }}
+      window.addEventListener("load", focusTerminal);
+    </script>
+  </head>"""
+"""What textual-serve's page lacks: a title, keys that work before a click, and a frame without a scrollbar."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -51,6 +67,8 @@ class Playground(Server):
             if set(origins) != {self.public_url}:
                 raise web.HTTPForbidden(text=f"this playground is at {self.public_url}, for this machine only\n")
             response = await self._answered(request, handler)
+            if request.path == "/" and isinstance(response, web.Response) and response.text is not None:
+                response.text = response.text.replace("</head>", _HEAD.format(title=html.escape(self.title)), 1)
             if not response.prepared:
                 response.headers["Content-Security-Policy"] = self._policy
                 # A page in the browser's back-forward cache would keep its engine alive.
