@@ -194,6 +194,7 @@ class KnobsScreen(Dialogue[Changes | None]):
             self._describe()
             return
         self.refused, self.sought = "", event.value
+        self.set_class(bool(self.sought), "-sought")
         listed, here = self.query_one(KnobList), self.name_under_cursor
         with self.app.batch_update():
             listed.set_options(self._options(here))

@@ -26,6 +26,8 @@ from rlplay.ui.widgets.updates import Updates
 from rlplay.ui.words.setting_changes import changes_line
 
 _REFRESH_SECONDS = 0.25
+_AROUND = 9
+"""Lines of the dialogue besides the list: frame, state, columns and the details of an update."""
 _DISK = f"● snapshot  · answers kept  {LOOKED_AT} looked at"
 _EVENTS = f"{EVENT_MARKS['changed']} changed  {EVENT_MARKS['back']} went back  {EVENT_MARKS['on']} resumed"
 
@@ -54,14 +56,14 @@ this update, with settings that you change; the first run is not touched.
     DEFAULT_CSS = """
     TimelineScreen { align: center middle; background: $background 70%; }
     TimelineScreen > Vertical {
-        width: 100%; max-width: 180; height: 90%; padding: 0 1;
+        width: 100%; max-width: 180; height: auto; max-height: 90%; padding: 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
     TimelineScreen Static { height: 1; }
     TimelineScreen #columns { color: $text-muted; text-style: bold; }
     TimelineScreen #detail { height: auto; min-height: 3; max-height: 5; border-top: solid $border; }
-    TimelineScreen Updates { height: 1fr; padding: 0; }
+    TimelineScreen Updates { height: auto; padding: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("z", "rewind", "undo: go back to it", id="undo"),
@@ -104,7 +106,8 @@ this update, with settings that you change; the first run is not touched.
         self.set_interval(_REFRESH_SECONDS, self.follow)
 
     def on_resize(self) -> None:
-        """Fit the columns to the new width."""
+        """Fit the columns to the new width, and leave room for the lines around the list."""
+        self.query_one(Updates).styles.max_height = max(self.size.height * 9 // 10 - _AROUND, 3)
         self.call_after_refresh(self._label)
 
     @property

@@ -48,6 +48,11 @@ class Timeline:
         return next((name for name in SCORES if self.history.series(name)[0]), next(iter(SCORES)))
 
     @cached_property
+    def evaluated(self) -> bool:
+        """Whether there is a score on held-out prompts, or no update yet that shows whether there will be."""
+        return bool(self.history.series("eval_reward")[0]) or not self.history.updates
+
+    @cached_property
     def columns(self) -> list[str]:
         """The metrics of the further columns: the first that the run records of each curve, then the second."""
         shown = None, self.score, "eval_reward"

@@ -244,10 +244,14 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
 
 
 def _distribution(update: Update | None, sort: Sort, room: int) -> str:
-    """The distribution of the number that sorts the answers, by default of the reward, after the panel's name."""
+    """The distribution of the number that sorts the answers, by default of the reward, after the panel's name.
+
+    Labels of pairs are no amounts: without a sort they have none.
+    """
     numbers = measures(update)
     name = sort.name if sort.name in numbers else "reward"
-    if name not in numbers:
+    labelled = update is not None and update.scored is not None and bool(update.scored.roles)
+    if name not in numbers or (labelled and not sort.name):
         return ""
     for words in (f" · {visible(name)} ", " · "):
         if found := distribution(numbers[name], room - len(f"Answers{words}")):

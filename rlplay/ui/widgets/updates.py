@@ -63,6 +63,8 @@ class Updates(Lines):
 
     def show(self, timeline: Timeline, looking: int | None, now: str) -> None:
         """Show the updates. The cursor stays on its update, or on the last line (`now`) if it was there."""
+        if timeline.reached != self.timeline.reached:
+            self.refresh(layout=True)
         self.timeline, self.looking, self.now = timeline, looking, now
         if self.cursor is not None and self.cursor > timeline.reached:
             self.cursor = None
@@ -126,7 +128,8 @@ class Updates(Lines):
         """The names of the columns."""
         score = SCORES[self.timeline.score]
         further = "".join(f"{title:>{width}}" for title, width in self._further)
-        return f"{'update':>8}   {score:>10}{self._gap}{'held out':>10}{further}  changed there"
+        held_out = f"{'held out':>10}" * self.timeline.evaluated
+        return f"{'update':>8}   {score:>10}{self._gap}{held_out}{further}  changed there"
 
     @property
     def _further(self) -> list[tuple[str, int]]:
@@ -167,7 +170,8 @@ class Updates(Lines):
         yield Segment(f" {_written(shown.score, 3):>10}", self.palette.strong if here else self.palette.text)
         if self._gap:
             yield from self._bar(shown.score)
-        yield Segment(f"{_written(shown.held_out, 3):>10}", self.palette.text)
+        if self.timeline.evaluated:
+            yield Segment(f"{_written(shown.held_out, 3):>10}", self.palette.text)
         for value, name, (_, width) in zip(shown.further, self.timeline.columns, self._further, strict=False):
             yield Segment(f"{_written(value, 4 if name.startswith('kl') else 3):>{width}}", self.palette.muted)
         yield Segment(f"  {_listed(shown.events)}", self.palette.warning)
