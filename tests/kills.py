@@ -1,8 +1,8 @@
 """SIGKILL at random moments of everything that writes: nothing is lost, and nothing is left over.
 
 `python -m tests.kills` makes the full count of each kind, `python -m tests.kills engine 20 7` 20 of one kind from kill
-7 on. After each kill all processes are gone, every file belongs to a run, and every finished update equals that of a
-run that nobody killed, bit for bit.
+7 on, `all 20` 20 of each. After each kill all processes are gone, every file belongs to a run, and every finished
+update equals that of a run that nobody killed, bit for bit.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ question: Is anything lost?
 task: arithmetic
 seed: 1
 eval_every: 0
-max_updates: 100
+max_updates: 1000
 settings: {num_prompts: 2, num_generations: 4, max_completion_length: 8, num_iterations: 2}
 """
-UPDATES = 100
+UPDATES = 60
+"""Of the run that nobody kills. Others are killed until they have half as many, and not told where to stop."""
 ENGINE = "rlplay.engine.main"
 PATIENCE = 240.0
 """Seconds to wait for anything; the machine may be busy."""
@@ -66,7 +67,10 @@ class Bench:
         """A run that nobody kills."""
         path = self.folder / "reference.rlplay"
         subprocess.run(
-            rlplay("run", str(self.scenario), "--out", str(path)), env=self.environment, check=True, capture_output=True
+            rlplay("run", str(self.scenario), "--out", str(path), "--updates", str(UPDATES)),
+            env=self.environment,
+            check=True,
+            capture_output=True,
         )
         return path
 
@@ -142,7 +146,7 @@ class Bench:
     def forget_finished(self) -> None:
         """Begin a new run once one is at its end."""
         for run, count in list(self.known.items()):
-            if count >= UPDATES - 10:
+            if count >= UPDATES / 2:
                 for path in [*files_on_disk(run).snapshots, *files_on_disk(run).run]:
                     path.unlink()
                 run.with_suffix(".snapshots").rmdir()
@@ -390,40 +394,41 @@ KINDS = {
 """What kills, how often, and how many kills that is each time."""
 
 
-def played(kind: str, count: int, first: int, bench: Bench) -> list[str]:
-    """Play so many of a kind, each with its seed; what was wrong."""
-    play, _, _ = KINDS[kind]
-    wrong = []
-    for number in range(first, first + count):
-        try:
-            play(bench, random.Random(f"{kind} {number}"))
-            bench.check()
-        except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            wrong.append(f"{kind} {number}: {type(error).__name__} at {place.name}:{place.lineno}: {error}")
-            print(wrong[-1], flush=True)
-            for pid in bench.processes():
-                killed(pid)
-        bench.forget_finished()
-        if number % 10 == 9:
-            print(f"{kind} {number}", flush=True)
+def played(kind: str, number: int, bench: Bench) -> str:
+    """Play the kill of a kind with its seed; what was wrong, or an empty text."""
+    wrong = ""
+    try:
+        KINDS[kind][0](bench, random.Random(f"{kind} {number}"))
+        bench.check()
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        wrong = f"{kind} {number}: {type(error).__name__} at {place.name}:{place.lineno}: {error}"
+        for pid in bench.processes():
+            killed(pid)
+    bench.forget_finished()
     return wrong
 
 
 def main(words: list[str]) -> int:
-    """Kill one kind or all, and print what was wrong."""
+    """Kill one kind or all, in turns, and print what was wrong and how many kills each kind has had."""
     os.environ["OMP_NUM_THREADS"] = "1"
     importlib.import_module("rlplay.engine.driver")  # once, for all processes that are forked here
-    kinds = words[0].split(",") if words else list(KINDS)
-    failed = 0
+    kinds = [words[0]] if words and words[0] != "all" else list(KINDS)
+    first = int(words[2]) if len(words) > 2 else 0
+    failed, done = 0, dict.fromkeys(kinds, 0)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder))
-        for kind in kinds:
-            _, full, each = KINDS[kind]
-            count, begun = int(words[1]) if len(words) > 1 else full, time.monotonic()
-            wrong = played(kind, count, int(words[2]) if len(words) > 2 else 0, bench)
-            failed += len(wrong)
-            print(f"{kind}: {count * each} kills, {len(wrong)} wrong, {time.monotonic() - begun:.0f} s", flush=True)
+        most = int(words[1]) if len(words) > 1 else max(full for _, full, _ in KINDS.values())
+        for turn in range(most):
+            for kind in kinds:
+                _, full, each = KINDS[kind]
+                if len(words) <= 1 and turn >= full:
+                    continue
+                if wrong := played(kind, first + turn, bench):
+                    failed += 1
+                    print(wrong, flush=True)
+                done[kind] += each
+            print(f"{sum(done.values())} kills, {failed} wrong: {done}", flush=True)
     return bool(failed)
 
 

@@ -18,7 +18,7 @@ def ask_trust(scenario: Scenario, changes: dict[str, Any], trusted: bool, record
 
     Raises click.UsageError, one line, if the user says no, or if there is no terminal to ask in.
     """
-    from rlplay.scenario.trust import code_in, code_of, trust, untrusted
+    from rlplay.scenario.trust import code_in, code_of, described, trust, untrusted
     from rlplay.trace.text import visible
 
     if not (code := code_of(scenario)):
@@ -30,7 +30,7 @@ def ask_trust(scenario: Scenario, changes: dict[str, Any], trusted: bool, record
     spoken += code_in({"algorithm": changes.get("algorithm") or sets.get("algorithm")})
     strange = untrusted(code, spoken, changed=recorded)
     if strange and not trusted:
-        places = ", ".join(map(visible, strange))
+        places = ", ".join(visible(described(place)) for place in strange)
         what = "run" if recorded else "scenario"
         if not (sys.stdin.isatty() and sys.stdout.isatty()) or not _confirmed(
             f"This {what} runs the code of {places}. Trust it?"

@@ -1,7 +1,8 @@
 """Which code that a scenario names may run: what the user has named or agreed to, remembered by file and content.
 
 A scenario or a run file of a stranger may name Python functions. They run with all the user's rights, so the user is
-asked first. A bundled scenario names none, and a share code cannot.
+asked first. A bundled scenario names none, and a share code cannot. Trust in a file includes what it imports from its
+own folder.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from rlplay import paths
 from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import OWN, names_file
+from rlplay.scenario.imported import with_imports
 from rlplay.scenario.schema import Scenario
 from rlplay.user_code import is_module, names_function
 
@@ -95,8 +97,26 @@ def _read() -> dict[str, str]:
 
 
 def _content(place: str) -> str:
-    """The hash of a file's content; of a module, which is installed, none."""
+    """The hash of a file's content and of what it imports beside it; of a module, which is installed, none."""
+    if is_module(place):
+        return ""
     try:
-        return "" if is_module(place) else hashlib.sha256(Path(place).read_bytes()).hexdigest()
+        first, *others = (hashlib.sha256(path.read_bytes()) for path in with_imports(Path(place)))
     except OSError:
         return "missing"
+    for other in others:
+        first.update(other.digest())
+    return first.hexdigest()
+
+
+def described(place: str) -> str:
+    """A file or module, and the files beside it that it imports, for a question to the user."""
+    if is_module(place):
+        return place
+    file, *others = with_imports(Path(place))
+    names = [str(path.relative_to(file.parent)) for path in others[:_MOST_NAMED]]
+    names += [f"{len(others) - len(names)} more"] * (len(others) > len(names))
+    return f"{place} (imports {', '.join(names)})" if names else place
+
+
+_MOST_NAMED = 5

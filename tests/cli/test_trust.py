@@ -96,6 +96,28 @@ def test_it_is_asked_once_for_each_content(
     assert len(jobs) == 4
 
 
+@pytest.mark.parametrize("changed", ["helper.py", "tools/deep.py", "second.py"])
+def test_trust_includes_what_a_file_imports_beside_it(
+    changed: str, tmp_path: Path, jobs: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tools").mkdir()
+    files = {
+        "evil.py": "import os, helper\ndef f(**k):\n    from tools.deep import x\n",
+        "helper.py": "from second import y\n", "second.py": "import helper\n", "tools/deep.py": "x = 1\n",
+        "unused.py": "",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "theirs.yaml").write_text(HEAD + NAMES["reward"])
+    assert called(capsys, "run", "theirs.yaml", "--trust")[0] == 0
+    (tmp_path / "unused.py").write_text("# other\n")
+    assert called(capsys, "run", "theirs.yaml")[0] == 0
+    (tmp_path / changed).write_text(files[changed] + "# other\n")
+    status, _, err = called(capsys, "run", "theirs.yaml")
+    assert status == 2
+    assert "evil.py (imports helper.py, second.py, tools/deep.py); read that first" in err
+
+
 @pytest.mark.parametrize("options", [
     ["--reward", "evil.py:f"], ["--reward", "./evil.py:f"], ["--surrogate", "evil.py:f"],
     ["--set", "surrogate=evil.py:f"], ["--algorithm", "own.yaml"], ["--set", "algorithm = own.yaml"],
