@@ -27,6 +27,13 @@ OTHERS = {
     "a program is killed while it copies a run": "tests/test_paths.py",
     "ctrl+z, SIGTSTP and SIGSTOP to the screen": "tests/test_suspend.py",
     "a driver that is none": "tests/cli/test_driver.py",
+    "the run file, or its folder, is deleted while it is written": "tests/trace/test_runfile_errors.py",
+    "the folder becomes read-only while the run is written": "tests/trace/test_runfile_errors.py",
+    "the disk is full midway and has room again": "tests/trace/test_runfile_errors.py",
+    "the disk has no room for snapshots": "tests/engine/test_driver.py",
+    "SIGSTOP to the engine, and SIGCONT": "tests/link/test_client.py",
+    "the clock jumps": "tests/test_walls.py",
+    "a file that a trusted file imports has changed": "tests/cli/test_trust.py",
 }
 
 

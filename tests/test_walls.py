@@ -106,6 +106,26 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
     assert foreign == names
 
 
+WALL_CLOCK = {
+    "foreign/files.py": "whether another trainer still writes its newest file",
+    "paths.py": "names of runs; whether a program without locks may still load",
+    "trace/runfile.py": "when a run was created",
+    "ui/session/session.py": "what the log shows beside a line",
+}
+
+
+def test_nothing_else_reads_the_wall_clock_which_may_jump() -> None:
+    reads = re.compile(
+        r"\btime\.time\(|\bdatetime\.(now|utcnow|today)\(|from time import .*\btime\b|\bcall_at\(|timeout_at\("
+    )
+    found = {
+        path.relative_to(CHECKOUT / "rlplay").as_posix()
+        for path in (CHECKOUT / "rlplay").rglob("*.py")
+        if reads.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set(WALL_CLOCK)
+
+
 _OPTIONAL = ("png", "datasets", "serve", "parquet", "tensorboard", "pandas", "peft")
 _PACKAGES = {"yaml": "pyyaml", "PIL": "pillow"}
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rlplay.trace.deleted import write_again
 from rlplay.trace.history import History
 from rlplay.trace.records import (
     AnyRecord,
@@ -62,11 +63,16 @@ class RunWriter:
     def __init__(self, path: str | Path) -> None:
         """Open an existing run file; use `create` or `reopen`."""
         self.path = Path(path)
-        self._db = connect(self.path)
+        self._db = self._connected()
         with explained(self.path, "written"):
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
             self._branches: int = self._db.execute("SELECT coalesce(max(branch), 0) FROM records").fetchone()[0]
+
+    def _connected(self) -> sqlite3.Connection:
+        db = connect(self.path)
+        with explained(self.path, "written"):
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+        return db
 
     @classmethod
     def create(cls, path: str | Path, started: Started, **notes: str) -> RunWriter:
@@ -125,6 +131,9 @@ class RunWriter:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
+        if not self.path.exists():
+            write_again(self._db, self.path)
+            self._db = self._connected()
         with explained(self.path, "written"):
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:
@@ -207,6 +216,7 @@ class RunReader:
         """Open `path`; RunFileError if it is missing, foreign, damaged or of a newer format."""
         self.path = Path(path)
         self._db = connect(self.path, reading=True)
+        self._file = os.stat(self.path).st_ino
         first = next(self._records("kind = 'started' ORDER BY id LIMIT 1"), None)
         if first is None or not isinstance(first[1], Started):
             raise RunFileError(f"{path} has no beginning; restore it from a copy")
@@ -229,6 +239,13 @@ class RunReader:
             return datetime.datetime.fromisoformat(self.note("created") or "")
         except ValueError:
             raise RunFileError(f"{self.path} does not say when it was created; restore it from a copy") from None
+
+    def is_replaced(self) -> bool:
+        """Whether the path has another file now: a live run writes one that was deleted again."""
+        try:
+            return os.stat(self.path).st_ino != self._file
+        except FileNotFoundError:
+            return False
 
     def updates(self) -> list[int]:
         """The finished updates of the live branch, ascending."""

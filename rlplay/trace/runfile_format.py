@@ -160,7 +160,7 @@ def explained(path: Path, action: str) -> Iterator[None]:
     """Turns SQLite's errors into RunFileError; `action` is "read" or "written"."""
     try:
         yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes a damaged schema byte by byte
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # SQLite quotes a damaged schema byte by byte
         remedy = "check the disk's free space and permissions" if action == "written" else "restore it from a copy"
         raise RunFileError(f"{path} cannot be {action} ({error}); {remedy}") from error
 

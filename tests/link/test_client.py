@@ -184,6 +184,23 @@ async def test_a_killed_engine_is_reported_with_its_last_words(screen: Screen) -
     await screen.to_the_end()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
+async def test_an_engine_that_is_stopped_goes_on_where_it_was_and_can_be_ended(screen: Screen) -> None:
+    await screen.engine.send(Advance("forever"))
+    await screen.until(lambda event: running(event) and event.update >= 1)
+    process = screen.engine._process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    await screen.engine.send(Pause())
+    process.send_signal(signal.SIGCONT)
+    stopped = await screen.until(idle)
+    updates = [record.update for record in screen.records(Finished)]
+    assert updates[: stopped.update] == list(range(1, stopped.update + 1))
+    process.send_signal(signal.SIGSTOP)
+    await screen.engine.close(grace=0.1)
+    assert screen.engine.exit_status == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("screen", ["noisy"], indirect=True)
 async def test_anything_may_be_printed(screen: Screen) -> None:
     await screen.until(idle)

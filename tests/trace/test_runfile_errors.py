@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections import deque
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +119,54 @@ def test_a_run_on_a_read_only_disk_can_be_read(path: Path, monkeypatch: pytest.M
     assert RunReader(path).updates() == [1, 2]
     with pytest.raises(RunFileError, match="cannot be written"):
         RunWriter.reopen(path)
+
+
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_a_file_that_is_deleted_while_it_is_written_is_written_again(tmp_path: Path, whole_folder: bool) -> None:
+    writer = RunWriter.create(tmp_path / "runs" / "run.rlplay", synthetic_started())
+    for record in synthetic_update(1):
+        writer.append(record)
+    reader = RunReader(writer.path)
+    if whole_folder:
+        shutil.rmtree(writer.path.parent)
+    else:
+        writer.path.unlink()
+    assert reader.updates() == [1]
+    assert not reader.is_replaced(), "there is nothing yet in its place"
+    for record in synthetic_update(2):
+        writer.append(record)
+    assert reader.is_replaced()
+    with closing(RunReader(writer.path)) as again:
+        assert again.updates() == [1, 2]
+        assert again.load(1).finished is not None
+    writer.close()
+    reader.close()
+    with closing(RunReader(writer.path)) as again:
+        assert again.updates() == [1, 2]
+        assert again.latest("reward") is not None
+    assert [path.name for path in writer.path.parent.iterdir()] == ["run.rlplay"]
+
+
+def test_a_disk_that_is_full_midway_and_has_room_again_loses_nothing(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    known = [*synthetic_update(1), *synthetic_update(2)]
+    (pages,) = writer._db.execute("PRAGMA page_count").fetchone()
+    writer._db.execute(f"PRAGMA max_page_count = {pages + 4}")
+    stored: list[object] = []
+    with pytest.raises(RunFileError, match="free space"):
+        deque((stored.append(writer.append(record)) for record in known), maxlen=0)
+    writer._db.execute("PRAGMA max_page_count = 100000")
+    for record in known[len(stored) :]:
+        writer.append(record)
+    writer.close()
+    with closing(RunReader(writer.path)) as reader:
+        assert [kind for kind, _, _ in reader.events()] == ["started", *(type(each).__name__.lower() for each in known)]
+
+
+def test_a_folder_that_becomes_read_only_is_reported(tmp_path: Path) -> None:
+    writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
+    writer._db.execute("PRAGMA query_only = ON")
+    with pytest.raises(
+        RunFileError, match=r"run\.rlplay cannot be written \(attempt to write a readonly database\); check"
+    ):
+        writer.append(synthetic_update(1)[0])

@@ -113,6 +113,8 @@ class LiveSource:
         return None if reader is None else reader.held_out(number)
 
     def _open(self) -> RunReader | None:
+        if self._reader is not None and self._reader.is_replaced():
+            self._reader = None  # a thread may still read the old file
         if self._reader is None:
             try:
                 self._reader = RunReader(self.path)
