@@ -254,7 +254,7 @@ def _fine(read: Callable[[], Any]) -> None:
 
 
 class Kind(NamedTuple):
-    """What plays a case, how many cases make the full count, and how many seconds one may take."""
+    """What plays a case, how many cases make the full count, and how many seconds of work one may take."""
 
     play: Callable[[random.Random, Path], None]
     full: int
@@ -266,22 +266,27 @@ KINDS = {
     "scenarios": Kind(scenarios, 20_000),
     "codes": Kind(codes, 100_000),
     "lines": Kind(lines, 20_000),
-    "keys": Kind(keys, 1_000, patience=120),  # a case is a round of a hundred
+    "keys": Kind(keys, 1_000, patience=60),  # a case is a round of a hundred
 }
 
 
 @contextlib.contextmanager
 def _patience(seconds: float) -> Iterator[None]:
+    """AssertionError once the block has used so much processor time, or waits for ten times as long."""
+
     def over(_signal: int, _frame: object) -> None:
         raise AssertionError(f"it takes more than {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timers = ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, 10 * seconds))
+    before = [signal.signal(kind, over) for kind, _, _ in timers]
+    for _, timer, limit in timers:
+        signal.setitimer(timer, limit)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (kind, timer, _), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(kind, handler)
 
 
 def played(kind: str, count: int, first: int = 0) -> list[str]:

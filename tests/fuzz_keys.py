@@ -22,6 +22,7 @@ from rlplay.ui.session.sources import ReplaySource
 from tests.hostile import HOSTILE
 from tests.poisoned import Poison, records, run_of
 from tests.recorded import synthetic_run
+from tests.ui import stage
 from tests.ui.stage import Fed, keys_done, no_idle_time, painted_late, settled, until
 from tests.ui.touring import Answering
 
@@ -48,7 +49,8 @@ def _later(poison: Poison) -> list[AnyRecord]:
 async def opened(app: RlplayApp, size: tuple[int, int]) -> AsyncIterator[Pilot[object]]:
     """The app, once it shows what its source has."""
     other = mock.patch("rlplay.ui.other_runs.LiveSource", side_effect=lambda _job: Fed())
-    with no_idle_time(), painted_late(), other:
+    patience = mock.patch("tests.ui.stage.PATIENCE", 10 * stage.PATIENCE)  # the machine may be busy for hours
+    with no_idle_time(), painted_late(), other, patience:
         async with app.run_test(size=size) as pilot:
             await until(pilot, lambda: app.session.status is not None)
             await settled(pilot)

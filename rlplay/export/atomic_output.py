@@ -21,12 +21,17 @@ def atomic_output(out: Path) -> Iterator[Path]:
     if out.exists():
         raise ExportError(f"{out} exists already; choose another path, or remove it")
     partial = out.with_name(out.name + ".partial")
+    _remove(partial)  # of an export that was killed
     try:
         yield partial
         partial.replace(out)
     except OSError as error:
         raise ExportError(f"{out} cannot be written: {error.strerror or error}; choose another path") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        with suppress(OSError):
-            partial.unlink()
+        _remove(partial)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink()

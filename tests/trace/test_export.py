@@ -180,6 +180,17 @@ def test_an_export_that_cannot_be_done_says_why_and_leaves_nothing(run: Path, tm
         export(run, "jsonl", tmp_path / "nowhere" / "out.jsonl")
 
 
+def test_what_a_killed_export_left_is_no_part_of_the_next(run: Path, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    out = tmp_path / "events"
+    left = out.with_name("events.partial")
+    left.mkdir()
+    (left / "events.out.tfevents.1.of-the-killed").write_text("half")
+    export(run, "tensorboard", out)
+    assert len(list(out.iterdir())) == 1
+    assert not left.exists()
+
+
 def test_an_update_without_tokens_is_refused(tmp_path: Path) -> None:
     writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
     writer.append(msgspec.structs.replace(synthetic_update(1)[-1], update=1))
