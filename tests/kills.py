@@ -1,8 +1,8 @@
 """SIGKILL at random moments of everything that writes: nothing is lost, and nothing is left over.
 
-`python -m tests.kills` makes the full count of each kind, `python -m tests.kills engine 20 7` 20 of one kind from kill
-7 on, `all 20` 20 of each. After each kill all processes are gone, every file belongs to a run, and every finished
-update equals that of a run that nobody killed, bit for bit.
+`python -m tests.kills` makes the full count of each kind; `python -m tests.kills screen,engine 20 7` makes 20 of these
+two, from kill 7 on. After each kill all processes are gone, every file belongs to a run, and every finished update
+equals that of a run that nobody killed, bit for bit.
 """
 
 from __future__ import annotations
@@ -413,7 +413,7 @@ def main(words: list[str]) -> int:
     """Kill one kind or all, in turns, and print what was wrong and how many kills each kind has had."""
     os.environ["OMP_NUM_THREADS"] = "1"
     importlib.import_module("rlplay.engine.driver")  # once, for all processes that are forked here
-    kinds = [words[0]] if words and words[0] != "all" else list(KINDS)
+    kinds = words[0].split(",") if words else list(KINDS)
     first = int(words[2]) if len(words) > 2 else 0
     failed, done = 0, dict.fromkeys(kinds, 0)
     with tempfile.TemporaryDirectory() as folder:
