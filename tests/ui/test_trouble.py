@@ -8,9 +8,10 @@ import pytest
 from rlplay.link.messages import Failed
 from rlplay.scenario.schema import Job, Scenario
 from rlplay.trace.records import Notice
+from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.sources import LiveSource
-from tests.recorded import synthetic_run
+from tests.recorded import synthetic_run, synthetic_update
 from tests.ui.stage import Fed, all_text, playground, settled, shown, text_of
 
 WIDE = (160, 45)
@@ -141,3 +142,17 @@ async def test_a_run_that_goes_on_brings_its_past(tmp_path, monkeypatch):
         await source.start()
     assert source._past.history.series("reward")[0] == [1, 2]
     await source.close()
+
+
+def test_a_run_file_that_was_deleted_and_written_again_is_read_on(tmp_path):
+    run = synthetic_run(tmp_path / "a.rlplay", updates=1)
+    source = LiveSource(Job(scenario=Scenario(name="n", title="t", question="q"), run=str(run)))
+    assert source.recorded() == [1]
+    writer = RunWriter.reopen(run)
+    run.unlink()
+    assert source.load(1) is not None, "from the file that is still open"
+    for record in synthetic_update(2):
+        writer.append(record)
+    assert source.recorded() == [1, 2]
+    assert source.load(2) is not None
+    writer.close()
