@@ -13,7 +13,7 @@ from rlplay.algorithms.settings import unknown
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import Ask, parse, parse_step
 from rlplay.spelling import did_you_mean
-from rlplay.trace.metrics import METRICS, describe
+from rlplay.trace.metrics import METRICS, describe, pair_of
 from rlplay.verbs import VIEWS
 
 CONCEPTS = 60
@@ -104,6 +104,6 @@ def panels_problems(name: str, line: int, node: yaml.Node, content: dict[str, An
         yield line, "panels is a list of metrics and views, as in [reward, completions/mean_length, belief]"
         return
     for place, entry in zip(node.value, content[name], strict=True):
-        if str(entry) not in VIEWS and describe(str(entry)) is None:
+        if str(entry) not in VIEWS and describe(str(entry)) is None and pair_of(str(entry)) is None:
             known = [*VIEWS, *METRICS]
             yield place.start_mark.line + 1, f"panels: unknown metric {str(entry)!r}{did_you_mean(str(entry), known)}"

@@ -44,7 +44,7 @@ from rlplay.scenario.claim import Bounds, Expect, parse_expect
 from rlplay.spelling import did_you_mean
 from rlplay.trace.find import parse as parse_find
 from rlplay.trace.lenses import LENSES
-from rlplay.trace.metrics import METRICS, describe
+from rlplay.trace.metrics import METRICS, describe, pair_of
 from rlplay.trace.records import Choice
 from rlplay.verbs import MAP_VIEWS, PANELS, VERBS
 
@@ -260,7 +260,7 @@ def _look(verb: str, argument: Any) -> ScreenVerb:
         case "panel":
             _known("panel", argument, PANELS)
         case "curve":
-            if describe(_text(verb, argument)) is None:
+            if describe(_text(verb, argument)) is None and pair_of(argument) is None:
                 _known("metric", argument, [*METRICS, *MAP_VIEWS])
         case "sort":  # columns differ between datasets: only the screen knows them
             _text(verb, argument)

@@ -225,6 +225,18 @@ def describe(name: str) -> Metric | None:
     return METRICS.get(f"{head}/*/{tail}")
 
 
+def pair_of(name: str) -> tuple[str, bool, str] | None:
+    """The metrics of "reward over gold/correct/mean" or "reward and gold/correct/mean"; None if it names no two.
+
+    Between them, whether they share a scale ("and"), because both have the same unit.
+    """
+    for word, shared in ((" over ", False), (" and ", True)):
+        first, found, second = (part.strip() for part in name.partition(word))
+        if found and describe(first) is not None and describe(second) is not None:
+            return first, shared, second
+    return None
+
+
 def means_the_same(name: str) -> bool:
     """Whether a metric is the same quantity in every stage of a pipeline, so that its curve may run on.
 

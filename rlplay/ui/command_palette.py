@@ -16,6 +16,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
 from rlplay.trace.text import visible
 from rlplay.ui.actions import ACTIONS
+from rlplay.ui.format.text import within
 from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
 from rlplay.ui.widgets.footer import key_name
@@ -48,6 +49,10 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
         row = describe(name)
         reading = "" if row is None else row.reading or row.formula
         yield command(f"Curve: {single(name).title} ({visible(name)})", reading, "curve", name, listed=False)
+    for name in app.session.history.names():
+        if name.startswith("gold/"):
+            words, both = f"Curve: Reward over {within(single(name).title)}", f"reward over {name}"
+            yield command(words, "Two lines in one plot, each with its own scale.", "curve", both, listed=False)
     for term in TERMS.values():
         yield command(f"Glossary: {term.name}", term.text, "glossary", term.name, listed=False)
     for knob in KNOBS.values():

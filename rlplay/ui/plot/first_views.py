@@ -12,6 +12,7 @@ from rlplay.ui.plot.pull_map import PullMap
 from rlplay.ui.plot.ratios import Ratios
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.trpo_search import Search
+from rlplay.ui.plot.two_lines import TwoLines, two_lines
 from rlplay.ui.plot.views import (
     ACTION_VALUES,
     IMITATION,
@@ -48,12 +49,13 @@ TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 def overview(settings: Mapping[str, Any], world: World | None = None, panels: Sequence[str] = ()) -> tuple[View, ...]:
     """The views for these settings; a world has its map in the second panel, and further maps after the fourth.
 
-    Where an update learns from rewards, the scenario's `panels` come first: metrics, and names of `NAMED`.
+    Where an update learns from rewards, the scenario's `panels` come first: metrics, pairs of them, names of `NAMED`.
     """
     views = _of_algorithm(settings)
     if panels and kind_of(settings) in REWARDED:
         chosen = tuple(_named(name, views) for name in panels)
-        views = (*chosen, *(view for view in views if view not in chosen))
+        paired = {name for view in chosen if isinstance(view, TwoLines) for name in view.metrics}
+        views = (*chosen, *(view for view in views if view not in chosen and not paired & {*view.metrics[:1]}))
     if world is None:
         return views
     first, others = views[0], views[1:]
@@ -63,7 +65,12 @@ def overview(settings: Mapping[str, Any], world: World | None = None, panels: Se
 def _named(name: str, views: Sequence[View]) -> View:
     """The view of a name: of a metric, the one among `views` that begins with it, or a new one."""
     shown = next((view for view in views if view.metrics[:1] == (name,)), None)
-    return shown or NAMED.get(name) or single(name)
+    return shown or view_of(name)
+
+
+def view_of(name: str) -> View:
+    """The view of a name: one of `NAMED`, two metrics, or one."""
+    return NAMED.get(name) or two_lines(name) or single(name)
 
 
 def _of_algorithm(settings: Mapping[str, Any]) -> tuple[View, ...]:

@@ -42,7 +42,7 @@ GHOSTS = 2
 
 _SPREAD = 11
 """Cells for a distribution in the title."""
-_GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}
+GLYPHS = {"line": "━", "dotted": "┅", "points": "•"}
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Lines:
         return f" · {distribution(values, _SPREAD)}" if values is not None and done else ""
 
     def _legend(self, trace: Trace, style: str, source: Source, cursor: int | None) -> Content:
-        glyph = f"{_GLYPHS[trace.kind]} " if len(self.traces) > 1 else ""
+        glyph = f"{GLYPHS[trace.kind]} " if len(self.traces) > 1 else ""
         label = f"{trace.label} " if trace.label else ""
         noise = _noise(trace, source)
         updates, values = source.history.series(trace.metric)

@@ -63,6 +63,9 @@ highlighted.
 Grey dashes are updates that the run discarded when it went back. × marks a value that was not a number. The shade
 around a mean is one standard deviation to each side.
 
+Two solid lines (**Reward over gold**) are two metrics in one plot, with their held-out values as points. “Left” and
+“right” name the scale of each: their heights do not compare. “Same scale” says that they do.
+
 **Ratio** is different: bars show the distribution of the importance ratios in the last optimizer step, with counts on a
 logarithmic scale and lines at 1 − ε and 1 + ε. The bright part of a bar is clipped: A > 0 above the band or A < 0 below
 it, so the surrogate's gradient is exactly zero (a KL term or an entropy bonus in the loss still acts). Tokens outside

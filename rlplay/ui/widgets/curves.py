@@ -15,13 +15,15 @@ from textual.widget import Widget
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
 from rlplay.trace.learning import Evaluations
+from rlplay.trace.metrics import pair_of
 from rlplay.trace.pulls import Box
 from rlplay.trace.update import Update
 from rlplay.ui.plot.belief_river import River
-from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview
+from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview, view_of
 from rlplay.ui.plot.tree import AnswerTree
+from rlplay.ui.plot.two_lines import TwoLines
 from rlplay.ui.plot.views import Lines as Curves
-from rlplay.ui.plot.views import Source, View, single
+from rlplay.ui.plot.views import Source, View
 from rlplay.ui.plot.world_map import WorldMap, least_width
 from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.worlds.world import World, WorldError
@@ -45,6 +47,7 @@ class CurvePanels(Widget):
         self._replayed = replayed
         self.steered = not replayed
         self._stacked = False
+        self._leads = False  # whether the first panel shows more than the reward, which is in the header
         self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
         self._asked_for: Sequence[str] = ()  # the curves that were requested while there was room for one
         self._due: list[tuple[CurvePanel, Source]] = []
@@ -137,6 +140,12 @@ class CurvePanels(Widget):
         return False
 
     @on(CurvePanel.Altered)
+    def _altered(self) -> None:
+        if self._leads == isinstance(self.panels[0].view, TwoLines):
+            self.align()
+        else:
+            self._arrange(self.size)
+
     def align(self) -> None:
         """Align stacked plots by column: all leave the margins that the widest labels need."""
         seen = [panel for panel in self.panels if self._stacked and not panel.has_class("-beyond")]
@@ -181,7 +190,7 @@ class CurvePanels(Widget):
             both = next((v for v in panel.overview if crowded and isinstance(v, Curves) and metric in v.metrics), None)
             if both is not None:
                 panel = next((each for each in seen if _part(each.view, both)), panel)
-            panel.put(both or NAMED.get(metric) or single(metric))
+            panel.put(both or view_of(metric))
         self._put_up.pop(panel, None)
         self._put_up[panel] = metric  # the latest request is the last to be replaced
         return panel
@@ -210,9 +219,10 @@ class CurvePanels(Widget):
             rows = max(rows, min(len(self._exhibited), len(self.panels), size.height // _LEAST_LINES))
         columns = min(columns, len(self.panels) // rows)
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
+        self._leads = isinstance(self.panels[0].view, TwoLines)
         for index, panel in enumerate(self.panels):
             # Where there is room for one, the header shows the reward: the first panel is seen there.
-            first = int(columns * rows == 1)
+            first = int(columns * rows == 1 and not self._leads)
             panel.set_class(not first <= index < first + columns * rows, "-beyond")
         self._take_back()
         if len(self.seen) > 1:
@@ -241,6 +251,6 @@ def _part(view: View, whole: View) -> bool:
 
 
 def _has(panel: CurvePanel, metric: str) -> bool:
-    if metric in NAMED:
-        return panel.view == NAMED[metric]
+    if metric in NAMED or pair_of(metric) is not None:
+        return panel.view == view_of(metric)
     return isinstance(panel.view, Curves) and metric in panel.view.metrics

@@ -1,0 +1,79 @@
+"""Two metrics as solid lines in one plot, such as the reward over a gold score, each with its held-out values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.content import Content
+
+from rlplay.trace.metrics import pair_of, titled
+from rlplay.trace.numbers import number
+from rlplay.trace.text import visible
+from rlplay.ui.plot.curves import Curve
+from rlplay.ui.plot.views import FIRST, GHOST, GHOSTS, GLYPHS, SECOND, VALUE, Lines, Source, Trace, cuts, manner
+
+_INKS = FIRST, SECOND
+
+
+@dataclass(frozen=True)
+class TwoLines(Lines):
+    """Either each line has its own scale, the first at the left and the second at the right, or both share one."""
+
+    shared: bool = False
+
+    def series(self, source: Source) -> list[Curve]:
+        """Grey curves of discarded updates, then the held-out values and the lines of both metrics."""
+        found = []
+        for at, (trace, style) in enumerate(zip(self.traces, _INKS, strict=True)):
+            history, breaks = source.history, cuts(source.history, trace.metric)
+            line, points = history.series(trace.metric), history.series(f"eval_{trace.metric}")
+            found += [Curve(*line, style, self._kind(at, source), trace.side, cuts=breaks)] * bool(line[0])
+            found += [Curve(*points, style, "points", trace.side, cuts=breaks)] * bool(points[0])
+            for given_up in history.abandoned(trace.metric)[-GHOSTS:]:
+                found.append(Curve(*given_up, GHOST, "dotted", trace.side, cuts=breaks))
+        return found
+
+    def titles(self, source: Source, cursor: int | None, log: bool, smoothing: float = 0.0) -> tuple[Content, Content]:
+        """A border for each line: its value, its scale, and its value on held-out prompts."""
+        when = ("" if cursor is None else f" at {cursor}") + manner(log, smoothing)
+        first, second = (self._legend_of(at, source, cursor) for at in (0, 1))
+        head, tail = (self._held_out(at, source, cursor) for at in (0, 1))
+        scales = (" · same scale", "") if self.shared else (" · left", " · right")
+        name = self.traces[0].label
+        return Content.assemble(f"{name} ", first, when, scales[0], head), Content.assemble(second, scales[1], tail)
+
+    def _legend_of(self, at: int, source: Source, cursor: int | None) -> Content:
+        trace, glyph = self.traces[at], GLYPHS[self._kind(at, source)]
+        name = f"{trace.label} " if at else ""
+        return Content.assemble((f"{glyph} ", _INKS[at]), name, (_value(source, trace.metric, cursor), VALUE))
+
+    def _held_out(self, at: int, source: Source, cursor: int | None) -> Content:
+        metric = f"eval_{self.traces[at].metric}"
+        if not source.history.series(metric)[0]:
+            return Content("")
+        return Content.assemble(" · ", ("• ", _INKS[at]), f"held out {_value(source, metric, cursor)}")
+
+    def _kind(self, at: int, source: Source) -> Literal["line", "dotted"]:
+        """Without colours, the second line is dashed."""
+        return "dotted" if at and source.plain else "line"
+
+
+def _value(source: Source, metric: str, cursor: int | None) -> str:
+    """The value at the cursor, or the latest."""
+    updates, values = source.history.series(metric)
+    at = updates[-1] if cursor is None and updates else cursor
+    value = dict(zip(updates, values, strict=True)).get(at) if at is not None else None
+    return "–" if value is None else number(value)
+
+
+def two_lines(name: str) -> TwoLines | None:
+    """The view of "reward over gold/helpful/mean", two scales, or "reward and gold/correct/mean", one; else None."""
+    found = pair_of(name)
+    if found is None:
+        return None
+    first, shared, second = found
+    labels = [visible(titled(metric)) for metric in (first, second)]
+    short = labels[1].replace("Gold score", "gold")
+    side: Literal["left", "right"] = "left" if shared else "right"
+    return TwoLines(labels[0], (Trace(first, labels[0]), Trace(second, short, side=side)), shared=shared)
