@@ -67,6 +67,18 @@ async def later(a: int) -> str:
 def undocumented(a: int) -> int:
     return a
 
+def long(a: int, b: int) -> str:
+    """Talk.
+
+    Args:
+        a: one
+        b: two
+    """
+    return "x" * 10**7
+
+def longest(completions, **columns):
+    return [float(max(len(message["content"]) for message in completion)) for completion in completions]
+
 class Counter:
     def reset(self, **row):
         self.count = 0
@@ -204,6 +216,15 @@ def test_an_error_in_a_tool_is_its_result(play: Callable[..., Any], scripted: Ca
     assert "Result of gone: {'error': 'Tool gone not found.'}" in first
     finished: Finished = records[Finished]
     assert (finished.metrics["tools/call_frequency"], finished.metrics["tools/failure_frequency"]) == (2, 1)
+
+
+def test_of_an_endless_result_only_the_beginning_is_read(
+    play: Callable[..., Any], scripted: Callable[..., None]
+) -> None:
+    scripted(f"{CALL.replace('add', 'long')}<|end|>", "Oh.<|end|>")
+    records = play("long", reward="longest")
+    assert records[Scored].rewards.tolist() == [100_000.0] * len(records[Scored].rewards)
+    assert records[Sampled].truncated.all()
 
 
 def test_an_environment_begins_is_called_and_scores(play: Callable[..., Any], scripted: Callable[..., None]) -> None:
