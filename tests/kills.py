@@ -358,8 +358,8 @@ def exporting(bench: Bench, dice: random.Random) -> None:
     if kind not in ("trl", "tensorboard"):  # which are of the whole run
         words += ["--update", str(UPDATES)]
 
-    def content() -> dict[Path, int]:
-        return {path.relative_to(out): path.stat().st_size for path in [out, *out.rglob("*")] if path.is_file()}
+    def content() -> list[int]:  # names have the time in them
+        return sorted(path.stat().st_size for path in [out, *out.rglob("*")] if path.is_file())
 
     def remove() -> None:
         for path in sorted(out.rglob("*"), reverse=True):

@@ -1,6 +1,6 @@
 """SIGKILL at random moments of a run without a screen, loading included: nothing lost, nothing left over.
 
-RLPLAY_KILLS sets another number of kills; each has a seed of its own.
+`python -m tests.kills` kills everything else, too, and more often.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 from rlplay.trace.runfile import RunFileError, RunReader
 from tests.terminal import rlplay, running
 
-KILLS = int(os.environ.get("RLPLAY_KILLS", "2"))
+KILLS = 2
 SETS = [f"--set={each}" for each in ("num_prompts=2", "num_generations=4", "max_completion_length=8")]
 
 
@@ -45,7 +45,7 @@ def finished(run: Path) -> list[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="reads /proc")
-@pytest.mark.timeout(0 if KILLS > 2 else 240)
+@pytest.mark.timeout(240)
 def test_a_killed_run_leaves_its_updates_and_nothing_else(tmp_path: Path) -> None:
     env = os.environ | {"RLPLAY_HOME": str(tmp_path / "home"), "OMP_NUM_THREADS": "1"}
     run = tmp_path / f"killed-{os.getpid()}.rlplay"
