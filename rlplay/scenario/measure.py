@@ -38,7 +38,7 @@ def measure(quantity: Quantity, history: Series, update: Update | None) -> Measu
     """The value of `quantity`, where `update` is the last one. Raises LookupError with the reason if there is none."""
     match quantity:
         case MetricValue():
-            return _metric(quantity, history, _in_a_world(update))
+            return _metric(quantity, history, update)
         case TokenProbability():
             return _token(quantity, update)
         case LensValue():
@@ -47,17 +47,12 @@ def measure(quantity: Quantity, history: Series, update: Update | None) -> Measu
             return _square(quantity, update)
 
 
-def _in_a_world(update: Update | None) -> bool:
-    """Whether the answers of `update` are walks: only a world's policy is recorded on every square."""
-    return update is not None and update.sampled is not None and update.sampled.survey is not None
-
-
-def _metric(quantity: MetricValue, history: Series, in_a_world: bool) -> Measured:
+def _metric(quantity: MetricValue, history: Series, shown: Update | None) -> Measured:
     update, value = _point(quantity.metric, quantity.at, history)
     row = describe(quantity.metric)
     unit = row.unit if row is not None else ""
-    if in_a_world and unit == "tokens":  # no metric counts the squares, which are tokens, too
-        unit = "moves"
+    if unit == "tokens" and shown is not None:  # no metric counts the squares, which are tokens, too
+        unit = f"{shown.step_word}s"
     against = quantity.ratio_to if quantity.minus is None else quantity.minus
     if against is None:
         return Measured(value, value, unit=unit)

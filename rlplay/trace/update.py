@@ -93,6 +93,11 @@ class Update:
         """N, the number of completions."""
         return 0 if self.sampled is None else len(self.sampled.group)
 
+    @property
+    def step_word(self) -> str:
+        """What the policy samples: "move" in a world, else "token"."""
+        return "token" if self.sampled is None or self.sampled.survey is None else "move"
+
     def situation(self, token: int) -> str:
         """The true state in which a sampled token was chosen, where an environment names its states."""
         sampled = self.sampled

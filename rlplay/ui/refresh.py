@@ -170,7 +170,7 @@ def _live(session: Session) -> Narration | None:
     if session.asks:
         return narrate_asking(len(session.asks))
     if session.runs_on:
-        return narrate_run(session.history)
+        return narrate_run(session.history, "token" if session.world is None else "move")
     if session.undone or session.reset:
         return narrate_undone(
             0 if session.shown is None else session.shown.number, session.undone, literal(changes_line(session.reset))

@@ -6,7 +6,7 @@ import pytest
 
 from rlplay.health.run import Health
 from rlplay.trace.history import History
-from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped
+from rlplay.trace.records import Credited, Evaluated, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.update import Update
 from rlplay.ui.widgets.narrator import KEY, keyed
 from rlplay.ui.words.narration import Narration, _became, _clipping, narrate, narrate_run
@@ -57,6 +57,40 @@ def test_after_sampling_it_counts_different_answers_and_how_they_begin():
     assert "16 answers to 4 prompts: 15 different" in happened
     assert f"{np.diff(sampled.offsets).mean():.1f} tokens long" in happened
     assert '5 begin with "start", 5 with "the" and 3 with "4"' in happened
+
+
+def walked(records: list) -> Update:
+    """The update as a world's: every second token is a square, which the environment writes."""
+    update = Update(1)
+    even = np.log(np.full((1, 2), 0.5, dtype=np.float32))
+    survey = Survey(states=["a1"], actions=["←", "→"], logprobs=even, values=None)
+    for entry in records:
+        if isinstance(entry, Sampled):
+            moves = np.concatenate([np.arange(n) % 2 == 0 for n in np.diff(entry.offsets)]).astype(np.uint8)
+            update.add(msgspec.structs.replace(entry, mask=moves, survey=survey))
+        else:
+            update.add(entry)
+    return update
+
+
+@pytest.mark.parametrize("phases", [*range(1, 6), "sampling"])
+def test_in_a_world_it_counts_moves_and_names_no_tokens(phases):
+    records = synthetic_sampling(1)[6:7] if phases == "sampling" else synthetic_update(1, steps=2)[:phases]
+    update = walked(records)
+    happened = narrate(update, History(), CHOSEN).happened
+    assert "token" not in happened
+    if phases == "sampling":
+        assert f"{update.sampled.mask[: update.sampled.offsets[1]].sum()} moves" in happened
+    if phases == 1:
+        own = update.sampled.mask.sum() / update.completions
+        assert f"{own:.1f} moves long on average" in happened
+
+
+def test_in_a_world_a_run_has_the_length_of_its_walks_in_moves():
+    history = History()
+    history.add(msgspec.structs.replace(record(Finished), metrics={"completions/mean_length": 7.5}))
+    assert "length 7.5 moves" in narrate_run(history, "move").happened
+    assert "length 7.5 tokens" in narrate_run(history).happened
 
 
 def test_two_rewards_are_counted_and_more_are_averaged():
@@ -291,8 +325,8 @@ def test_where_an_answer_has_one_ratio_the_clipped_share_is_of_answers():
     step = record(Stepped)
     metrics = {"clip_ratio/region_mean": 0.25, "clip_ratio/high_mean": 0.25, "clip_ratio/low_mean": 0.0}
     clipped = msgspec.structs.replace(step, metrics=metrics)
-    assert "of the tokens are clipped" in _clipping(clipped, {"importance_sampling_level": "token"})
-    assert "of the answers are clipped" in _clipping(clipped, {"importance_sampling_level": "sequence"})
+    assert "of the tokens are clipped" in _clipping(clipped, {"importance_sampling_level": "token"}, "token")
+    assert "of the answers are clipped" in _clipping(clipped, {"importance_sampling_level": "sequence"}, "token")
 
 
 def test_without_a_reward_entropy_near_zero_is_no_collapse():

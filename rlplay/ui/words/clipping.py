@@ -28,7 +28,8 @@ def summary(update: Update | None, settings: Mapping[str, Any], adjustable: bool
     count = count_clipped(update)
     if not count:
         return explain_none(update, settings, adjustable)
-    tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
+    word = "token" if update is None else update.step_word
+    tokens, them = (f"1 {word} is", "it") if count == 1 else (f"{count} {word}s are", "them")
     return f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the Token panel says why."
 
 

@@ -139,8 +139,8 @@ def narrate_undone(update: int, last: int, settings: str = "") -> Narration:
     )
 
 
-def narrate_run(history: History) -> Narration:
-    """The progress of a free run; its phases pass too fast to describe."""
+def narrate_run(history: History, step_word: str = "token") -> Narration:
+    """The progress of a free run, whose policy samples tokens or moves; its phases pass too fast to describe."""
     updates = history.updates
     if not updates:
         return Narration("The first update is running.", "`space` pauses.")
@@ -149,7 +149,7 @@ def narrate_run(history: History) -> Narration:
         ("reward", "reward", ""),
         ("rewards/margins", "margin", ""),
         ("eval_reward", "held out", ""),
-        ("completions/mean_length", "length", " tokens"),
+        ("completions/mean_length", "length", f" {step_word}s"),
         ("entropy", "entropy", " nats"),
     ):
         measured, values = history.of_stage(name)
@@ -164,20 +164,21 @@ def narrate_run(history: History) -> Narration:
 def _sample(update: Update, _history: History, settings: dict[str, Any]) -> tuple[str, str]:
     sampled = update.sampled
     assert sampled is not None
-    lengths = np.diff(sampled.offsets)
+    lengths, word = _lengths(sampled), update.step_word
     if not sampled.done:
-        still = int(sampled.truncated.sum())
+        done = f"{sampled.position} of at most {settings.get('max_completion_length', '?')} tokens"
+        if word == "move":  # squares are tokens, too, and count towards that limit
+            done = _count(int(lengths.max(initial=0)), "move")
         return (
-            f"Sampling: {sampled.position} of at most {settings.get('max_completion_length', '?')} tokens, "
-            f"{still} of {len(lengths)} answers still open.",
-            "`.` samples the next token, `n` finishes all answers.",
+            f"Sampling: {done}, {int(sampled.truncated.sum())} of {len(lengths)} answers still open.",
+            f"`.` samples the next {'move or square' if word == 'move' else word}, `n` finishes all answers.",
         )
     if pairs.learns_from_answers(settings):
         return pairs.given(update), pairs.given_next(settings)
     texts = {(int(g), tuple(row)) for g, row in zip(sampled.group, _rows(sampled, sampled.token_ids), strict=True)}
     happened = (
         f"{_count(len(lengths), 'answer')} to {_count(len(sampled.prompts), 'prompt')}: {len(texts)} different, "
-        f"{lengths.mean():.1f} tokens long on average. {_openings(sampled)}"
+        f"{lengths.mean():.1f} {word}s long on average. {_openings(sampled)}"
     )
     return happened, "`n` scores them: how many will do well?"
 
@@ -234,7 +235,7 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     assert credited is not None
     mask = sampled.mask == 1
     rows = [row[kept] for row, kept in zip(_rows(sampled, credited.advantages), _rows(sampled, mask), strict=True)]
-    lengths = np.diff(sampled.offsets)
+    lengths, word = _lengths(sampled), update.step_word
     if all(len(row) == 0 or np.ptp(row) < 1e-6 for row in rows):
         signs = np.array([np.sign(row[0]) if len(row) else 0 for row in rows])
         up, down, none = (signs > 0), (signs < 0), int((signs == 0).sum())
@@ -242,13 +243,14 @@ def _credit(update: Update, _history: History, settings: dict[str, Any]) -> tupl
         happened += f", {none} neither." if none else "."
         if up.any() and down.any():
             happened += (
-                f" The positive ones are {lengths[up].mean():.1f} tokens long on average, "
+                f" The positive ones are {lengths[up].mean():.1f} {word}s long on average, "
                 f"the negative ones {lengths[down].mean():.1f}."
             )
     else:
         advantages = credited.advantages[mask]
         happened = (
-            f"Advantages differ from token to token, from {_signed(advantages.min())} to {_signed(advantages.max())}: "
+            f"Advantages differ from {word} to {word}, from {_signed(advantages.min())} to "
+            f"{_signed(advantages.max())}: "
             f"{int((advantages > 0).sum())} are positive, {int((advantages < 0).sum())} negative."
         )
     return happened, following
@@ -276,7 +278,7 @@ def _update(update: Update, _history: History, settings: dict[str, Any]) -> tupl
     spread = f"{head}: ratios from {number(ratio.min())} to {number(ratio.max())}"
     if settings.get("surrogate") != "ppo" and settings.get("importance_sampling_level") != "geometric":
         return f"{spread}; this objective does not clip.", following
-    return f"{spread}. {_clipping(step, settings)}", following
+    return f"{spread}. {_clipping(step, settings, update.step_word)}", following
 
 
 def _without_ratios(update: Update, settings: dict[str, Any]) -> str:
@@ -289,14 +291,14 @@ def _without_ratios(update: Update, settings: dict[str, Any]) -> str:
     return f"Optimizer step {step.step + 1} of {step.epochs * step.minibatches}: {said}"
 
 
-def _clipping(step: Stepped, settings: dict[str, Any]) -> str:
+def _clipping(step: Stepped, settings: dict[str, Any], step_word: str) -> str:
     whole, high, low, outside = (
         step.metrics.get(name)
         for name in ("clip_ratio/region_mean", "clip_ratio/high_mean", "clip_ratio/low_mean", "ratio_outside")
     )
     if whole is None or high is None or low is None:
         return ""
-    what = "answers" if settings.get("importance_sampling_level") in ONE_RATIO else "tokens"
+    what = "answers" if settings.get("importance_sampling_level") in ONE_RATIO else f"{step_word}s"
     shares = f"{percent(high)} high, {percent(low)} low"
     said = f"{percent(whole)} of the {what} are clipped: zero surrogate gradient ({shares})"
     if outside is not None and outside > whole:
@@ -316,7 +318,7 @@ def _after(update: Update, history: History, settings: dict[str, Any]) -> tuple[
         return " ".join(filter(None, [*parts, values.worth(finished.metrics, settings)])), following
     which_way = ("pulled up", "pushed down") if answers else ("with A > 0", "with A < 0")
     means = zip(which_way, update.once(_mean_changes), strict=True)
-    moved = [f"tokens {which} {_became(*mean)}" for which, mean in means if mean is not None]
+    moved = [f"{update.step_word}s {which} {_became(*mean)}" for which, mean in means if mean is not None]
     if moved:
         parts.append(f"On average, {', '.join(moved)}.")
     if "kl_old" in finished.metrics and not answers:  # on answers that others wrote, it does not estimate a KL
@@ -354,6 +356,11 @@ def _reward(update: Update, history: History) -> str:
 
 def _rows(sampled: Sampled, flat: Array) -> list[Array]:
     return np.split(flat, sampled.offsets[1:-1])
+
+
+def _lengths(sampled: Sampled) -> Array:
+    """How many tokens the policy has sampled of each completion: [N]; those of an environment do not count."""
+    return np.array([int(row.sum()) for row in _rows(sampled, sampled.mask)])
 
 
 def _count(count: int, noun: str) -> str:
