@@ -6,7 +6,7 @@ import pytest
 
 from rlplay.scenario.claim import Expect, MetricValue
 from rlplay.scenario.loader import bundled, load
-from rlplay.scenario.script import Ask, Say, ScreenVerb, Train, parse
+from rlplay.scenario.script import Ask, Exercise, Say, ScreenVerb, Train, parse
 
 ALWAYS = {"reward", "kl", "accuracy", "margin", "rewards/chosen", "greedy_reward", "behaviour_reward"}
 """Metrics of the panels that a screen of 120 columns shows in the lessons' stages, or where Q is learned."""
@@ -30,3 +30,10 @@ def test_what_a_question_predicts_is_checked_before_the_lesson_speaks_again(name
         if isinstance(step, Ask):
             after = [type(later) for later in steps[at + 1 :] if isinstance(later, Say | Ask | Expect | Train)]
             assert after[: after.index(Expect) + 1] == [*[Train] * after.index(Expect), Expect]
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_a_lesson_asks_for_a_prediction_and_has_an_exercise(name: str) -> None:
+    kinds = [type(step) for step in parse(load(name).script)]
+    assert kinds.count(Ask) >= 1
+    assert kinds.count(Exercise) >= 1
