@@ -15,9 +15,7 @@ from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
 from rlplay.verbs import VERBS
 
-NOT_SHOWN = {
-    "Aggregation", "Constitutional AI", "Entropy collapse", "KL estimators", "LLM judge", "Truncation",
-}  # fmt: skip
+NOT_SHOWN = {"Constitutional AI", "LLM judge"}
 CONFUSED = {
     "Curse of dimensionality", "Environment specification", "Online and offline learning", "Tool use", "Proxy",
     "Self-supervised learning", "ε-greedy",
