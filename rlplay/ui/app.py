@@ -130,7 +130,7 @@ class RlplayApp(Tuning):
         yield self.header
         yield self.phases
         yield self.banner
-        with Splits(self.inspector, self.curves, id="body"):
+        with Splits(self.rollouts, self.inspector, self.curves, id="body"):
             with Horizontal(id="answers"):
                 yield self.rollouts
                 yield self.tokens

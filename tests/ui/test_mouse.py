@@ -2,6 +2,7 @@
 
 import pytest
 from textual import events
+from textual.geometry import Region
 
 from rlplay.link.messages import Advance
 from rlplay.trace.lenses import LENSES
@@ -169,6 +170,39 @@ async def test_the_border_before_the_token_is_dragged():
         await pilot.resize_terminal(150, 45)
         await settled(pilot)
         assert app.inspector.region.width == width
+
+
+@pytest.mark.parametrize("size", [SIZE, (80, 24)])
+async def test_the_column_between_numbers_and_text_is_dragged(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, source)
+        width, y = app.rollouts.region.width, app.rollouts.region.y + 3
+        whole = width + app.tokens.region.width
+        await drag(pilot, (width - 1, y), (width + 5, y))
+        assert app.rollouts.region.width == width + 6
+        assert app.tokens.region.width == whole - width - 6
+        assert app.tokens.region.x == app.rollouts.region.right
+        await drag(pilot, (width + 5, y), (0, y))
+        assert app.rollouts.region.width == 16
+        await drag(pilot, (15, y), (size[0] - 1, y))
+        assert app.tokens.region.width >= 24, "the text stays"
+        await pilot.resize_terminal(size[0] + 1, size[1])
+        await settled(pilot)
+        assert app.rollouts.region.width == width
+
+
+async def test_the_frame_of_the_first_screen_has_no_gap():
+    app, _ = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        await settled(pilot)
+        lines = [
+            "".join(segment.text for part in (app.rollouts, app.tokens) for segment in part.render_lines(
+                Region(0, row % part.outer_size.height, part.outer_size.width, 1))[0])
+            for row in (0, -1)
+        ]  # fmt: skip
+        assert lines[1].replace(" reward · advantage ", "─").strip("╰╯─") == "", "nothing but the frame and its words"
+        assert "  " not in lines[0]
 
 
 async def test_the_border_above_the_curves_is_dragged():

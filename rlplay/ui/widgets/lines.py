@@ -113,7 +113,7 @@ class Lines(ScrollView, can_focus=True):
             return
         self._captions = (title, title.spans, subtitle, subtitle.spans)
         self.border_title, self.border_subtitle = (
-            Content.assemble(self.BEFORE, words, self.AFTER) for words in (title, subtitle)
+            Content.assemble(self.BEFORE, words, self.AFTER) if words else Content() for words in (title, subtitle)
         )
 
     def redraw(self, *rows: int) -> None:
