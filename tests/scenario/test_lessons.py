@@ -6,7 +6,7 @@ import pytest
 
 from rlplay.scenario.claim import Expect, MetricValue
 from rlplay.scenario.loader import bundled, load
-from rlplay.scenario.script import Ask, Exercise, Say, ScreenVerb, Train, parse
+from rlplay.scenario.script import Ask, Change, Exercise, Say, ScreenVerb, Train, You, parse
 
 ALWAYS = {"reward", "kl", "accuracy", "margin", "rewards/chosen", "greedy_reward", "behaviour_reward"}
 """Metrics of the panels that a screen of 120 columns shows in the lessons' stages, or where Q is learned."""
@@ -21,6 +21,15 @@ def test_what_a_lesson_claims_is_plotted(name: str) -> None:
         if isinstance(step, Expect) and isinstance(step.quantity, MetricValue):
             metric = step.quantity.metric.removeprefix("eval_")
             assert metric in {*ALWAYS, *shown}, f"{step.text}: no panel shows {metric}"
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_an_exercise_that_takes_the_knobs_names_their_key(name: str) -> None:
+    said = ""
+    for step in parse(load(name).script):
+        if isinstance(step, Exercise) and any(isinstance(each, Change) for each in step.solution):
+            assert "`k`" in said + step.text + step.hint
+        said += step.text if isinstance(step, Say | You) else ""
 
 
 @pytest.mark.parametrize("name", bundled())
