@@ -14,6 +14,11 @@ REFUSED_AFTER = 20.0
 """Seconds to wait for the engine to accept a setting."""
 
 
+def differing(settings: dict[str, Any], held: dict[str, Any]) -> dict[str, Any]:
+    """Those of the `settings` that are not among `held`."""
+    return {name: value for name, value in settings.items() if name not in held or held[name] != value}
+
+
 class LessonEngine:
     """The engine as a lesson sees it: its newest status, and commands that can be awaited."""
 
@@ -31,6 +36,11 @@ class LessonEngine:
     def update(self) -> int:
         """The number of finished updates."""
         return self.place[0]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that the next update will have."""
+        return {} if self._status is None else self._status.settings
 
     @property
     def finished(self) -> bool:
@@ -68,8 +78,7 @@ class LessonEngine:
 
     async def set(self, settings: dict[str, Any]) -> None:
         """Change those of the `settings` that differ."""
-        held = {} if self._status is None else self._status.settings
-        changes = {name: value for name, value in settings.items() if name not in held or held[name] != value}
+        changes = differing(settings, self.settings)
         if "algorithm" in changes:
             changes = settings  # an algorithm sets others to its own defaults, which the script may want as they are
         if changes:

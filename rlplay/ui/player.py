@@ -30,9 +30,9 @@ from rlplay.scenario.script import (
 )
 from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.learner import Learner
-from rlplay.ui.lesson_engine import LessonEngine
+from rlplay.ui.lesson_engine import LessonEngine, differing
 from rlplay.ui.lesson_stage import Stage
-from rlplay.ui.words.lesson import Place, reading_time, verdict, where
+from rlplay.ui.words.lesson import Place, reading_time, turned, verdict, where
 from rlplay.user_preferences import LessonProgress
 
 BEGIN = "`t` plays the lesson · `space` runs freely"
@@ -60,6 +60,7 @@ class Player:
         self._watched: list[Expect] = []  # what is said as soon as it holds
         self._playing = False
         self._left: Place = (0, "sample")  # where the engine was at the script's last text
+        self._held: dict[str, Any] = {}  # the settings then
         self._way: list[Step] = []  # the script's steps since the end of the last update
         self._ahead: Place | None = None  # where the first batch is that was sampled before the lesson began
         self._lowest = 0  # the earliest update that the run went back to since then
@@ -153,11 +154,12 @@ class Player:
             self._playing = False
             if not self._offered:
                 self._left, self._lowest = self._engine.place, self._engine.update
+                self._held = self._engine.settings
 
     def start_over(self) -> None:
         """Forget the answers; `play` then begins with the first step. No call of it may be under way."""
         self._script, self._answers = Interpreter(self._script.steps), {}
-        self._left, self._way = (0, "sample"), []
+        self._left, self._way, self._held = (0, "sample"), [], {}
         self._target, self._offered = None, False
         self._watched.clear()
 
@@ -185,8 +187,17 @@ class Player:
 
     @property
     def _wandered(self) -> bool:
-        """Whether the engine has moved since the script left it; a run stopped by the user still has its target."""
-        return self._target is None and not self.finished and self._engine.place not in (self._left, self._ahead)
+        """Whether the run is not as the script left it; a run stopped by the user still has its target."""
+        return self._target is None and not self.finished and (self._moved or bool(self._changed))
+
+    @property
+    def _moved(self) -> bool:
+        return self._engine.place not in (self._left, self._ahead)
+
+    @property
+    def _changed(self) -> dict[str, Any]:
+        """The settings of the script that were changed since."""
+        return differing(self._held, self._engine.settings)
 
     def _note(self, step: Step, before: int) -> None:
         """Record the steps since the end of the last update; `before` is the update number before `step`."""
@@ -202,9 +213,11 @@ class Player:
         if not self._offered:
             self._offered = True
             on = "`t` start the lesson again" if undone else "`t` back to the lesson"
+            changed = "" if undone else turned(self._changed)
             begun = f"The lesson stopped {where(self._left)}" if self._script.at else "The lesson begins at the start"
             lost = ", which is undone" if undone else ""
-            self._stage.say(f"{begun}{lost}. This is {where(self._engine.place)}.", [], on)
+            place = f"{begun}{lost}. This is {where(self._engine.place)}. " if self._moved else ""
+            self._stage.say(f"{place}{changed}".strip(), [], on)
             return False
         self._offered, self._ahead = False, None
         if undone:
@@ -212,6 +225,7 @@ class Player:
         await self._engine.rewind(self._left[0])
         for step in self._way:
             await self._carry_out(step)
+        await self._engine.set(self._held)
         if self._script.at:
             if self._colour is not None:
                 self._stage.look("lens", self._colour)

@@ -344,6 +344,7 @@ async def test_who_comes_back_alone_is_not_asked():
     await player.play()
     assert "The lesson stopped" in stage.captions[-1][0]
     await stage.send(Rewind(2))
+    await stage.send(Set({"beta": 0.1}))
     await stage.send(Advance("phase", 2))
     await player.play()
     assert stage.captions[-1][0] == "Credited."
@@ -384,3 +385,22 @@ async def test_whoever_takes_over_stops_it_on_the_way_to_a_step():
     await task
     assert stage.captions[-1][0] == "Two."
     assert player.played.steps == 3
+
+
+async def test_a_setting_that_the_user_changed_between_two_words_is_set_back_on_request():
+    player, stage = playing([{"run": 1}, {"say": "One."}, {"run": 1}, {"say": "Two."}])
+    await player.play()
+    stage.sent.clear()
+    stage.tell(settings={"beta": 0.7})
+    await player.play()
+    assert stage.captions[-1] == (
+        "You changed KL weight β. The lesson needs its own settings.",
+        [],
+        "`t` back to the lesson",
+    )
+    assert stage.sent == []
+    await player.play()
+    assert stage.status.settings["beta"] == 0.0
+    assert stage.captions[-1][0] == "One."
+    await player.play()
+    assert stage.captions[-1][0] == "Two."

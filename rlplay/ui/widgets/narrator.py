@@ -46,7 +46,7 @@ What just happened, with the recorded numbers, and what you can do next.
 
 In a lesson it shows the lesson's text: `t` plays the next step, or shows the rest of a text that does not fit. When the
 lesson asks a question, predict first: press a choice's number or click the choice. The answer appears once the run
-shows it. If you moved the run meanwhile, `t` says so and goes back to where the lesson was.
+shows it. If you moved the run or changed a setting meanwhile, `t` says so and goes back to where the lesson was.
 """
     DEFAULT_CSS = """
     Narrator { height: auto; min-height: 3; max-height: 9; padding: 0 1; border-left: outer $border;

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
+from rlplay.algorithms.knobs import KNOBS
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.script import Ask
 from rlplay.trace.text import visible
@@ -27,6 +29,12 @@ def where(place: Place) -> str:
     if phase == "sample":
         return f"after update {update}" if update else "at the start"
     return f"in update {update + 1}, before {phase.upper()}"
+
+
+def turned(names: Iterable[str]) -> str:
+    """Name the settings that are not as the lesson left them; empty without any."""
+    titles = [KNOBS[name].title if name in KNOBS else name for name in names]
+    return f"You changed {', '.join(titles)}. The lesson needs its own settings." if titles else ""
 
 
 def reading_time(text: str) -> float:
