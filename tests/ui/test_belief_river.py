@@ -108,12 +108,26 @@ def test_names_are_in_their_bands_and_values_below() -> None:
     assert '"3"' in text
     assert '"The"' in text
     above, below = River().titles(source, None, False)
-    assert above.plain == "Belief · mean of 4 prompts · token 1"
+    assert above.plain == "Belief · mean of 4 prompts · first token"
     assert below.plain == '■ "3" .20→.85 · ■ "The" .70→.10 · ■ all others .10→.05'
     above, below = River().titles(source, 2, False)
     assert above.plain.startswith("Belief at 2")
     assert '"3" .40' in below.plain
     assert "–" in River().titles(source, 3, False)[1].plain
+
+
+def test_what_changed_most_is_named_first_and_the_axis_names_the_place() -> None:
+    source = run()
+    assert source.beliefs is not None
+    for number, kept in source.beliefs._kept.items():
+        kept.top_logprobs[:] = np.log({1: (0.5, 0.45), 2: (0.3, 0.5), 4: (0.05, 0.6)}[number])
+    below = River().titles(source, None, False)[1].plain
+    assert below.index('"The" .50→.05') < below.index('"3" .45→.60'), "though 3 is the lowest band"
+    *_, axis = drawn(source).content.plain.split("\n")
+    assert axis.split() == ["1", "first", "token", "4"]
+    *rows, axis = drawn(source, width=14).content.plain.split("\n")
+    assert axis.split() == ["1", "4"], "no room"
+    assert any('"3"' in row for row in rows), "a name without room around it"
 
 
 def test_without_colours_the_legend_has_the_textures() -> None:

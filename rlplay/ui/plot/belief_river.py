@@ -16,7 +16,7 @@ from rlplay.trace.text import visible
 from rlplay.ui.format.text import quoted
 from rlplay.ui.plot.bars import BARS
 from rlplay.ui.plot.curves import Margins
-from rlplay.ui.plot.picture import Frame, Picture, Size, painted
+from rlplay.ui.plot.picture import AXIS, Frame, Picture, Size, painted
 from rlplay.ui.plot.probability_lines import share_text
 from rlplay.ui.plot.views import FIRST, SECOND, VALUE, Source, signs
 
@@ -79,7 +79,8 @@ class River:
         labels = [scale.get(at, "").rjust(frame.left - 1) + " " for at in range(height)]
         notes = [(frame.column(update), sign, "$warning") for update, sign in signs(source.history.marks)
                  if frame.first <= update <= frame.last]  # fmt: skip
-        axis = frame.axis(str(int(frame.first)), str(int(frame.last)), notes)
+        ends = str(int(frame.first)), str(int(frame.last))
+        axis = frame.axis(*ends, [*_between(ends, _where(beliefs, place), frame), *notes])
         return Picture(painted(labels, characters[::-1], inks[::-1], styles, axis), frame)
 
     def titles(
@@ -90,7 +91,7 @@ class River:
         if beliefs is None or place is None:
             return Content(self.title), Content("")
         found = _found(source, beliefs, place)
-        where = f"square {place.state}" if place.state else _words(beliefs, place)
+        where = _where(beliefs, place)
         when = "" if cursor is None else f" at {cursor}"
         parts = [f"{self.title}{when}", where]
         if not place.state and found:  # first, because the cursor shows the place where the border is short
@@ -100,11 +101,12 @@ class River:
         tokens = [*source.bands] or named(found)
         below = []
         rest = max((1 - sum(b.shares.get(t, 0.0) for t in tokens) for b in found.values()), default=0.0)
-        for band, token in enumerate([*tokens, None] if rest >= 0.005 else tokens):
+        for at, token in enumerate([*_by_change(tokens, found), *([None] if rest >= 0.005 else [])]):
+            band = len(tokens) if token is None else tokens.index(token)
             name = "all others" if token is None else quoted(beliefs.name(place, token))
             ink = OTHERS if token is None else INKS[band]
             value = _values(found, tokens, token, cursor)
-            swatch, weight = _swatch(band, len(tokens), source.plain), VALUE if token in tokens[:1] else ""
+            swatch, weight = _swatch(band, len(tokens), source.plain), VALUE if at == 0 else ""
             below.append(Content.assemble((f"{swatch} ", ink), f"{visible(name)} ", (value, weight)))
         return Content(" · ".join(map(visible, parts))), Content(" · ").join(below if found else [])
 
@@ -205,9 +207,10 @@ def _names(filled: Array, names: list[str]) -> Iterator[tuple[int, int, str, str
         run = (run + 1) * whole[:, column]
         end, best = np.where(run > best, column + 1, end), np.maximum(run, best)
     for band, name in enumerate([*names, "all others"]):
-        text, row = f" {name} ", int(best[:, band].argmax())
+        row = int(best[:, band].argmax())
         length = int(best[row, band])
-        if cell_len(text) > length or cell_len(text) != len(text):
+        text = next((text for text in (f" {name} ", name) if cell_len(text) <= length), "")
+        if not text or cell_len(text) != len(text):
             continue  # the line below the plot has it
         ink = OTHERS if band == len(names) else INKS[band]
         start = int(end[row, band]) - length + (length - len(text)) // 2
@@ -218,9 +221,26 @@ def _swatch(band: int, bands: int, plain: bool) -> str:
     return "■" if not plain else TEXTURES[band] if band < bands else "□"
 
 
-def _words(beliefs: Beliefs, place: Place) -> str:
+def _by_change(tokens: list[int], found: dict[int, Belief]) -> list[int]:
+    """The tokens by how much their probability changed from the first to the last update, the most first."""
+    if not found:
+        return tokens
+    first, last = (found[update].shares for update in (min(found), max(found)))
+    return sorted(tokens, key=lambda token: -abs(last.get(token, 0.0) - first.get(token, 0.0)))
+
+
+def _between(ends: tuple[str, str], words: str, frame: Frame) -> list[tuple[int, str, str]]:
+    """The words in the middle of the axis, if they fit between the labels of its ends."""
+    left, right = frame.left + len(ends[0]) + 1, frame.right - len(ends[1])
+    fits = cell_len(words) == len(words) <= right - left
+    return [((left + right - len(words)) // 2, visible(words), AXIS)] if fits else []
+
+
+def _where(beliefs: Beliefs, place: Place) -> str:
+    if place.state:
+        return f"square {place.state}"
     if not place.before:
-        return "token 1"
+        return "first token"
     text = "".join(beliefs.pieces.get(token, "") for token in place.before)
     return f"after “{text if len(text) <= 24 else '…' + text[-23:]}”"
 

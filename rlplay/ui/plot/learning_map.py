@@ -10,8 +10,8 @@ import numpy as np
 from textual.content import Content
 
 from rlplay.trace.learning import Course, Kind, Learned
+from rlplay.trace.numbers import number
 from rlplay.trace.records import Array
-from rlplay.ui.format.numbers import plain
 from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import AXIS, NOTE, Frame, Picture, Size, painted
 from rlplay.ui.plot.views import VALUE, Source, signs
@@ -94,11 +94,10 @@ class LearningMap:
         if cursor is not None:
             at = _nearest(learned.updates, cursor)
             right, when = f"{learned.right(at)}", f" at {learned.updates[at]}"
-        above = Content.assemble(f"{self.title} · ", (right, VALUE), f" of {count} right{when} · held-out prompts")
+        above = Content.assemble(f"{self.title} · ", (right, VALUE), f" of {count} right{when}")
         low, high = learned.ends
-        below = Content.assemble(
-            "reward ", (f"{SHADES[0]} ", _STYLES[0]), plain(low), (f" {SHADES[-1]} ", _STYLES[-1]), plain(high)
-        )
+        marks = [(f" {SHADES[at]} ", "" if source.plain else _STYLES[at]) for at in (0, -1)]
+        below = Content.assemble("held-out prompts, reward", marks[0], number(low), marks[1], number(high))
         return above, below
 
 

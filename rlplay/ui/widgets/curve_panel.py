@@ -91,7 +91,8 @@ the policy that sampled that update, at the sampling temperature. â€œAll othersâ
 same prompt, the river is of that prompt. Otherwise it is the mean over all prompts of an update whose answers began
 with the same tokens, and the title gives their number; other prompts then move the bands, too. A token that is not
 among the recorded candidates of a prompt counts as 0 there. An update in which no answer came by this place leaves a
-gap. In a world, the place is the square.
+gap. In a world, the place is the square. The axis names the place; the line below gives each token's probability in the
+first and in the last update, the most changed first.
 
 **Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
 agree. A bar is as long as the share of answers that begin this way. Beside it are their number and their mean reward,
