@@ -62,7 +62,7 @@ class Learner:
         """Wait until every claim holds and the engine rests; False as above.
 
         Claims that hold from the beginning solve nothing: they must have failed in between. Wherever the engine rests
-        meanwhile, `missed` gets the outcomes that have a number.
+        meanwhile, `missed` gets the outcomes; none before there is a number.
         """
         failed, seen = False, self._place
 
@@ -73,7 +73,7 @@ class Learner:
             failed = failed or not holds
             if not holds and self._resting and self._place != seen:
                 seen = self._place
-                missed([each for each in outcomes if each.value is not None])
+                missed(_measured(outcomes))
             return failed and holds and self._resting
 
         solved()  # as it is at the beginning
@@ -131,3 +131,11 @@ class Learner:
             return found
 
         return done
+
+
+def _measured(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes, without a verdict on those that have no number yet; empty if none has one."""
+    unknown = [each for each in outcomes if each.value is None]
+    if len(unknown) == len(outcomes):
+        return []
+    return [Outcome(each.text, None, None, "not measured yet") if each in unknown else each for each in outcomes]

@@ -123,6 +123,19 @@ async def test_a_try_that_misses_is_answered_with_its_numbers():
     assert stage.captions[-1][:2] == ("✓ Solved.", [True])
 
 
+async def test_what_a_try_has_not_measured_yet_is_not_called_missed():
+    two = [
+        {"text": "Longer", "metric": "completions/mean_length", "above": 4},
+        {"text": "V", "metric": "kl", "above": 0},
+    ]
+    player, stage = playing([{"exercise": {**EXERCISE["exercise"], "expect": two}}, {"say": "Next."}])
+    known = {"Longer": Outcome("Longer", True, 5.0, "5"), "V": Outcome("V", False, None, "no update, so nothing")}
+    stage.check = lambda claim: known[claim.text]
+    await settled(player)
+    stage.tell(phase="update")
+    assert stage.captions[-1][1] == [True, None], "the update is half done"
+
+
 async def test_claims_that_hold_from_the_beginning_do_not_solve_an_exercise():
     player, stage = playing([{"run": 6}, EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 6, 1.0, "")
