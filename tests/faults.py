@@ -25,6 +25,7 @@ OTHERS = {
     "the server is killed": "tests/test_serve.py",
     "a run is open in another program": "tests/cli/test_disk.py",
     "a program is killed while it copies a run": "tests/test_paths.py",
+    "a program is killed while it writes a snapshot": "tests/engine/test_snapshots.py",
     "an export is killed": "tests/trace/test_export.py",
     "ctrl+z, SIGTSTP and SIGSTOP to the screen": "tests/test_suspend.py",
     "a driver that is none": "tests/cli/test_driver.py",

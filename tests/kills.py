@@ -26,7 +26,7 @@ from rlplay import paths
 from rlplay.cli import main as cli
 from rlplay.trace.branch import branch
 from rlplay.trace.codec import RECORDS
-from rlplay.trace.files_on_disk import files_on_disk
+from rlplay.trace.files_on_disk import files_on_disk, unfinished_snapshots
 from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.update import Update
 from tests.terminal import Terminal, child_of, rlplay, running
@@ -94,6 +94,8 @@ class Bench:
         for run in self.runs:
             files = files_on_disk(run)
             allowed |= {*files.run, *files.snapshots}
+            unfinished = unfinished_snapshots(run.with_suffix(".snapshots"))
+            assert len(unfinished) <= 1, f"resuming leaves {unfinished}"
             found = numbers(run)
             assert sorted(found) == list(range(1, len(found) + 1)), f"{run.name}: {sorted(found)}"
             assert len(found) >= self.known.get(run, 0), f"{run.name}: {len(found)} of {self.known[run]} are left"

@@ -14,6 +14,7 @@ from rlplay.engine.model import POLICY
 from rlplay.engine.reward_model import reward_model_of
 from rlplay.engine.stages import Stage, stage_at
 from rlplay.engine.state import REWARD, State, copy_weights, new_optimizer
+from rlplay.trace.files_on_disk import unfinished_snapshots
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.runfile_format import snapshots_folder
 
@@ -41,7 +42,7 @@ class SnapshotStore:
         self._folder = snapshots_folder(run)
         self._stages = stages
         self._starts = {stage.begins for stage in stages} if len(stages) > 1 else set()
-        for unfinished in self._folder.glob("*.partial") if ranks.is_first() else ():
+        for unfinished in unfinished_snapshots(self._folder) if ranks.is_first() else ():
             unfinished.unlink(missing_ok=True)
 
     def _kept(self) -> dict[int, int]:

@@ -15,7 +15,9 @@ from rlplay.trace.runfile_format import RunFileError, connect, snapshots_folder
 _BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite appends to the name of a database for the files beside it."""
 
-_SNAPSHOT = re.compile(r"\d{6,}\.(safetensors|partial)")
+_UNFINISHED = re.compile(r"\d{6,}\.partial|\.tmp\w+")
+"""What a program that is killed while it writes a snapshot leaves; `.tmp` is the name that safetensors takes."""
+_SNAPSHOT = re.compile(rf"\d{{6,}}\.safetensors|{_UNFINISHED.pattern}")
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ def files_on_disk(run: Path) -> FilesOnDisk:
     inside = [] if folder.is_symlink() else sorted(folder.glob("*"))
     snapshots = [path for path in inside if _SNAPSHOT.fullmatch(path.name) and path.is_file()]
     return FilesOnDisk([path for path in beside if path.is_file()], snapshots)
+
+
+def unfinished_snapshots(folder: Path) -> list[Path]:
+    """The snapshots in `folder` that a killed program has not completed."""
+    return [path for path in folder.glob("*") if _UNFINISHED.fullmatch(path.name) and path.is_file()]
 
 
 def check_unused(run: Path) -> None:

@@ -85,6 +85,7 @@ def test_rm_deletes_the_runs_own_files_and_nothing_beside_them(
     mine = run.with_suffix(".snapshots") / "notes.txt"
     beside = run.with_name("a.rlplay.png")
     mine.write_text("mine")
+    (mine.parent / ".tmpA1b2C3").write_text("of a snapshot, from a program that was killed")
     beside.write_text("mine too")
     asked = answering(monkeypatch, True)
     status, out, _ = called(capsys, "rm", "a", str(run))

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlplay.engine.snapshots import restore, to_drop
+from rlplay.engine.snapshots import SnapshotStore, restore, to_drop
+from rlplay.trace.runfile import RunWriter
+from tests.recorded import synthetic_run
 
 
 @given(st.integers(1, 200), st.integers(1, 50))
@@ -27,6 +29,17 @@ def test_the_newest_stays_the_budget_holds_and_the_past_gets_sparser(count: int,
         updates = sorted(kept)
         holes = [b - a for a, b in pairwise(updates)]
         assert max(holes[len(holes) // 2 :]) <= max(holes[: len(holes) // 2])
+
+
+def test_what_a_killed_program_has_left_of_a_snapshot_is_removed(tmp_path: Path) -> None:
+    run, folder = synthetic_run(tmp_path / "run.rlplay", updates=1), tmp_path / "run.snapshots"
+    folder.mkdir()
+    for name in ("000001.safetensors", "000002.partial", ".tmpA1b2C3", "notes.txt"):
+        (folder / name).write_text("x")
+    writer = RunWriter.reopen(run)
+    SnapshotStore(writer, run, [])
+    writer.close()
+    assert {path.name for path in folder.iterdir()} == {"000001.safetensors", "notes.txt"}
 
 
 def test_a_damaged_snapshot_and_one_of_another_model_are_refused_in_one_line(
