@@ -49,7 +49,7 @@ def import_run(folder: Path, follow: bool) -> None:
     copy = Copy(folder)
     with RunReader(copy.path) as run:
         seen = len(run.updates())
-        read = f"{seen} updates in {visible(str(copy.path))}"
+        read = f"{seen} {'update' if seen == 1 else 'updates'} in {visible(str(copy.path))}"
         click.echo(f"{read}; to look at them: rlplay replay {shlex.quote(copy.path.stem)}")
         while follow:
             time.sleep(_EVERY)

@@ -8,7 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 from rlplay.foreign.files import Files, layout_of
+from rlplay.foreign.lacking import lacking
+from rlplay.foreign.layouts import SEGMENTS
 from rlplay.foreign.recording import Recording
+from rlplay.foreign.segments import Segments
 from rlplay.foreign.source import ForeignRunError, Source
 from rlplay.paths import SUFFIX, find_run, runs_folder
 from rlplay.record.format import parts
@@ -98,6 +101,8 @@ def source_of(origin: Path) -> Source:
     for folder in (origin, *sorted(origin.glob("rlplay*"), key=lambda path: path.stat().st_mtime, reverse=True)):
         if folder.is_dir() and parts(folder):
             return Recording(folder)
-    if origin.is_dir() and (layout := layout_of(origin)):
+    if any(origin.glob(SEGMENTS.pattern)):
+        return Segments(origin)
+    if layout := layout_of(origin):
         return Files(origin, layout)
-    raise ForeignRunError(f"{origin} holds no run that rlplay can read; docs/other-trainers.md lists what it can")
+    raise ForeignRunError(f"{origin} holds {lacking(origin)}")

@@ -1,63 +1,26 @@
-"""Reads folders where a trainer leaves a file for each update: TRL's completions, verl's and prime-rl's rollouts."""
+"""Reads folders where a trainer leaves files for each update, while they grow."""
 
 from __future__ import annotations
 
-import json
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rlplay.algorithms.settings import Settings
-from rlplay.foreign import rows
 from rlplay.foreign.assemble import Batch, finished
+from rlplay.foreign.layouts import LAYOUTS, Layout, Row
+from rlplay.foreign.rows import metrics
 from rlplay.foreign.source import ForeignRunError, beginning
-from rlplay.record.format import Ended, Rollouts
+from rlplay.record.format import Ended
 from rlplay.trace.records import AnyRecord, Started
 
-Row = dict[str, Any]
 SETTLED = 1.0
 """Seconds after which a file that nobody wrote to is taken to be complete, if it is the newest."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where a trainer leaves its files, and what their rows say; `number` finds the update in a path."""
-
-    source: str
-    pattern: str
-    number: re.Pattern[str]
-    read: Callable[[Path], list[Row]]
-    rollouts: Callable[[int, list[Row]], Rollouts]
-
-
-def _lines(path: Path) -> list[Row]:
-    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not all(isinstance(row, dict) for row in found):
-        raise ValueError("a line is not a mapping")
-    return found
-
-
-def _parquet(path: Path) -> list[Row]:
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ForeignRunError(f'{path} needs pyarrow: pip install "rlplay[parquet]"') from None
-    found: list[Row] = parquet.read_table(path).to_pylist()
-    return found
-
-
-LAYOUTS = (
-    Layout("TRL", "completions/completions_*.parquet", re.compile(r"completions_(\d+)\.parquet$"), _parquet, rows.trl),
-    Layout("TRL", "completions_*.parquet", re.compile(r"completions_(\d+)\.parquet$"), _parquet, rows.trl),
-    Layout("prime-rl", "step_*/rank_*.jsonl", re.compile(r"step_(\d+)/"), _lines, rows.prime_rl),
-    Layout("prime-rl", "token_exports/step_*/rank_*.jsonl", re.compile(r"step_(\d+)/"), _lines, rows.prime_rl),
-    Layout("verl", "*.jsonl", re.compile(r"(\d+)\.jsonl$"), _lines, rows.verl),
-)
+PATIENCE = 60.0
+"""Seconds for which a file that cannot be read yet is taken to be half written."""
 
 
 def layout_of(folder: Path) -> Layout | None:
@@ -71,6 +34,10 @@ def _files(folder: Path, layout: Layout) -> Iterator[tuple[int, Path]]:
             yield int(found[1]), path
 
 
+class HalfWrittenError(Exception):
+    """A file is not complete yet, or has just been renamed."""
+
+
 class Files:
     """A folder with one file, or one file for each process, for every update."""
 
@@ -78,51 +45,91 @@ class Files:
         self.path, self._layout = path, layout
         self._settings = Settings()
         self._done = 0
+        self._first = layout.first
 
     def started(self) -> Started:
-        """What is known of the run: its trainer, and nothing of its settings."""
-        first = min(self._updates(), default=0)
-        return beginning(self._layout.source, title=f"{self._layout.source} · {self.path.name}", run_id=str(first))
+        """What is known of the run: its trainer, and what a configuration beside the files says."""
+        source = self._layout.source
+        return beginning(source, title=f"{source} · {self.path.name}", **self._layout.about(self.path))
 
     def place(self) -> dict[str, Any]:
-        """The last update read."""
-        return {"update": self._done}
+        """The last update read, and the number that the trainer gave the first one."""
+        return {"update": self._done, "first": self._first}
 
     def resume(self, place: Mapping[str, Any]) -> None:
         """Go on after this update."""
         self._done = place.get("update", 0)
+        self._first = place.get("first", self._layout.first)
 
     def fresh(self) -> list[AnyRecord]:
         """The updates whose files are complete: there are later ones, or they have not changed for a moment."""
         updates, found = self._updates(), list[AnyRecord]()
-        for number in sorted(updates):
-            settled = time.time() - max(path.stat().st_mtime for path in updates[number]) > SETTLED
-            if number > self._done and (settled or number < max(updates)):
+        if updates and max(updates) < self._done:
+            raise ForeignRunError(
+                f"{self.path} ends at update {max(updates)}, but its update {self._done} was read before; another run "
+                "in the same folder needs the copy gone: 'rlplay runs' lists it, 'rlplay rm' deletes it"
+            )
+        for number in sorted(number for number in updates if number > self._done):
+            try:
+                if not (number < max(updates) or self._settled(updates[number])):
+                    break
                 found += self._records(number, updates[number])
-                self._done = number
+            except HalfWrittenError:
+                break
+            self._done = number
         return found
+
+    def _settled(self, paths: list[Path]) -> bool:
+        if self._layout.marker and any(self.path.glob(self._layout.marker)):  # this version of the trainer writes them
+            return all((path.parent / Path(self._layout.marker).name).exists() for path in paths)
+        return min(map(age, paths)) > SETTLED
 
     def _updates(self) -> dict[int, list[Path]]:
         files = sorted(_files(self.path, self._layout))
-        counts_from_0 = bool(files) and files[0][0] == 0  # rlplay's first update is 1
+        if self._first is None and files:
+            self._first = min(files[0][0], 1)
         found: dict[int, list[Path]] = {}
         for number, path in files:
-            found.setdefault(number + counts_from_0, []).append(path)
+            found.setdefault(number + (self._first == 0), []).append(path)  # rlplay's first update is 1
         return found
 
     def _records(self, number: int, paths: list[Path]) -> list[AnyRecord]:
         content: list[Row] = []
         for path in paths:
-            try:
-                content += self._layout.read(path)
-            except (ValueError, OSError) as error:
-                raise ForeignRunError(f"{path} cannot be read as a file of {self._layout.source} ({error})") from None
-        if not content:
-            return []
-        try:
-            rollouts = self._layout.rollouts(number, content)
-        except (KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
-            what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-            raise ForeignRunError(f"{paths[0]} is not a file of {self._layout.source}: {what}") from None
-        made = Batch([rollouts]).records(number, self._settings)
-        return [*made, finished(Ended(update=number, metrics=rows.metrics(rollouts), seconds=0.0))]
+            content += read(path, self._layout)
+        return records(number, content, paths[0], self._layout, self._settings)
+
+
+def age(path: Path) -> float:
+    """Seconds since somebody wrote to a file. Raises HalfWrittenError if it is gone."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        raise HalfWrittenError from None
+
+
+def read(path: Path, layout: Layout) -> list[Row]:
+    """The rows of a file. Raises HalfWrittenError if it is young and not whole, ForeignRunError if it is damaged."""
+    try:
+        return layout.read(path)
+    except ForeignRunError:
+        raise
+    except (ValueError, OSError) as error:
+        if age(path) < PATIENCE:
+            raise HalfWrittenError from None
+        raise ForeignRunError(f"{path} cannot be read as a file of {layout.source} ({error})") from None
+
+
+def records(number: int, content: list[Row], path: Path, layout: Layout, settings: Settings) -> list[AnyRecord]:
+    """The records of an update from the rows that `path` and others hold. Raises ForeignRunError if they do not fit."""
+    if not content:
+        return []
+    try:
+        rollouts = layout.rollouts(number, content)
+    except ForeignRunError as error:
+        raise ForeignRunError(f"{path}: {error}") from None
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, msgspec.MsgspecError) as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise ForeignRunError(f"{path} is not a file of {layout.source}: {what}") from None
+    made = Batch([rollouts]).records(number, settings)
+    return [*made, finished(Ended(update=number, metrics=metrics(rollouts), seconds=0.0))]

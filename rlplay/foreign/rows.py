@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,21 +28,24 @@ def trl(update: int, found: Sequence[Row]) -> Rollouts:
     """TRL's table; a column of numbers is a reward. The weights of several are unknown: they count as 1 each."""
     names = [name for name in found[0] if name not in _TRL and all(_is_number(row.get(name)) for row in found)]
     rewards = {name: [row[name] for row in found] for name in names}
-    columns = [{k: v for k, v in row.items() if k not in _TRL and k not in rewards} for row in found]
-    texts = [_text(row["completion"]) for row in found]
-    prompts, advantages = ([row[name] for row in found] for name in ("prompt", "advantage"))
-    return _worded(update, prompts, texts, columns, rewards, advantages)
+    answers = [
+        Answer(row["prompt"], [(text_of(row["completion"]), True)],
+               {k: v for k, v in row.items() if k not in _TRL and k not in rewards})
+        for row in found
+    ]  # fmt: skip
+    return worded(update, answers, rewards, advantages=[row["advantage"] for row in found])
 
 
 def verl(update: int, found: Sequence[Row]) -> Rollouts:
     """verl's rows; `score` is the reward, and other numbers are only tracked."""
     extra = [name for name in found[0] if name not in _VERL and all(_is_number(row.get(name)) for row in found)]
     rewards = {name: [row[name] for row in found] for name in ("score", *extra)}
-    columns = [{k: v for k, v in row.items() if k not in _VERL and k not in extra} for row in found]
-    return _worded(
-        update, [row["input"] for row in found], [str(row["output"]) for row in found], columns, rewards, None,
-        {name: float(name == "score") for name in rewards},
-    )  # fmt: skip
+    answers = [
+        Answer(row["input"], [(str(row["output"]), True)],
+               {k: v for k, v in row.items() if k not in _VERL and k not in extra})
+        for row in found
+    ]  # fmt: skip
+    return worded(update, answers, rewards, {name: float(name == "score") for name in rewards})
 
 
 def prime_rl(update: int, found: Sequence[Row]) -> Rollouts:
@@ -99,25 +103,43 @@ def metrics(rollouts: Rollouts) -> dict[str, float]:
     return found
 
 
-def _worded(
-    update: int, prompts: Sequence[Any], texts: Sequence[str], columns: Sequence[Row], rewards: dict[str, list[Any]],
-    advantages: Sequence[Any] | None, weights: dict[str, float] | None = None,
+@dataclass(frozen=True)
+class Answer:
+    """An answer of which only the text is known."""
+
+    prompt: Any
+    """A text, or messages."""
+    turns: Sequence[tuple[str, bool]]
+    """Its texts, each with whether the model wrote it, and not an environment."""
+    column: Row
+    truncated: bool | None = None
+    group: Any = None
+    """What answers to the same prompt share; None: the prompt."""
+
+
+def worded(
+    update: int, answers: Sequence[Answer], rewards: dict[str, list[Any]], weights: dict[str, float] | None = None,
+    advantages: Sequence[Any] | None = None,
 ) -> Rollouts:  # fmt: skip
     """Answers of which only the text is known: their words stand for tokens."""
-    keys = [json.dumps(prompt, default=str) for prompt in prompts]
+    keys = [json.dumps(each.prompt if each.group is None else each.group, default=str) for each in answers]
     ids = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-    firsts = [keys.index(key) for key in ids]
-    pieces = [_PIECE.findall(text) or [""] for text in texts]
-    lengths = np.array([len(piece) for piece in pieces])
-    each = None if advantages is None else np.repeat(_numbers(advantages), lengths).astype(np.float32)
+    firsts = [answers[keys.index(key)] for key in ids]
+    pieces = [[(word, own) for text, own in each.turns for word in _PIECE.findall(text)] for each in answers]
+    pieces = [words or [("", True)] for words in pieces]
+    lengths = np.array([len(words) for words in pieces])
+    mask = np.array([own for words in pieces for _, own in words], dtype=np.uint8)
+    cut = [each.truncated for each in answers]
     return Rollouts(
-        update=update, prompts=[_heading(prompts[i]) for i in firsts], columns=[columns[i] for i in firsts],
+        update=update, prompts=[_heading(each.prompt) for each in firsts], columns=[each.column for each in firsts],
         group_ids=None, group_mean=None, group_std=None, prompt_ids=None, prompt_lengths=None, prompt_texts=None,
         group=np.array([ids[key] for key in keys], dtype=np.int32), lengths=lengths, token_ids=None,
-        texts=[text for piece in pieces for text in piece], temperature=None, mask=None, truncated=None,
+        texts=[word for words in pieces for word, _ in words], temperature=None, mask=None if mask.all() else mask,
+        truncated=None if None in cut else np.array(cut, dtype=np.uint8),
         old_logprobs=None, sampling_logprobs=None, entropy=None, ref_logprobs=None,
         rewards={name: _numbers(values) for name, values in rewards.items()},
-        reward_weights=weights or dict.fromkeys(rewards, 1.0), advantages=each, roles=None,
+        reward_weights=weights or dict.fromkeys(rewards, 1.0), roles=None,
+        advantages=None if advantages is None else np.repeat(_numbers(advantages), lengths).astype(np.float32),
     )  # fmt: skip
 
 
@@ -144,14 +166,19 @@ def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _text(said: Any) -> str:
-    """The text of a completion: as it is, or of its messages."""
-    return said if isinstance(said, str) else "\n".join(str(turn.get("content") or "") for turn in said)
+def text_of(said: Any) -> str:
+    """The text of a completion: as it is, or of its messages, each a text or a list of parts."""
+    return said if isinstance(said, str) else "\n".join(_content(turn.get("content")) for turn in said)
+
+
+def _content(content: Any) -> str:
+    parts = content if isinstance(content, list) else [content or ""]
+    return "".join(str(each.get(each.get("type"), "")) if isinstance(each, dict) else str(each) for each in parts)
 
 
 def _heading(prompt: Any) -> str:
     """The text of a prompt: as it is, or of its last user turn."""
     if isinstance(prompt, str):
         return prompt
-    said = [str(turn.get("content") or "") for turn in prompt if turn.get("role") == "user"]
-    return said[-1] if said else _text(prompt)
+    said = [_content(turn.get("content")) for turn in prompt if turn.get("role") == "user"]
+    return said[-1] if said else text_of(prompt)

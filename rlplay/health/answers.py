@@ -18,7 +18,10 @@ _MOST = 128
 _MARK = re.compile(r"<\|[^<>|\s]{1,40}\|>|</?s>|\[/?INST\]|<(?:start|end)_of_turn>")
 """How chat templates write the marks of turns: ChatML, Llama, Mistral, Gemma."""
 _LONGEST_VALUE = 40
-GOLD_COLUMNS = {"answer", "answers", "solution", "target", "label", "gold", "ground_truth", "expected", "reference"}
+GOLD_COLUMNS = {
+    "answer", "answers", "solution", "target", "label", "gold", "ground_truth", "gts", "expected", "reference",
+    "reference_answer",
+}  # fmt: skip
 """Names under which data sets give a prompt's right answer."""
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,31 +17,14 @@ from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.sources import ReplaySource
 from tests.cli.command_line import called
+from tests.foreign.grown import Row, lines, verl_rows
 from tests.recorded import synthetic_run
 from tests.ui.stage import home, settled, until
-
-Row = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
 def _own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
-
-
-def lines(path: Path, rows: Sequence[Row], age: float = 60) -> None:
-    """Write rows as JSON lines that nobody has touched for `age` seconds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    then = path.stat().st_mtime - age
-    os.utime(path, (then, then))
-
-
-def verl_rows(step: int) -> list[Row]:
-    outputs = ("It is 3.", "  4\n", "", "\x1b[31mred [b]")
-    return [
-        {"input": f"{i // 2}+2=", "output": text, "gts": str(i // 2 + 2), "score": i / 4, "step": step, "acc": i % 2}
-        for i, text in enumerate(outputs)
-    ]
 
 
 def updates_of(folder: Path) -> dict[int, Update]:
@@ -199,7 +180,7 @@ def test_import_says_how_to_look_at_it(tmp_path: Path, capsys: pytest.CaptureFix
     lines(tmp_path / "rollouts" / "1.jsonl", verl_rows(1))
     status, said, _ = called(capsys, "import", str(tmp_path / "rollouts"))
     assert status == 0
-    assert said.startswith("1 updates in " if "1 updates" in said else "1 update in ")
+    assert said.startswith("1 update in ")
     assert "rlplay replay" in said
 
 

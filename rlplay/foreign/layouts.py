@@ -1,0 +1,74 @@
+"""Where trainers leave the files of their updates, and how these are read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlplay.foreign import rows, tinker
+from rlplay.foreign.source import ForeignRunError
+from rlplay.record.format import Rollouts
+
+Row = rows.Row
+
+
+def _nothing(_folder: Path) -> dict[str, Any]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a trainer leaves its files, and what their rows say."""
+
+    source: str
+    pattern: str
+    number: re.Pattern[str]
+    """Finds the update in a path below the folder."""
+    read: Callable[[Path], list[Row]]
+    rollouts: Callable[[int, list[Row]], Rollouts]
+    first: int | None = None
+    """The number of the first update; None: 0 or 1, as the first file says."""
+    marker: str = ""
+    """A file that stands beside complete ones, where the trainer's version writes it."""
+    about: Callable[[Path], dict[str, Any]] = _nothing
+    """What the folder says of the run, as arguments of `beginning`."""
+
+
+def lines(path: Path) -> list[Row]:
+    """The mappings in a file of JSON lines. Raises ValueError if a line is something else."""
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not all(isinstance(row, dict) for row in found):
+        raise ValueError("a line is not a mapping")
+    return found
+
+
+def parquet(path: Path) -> list[Row]:
+    """The rows of a Parquet file."""
+    try:
+        from pyarrow import parquet as reader
+    except ImportError:
+        raise ForeignRunError(f'{path} needs pyarrow: pip install "rlplay[parquet]"') from None
+    found: list[Row] = reader.read_table(path).to_pylist()
+    return found
+
+
+_TRL, _STEP = re.compile(r"completions_(\d+)\.parquet$"), re.compile(r"(?:^|/)step_(\d+)/")
+_RANKS = "step_*/rank_*.jsonl"
+_SUMMARIES = "iteration_*/train_rollout_summaries.jsonl"
+
+LAYOUTS = (
+    Layout("TRL", "completions/completions_*.parquet", _TRL, parquet, rows.trl),
+    Layout("TRL", "completions_*.parquet", _TRL, parquet, rows.trl),
+    Layout("prime-rl", _RANKS, _STEP, lines, rows.prime_rl, marker="step_*/STABLE"),
+    Layout("prime-rl", f"token_exports/{_RANKS}", _STEP, lines, rows.prime_rl, marker="token_exports/step_*/STABLE"),
+    Layout("tinker-cookbook", _SUMMARIES, re.compile(r"iteration_(\d+)/"), lines, tinker.summaries, 0,
+           about=tinker.known),
+    Layout("verl", "*.jsonl", re.compile(r"^(\d+)\.jsonl$"), lines, rows.verl),
+)  # fmt: skip
+SEGMENTS = Layout("tinker-cookbook", "tokens/segments/*.parquet", re.compile(r"$"), parquet, tinker.segments, 0,
+                  about=tinker.known)  # fmt: skip
+"""The token database: any file may hold rows of any iteration."""
