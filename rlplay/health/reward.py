@@ -139,11 +139,13 @@ def length(run: Evidence) -> Finding | None:
         return None
     which = "longer" if found.share > HALF else "shorter"
     lengths = trend(run.series("completions/mean_length"))
-    moved = f" Answers went from {number(lengths.start)} to {number(lengths.end)} tokens." if lengths else ""
+    pieces = "tokens" if run.now.tokens else "words"
+    moved = f" Answers went from {number(lengths.start)} to {number(lengths.end)} {pieces}." if lengths else ""
     return Finding(
         "length",
         f"The reward pays for {which} answers",
-        f"In {percent(sure)} of {found.all} pairs of answers to the same prompt, the {which} one (in {unit}) earned "
+        f"In {percent(sure)} of {found.all} pairs of answers to the same prompt, the {which} one "
+        f"(in {pieces if unit == 'tokens' else unit}) earned "
         f"more.{moved}",
         "The reward follows the length of an answer and little else, so the policy learns a length.",
         "Read the reward function: divide by the length, cap it, or reward what the answer says.",

@@ -133,7 +133,7 @@ def no_end(run: Evidence) -> Finding | None:
     within: Counter[str] = sum((each.marks_within for each in run.digests), Counter())
     tails: Counter[str] = sum((each.tails for each in run.digests), Counter())
     mark, marked = within.most_common(1)[0] if within else ("", 0)
-    evidence = f"All {cut} answers so far were cut at {run.now.limit} tokens; not one ended."
+    evidence = f"All {cut} answers so far were cut{_limit(run.now)}; not one ended."
     place = run.now.places.get("cut")
     if marked >= HALF * run.answers:
         ends = ", ".join(f"{visible(text)} (id {token})" for token, text in sorted(run.ends.items()))
@@ -158,6 +158,11 @@ def no_end(run: Evidence) -> Finding | None:
         ("max_completion_length",),
         place,
     )
+
+
+def _limit(now: Digest) -> str:
+    """Where answers were cut; nothing if their words stand for tokens."""
+    return f" at {now.limit} tokens" if now.tokens else ""
 
 
 def cut_costs(run: Evidence) -> Finding | None:
@@ -188,7 +193,7 @@ def _truncated(run: Evidence) -> Finding | None:
     return Finding(
         "truncated",
         "Many answers are cut",
-        f"{now.cut} of {now.answers} answers were cut at {now.limit} tokens.{_earned(run)[1]}",
+        f"{now.cut} of {now.answers} answers were cut{_limit(now)}.{_earned(run)[1]}",
         "The limit is shorter than what the model writes, so a cut answer loses what it had not finished.",
         "Raise max_completion_length.",
         ("max_completion_length",),

@@ -126,6 +126,7 @@ class Refresher:
         app.curves.beliefs, app.curves.evaluations = session.beliefs, session.evaluations
         app.curves.box = None if app.finder.query is None else app.finder.query.box
         app.curves.steered = session.has_engine
+        app.curves.foreign = session.started is not None and bool(session.started.source)
         app.curves.readers = {River: partial(next_belief, session), LearningMap: partial(next_evaluation, session)}
         settings = session.settings_of(session.shown)
         if not session.source.live and session.status is None:  # the recording is still being read

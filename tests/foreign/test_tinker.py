@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rlplay.foreign.copy import Copy
+from rlplay.health.run import examine_run
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called
 from tests.foreign.grown import Row, lines, tinker_rows, token_rows, write_segment
@@ -87,6 +88,12 @@ def test_the_token_database(tmp_path: Path) -> None:
     np.testing.assert_allclose(scored.gold["correct"], [1, 0, 1, 0])
     assert found[2].sampled is not None
     assert set(found[2].sampled.texts) == {"again", "<tool>", " 4"}, "an iteration's last attempt"
+
+
+def test_health_counts_no_tokens_where_words_stand_for_them(tmp_path: Path) -> None:
+    write_segment(tmp_path / "run", "a", token_rows(0))
+    found = {finding.name: finding.evidence for finding in examine_run(Copy(tmp_path / "run").path)[1]}
+    assert found["truncated"] == ("2 of 4 answers were cut. They earned 0.5 on average, those that ended 1.5.")
 
 
 def test_tokens_without_texts_say_how_to_keep_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

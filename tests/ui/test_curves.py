@@ -1,5 +1,7 @@
 """A curve panel: the values and names in its border, what it draws, and what it leaves out."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from rlplay.trace.records import Finished, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.ratios import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
-from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, Source, first_update, single
+from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, NOT_RECORDED, Source, first_update, single
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
@@ -276,6 +278,13 @@ async def test_advice_to_turn_a_setting_is_for_ones_own_run():
             panel.put(panel.view)
         assert Ratios().draw(app.panels[2].source, Size(40, 8), False) == ONE_STEP_HERE
         assert "Raise" not in ONE_STEP_HERE
+
+
+def test_what_another_trainer_did_not_write_is_not_on_record():
+    source = Source(recorded()[0], None, CHOSEN, foreign=True)
+    assert source.missing("KL", ("kl", "kl_old")) == NOT_RECORDED
+    assert Ratios().draw(source, Size(40, 8), False) == NOT_RECORDED
+    assert Ratios().draw(replace(source, foreign=False), Size(40, 8), False) == NO_STEP
 
 
 def test_a_curve_that_observe_light_leaves_out_says_so():

@@ -13,7 +13,7 @@ from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.pull_map import PullMap
-from rlplay.ui.plot.views import FIRST, Source, View
+from rlplay.ui.plot.views import FIRST, NOT_RECORDED, Source, View
 
 ONE_STEP_HERE = "One optimizer step per batch, so every ratio is 1 and nothing is clipped."
 ONE_STEP = f"{ONE_STEP_HERE} Raise Iterations (`k`) to see it move."
@@ -45,6 +45,8 @@ class Ratios:
     def draw(self, source: Source, size: Size, log: bool, _smoothing: float = 0.0) -> Picture | str:
         """Bars over a range fixed by the settings, to make updates comparable; clipped tokens in front."""
         step = _last(source)
+        if step is None and source.foreign and source.history.updates:
+            return NOT_RECORDED
         planned = source.settings.get("num_iterations", 0) * source.settings.get("num_minibatches", 0)
         if (planned if step is None else step.epochs * step.minibatches) == 1:
             map_of_update = PullMap().draw(source, size, log)

@@ -34,6 +34,7 @@ NOT_COMPUTED = "Not computed by this algorithm with these settings."
 LIGHT = "Not computed: with observe=light no pass is made for it alone."
 NEEDS_A_PASS = ("kl", "kl_old")
 """Metrics that observe=light leaves out, unless the training needs the pass anyway."""
+NOT_RECORDED = "Not on record: another program trained this run."
 NO_UPDATE = "This recording holds no finished update."
 SHADE = " · shade ±1 std"
 VALUE = "bold $foreground"
@@ -65,6 +66,7 @@ class Source:
     plain: bool = False  # the terminal has no colours
     axis: tuple[int, int] | None = None  # the updates of the axis, if they are not those of the history
     steered: bool = True  # the settings can be changed: rlplay's own engine trains, not another trainer
+    foreign: bool = False  # another program trained the run: what it did not write is absent
 
     @property
     def span(self) -> tuple[int, int]:
@@ -87,7 +89,7 @@ class Source:
         if self.light and set(metrics) & set(NEEDS_A_PASS):
             return LIGHT
         if self.history.settled:
-            return NOT_COMPUTED
+            return NOT_RECORDED if self.foreign else NOT_COMPUTED
         return ENDS_BEFORE if self.replayed else NEXT_UPDATE
 
 

@@ -46,6 +46,7 @@ class CurvePanels(Widget):
         self.panels = [CurvePanel(view, replayed) for view in OVERVIEW]
         self._replayed = replayed
         self.steered = not replayed
+        self.foreign = False
         self._stacked = False
         self._leads = False  # whether the first panel shows more than the reward, which is in the header
         self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
@@ -101,7 +102,10 @@ class CurvePanels(Widget):
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
         source = Source(history, self._stepped, settings, (0, 0), self._replayed, live, painted, self._cursor)
-        source = replace(source, beliefs=self.beliefs, evaluations=self.evaluations, box=self.box, steered=self.steered)
+        source = replace(
+            source, beliefs=self.beliefs, evaluations=self.evaluations, box=self.box, steered=self.steered,
+            foreign=self.foreign,
+        )  # fmt: skip
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
         self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
 
