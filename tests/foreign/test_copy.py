@@ -82,14 +82,14 @@ def test_two_programs_that_create_the_run_file_at_the_same_time(
 
     record(tmp_path / "run", [answers(1, 2, 2, 1)], [])
     made: list[Copy] = []
-    move = runfile._move
+    move = runfile.publish
 
     def late(draft: Path, path: Path) -> None:
-        monkeypatch.setattr(runfile, "_move", move)
+        monkeypatch.setattr(runfile, "publish", move)
         made.append(Copy(tmp_path / "run"))  # another program is faster
         move(draft, path)
 
-    monkeypatch.setattr(runfile, "_move", late)
+    monkeypatch.setattr(runfile, "publish", late)
     made.append(Copy(tmp_path / "run"))
     assert made[0].path == made[1].path
     assert not list(made[0].path.parent.glob("*.new"))
