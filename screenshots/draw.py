@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,25 @@ _NAMED = {
 }  # fmt: skip
 
 
-def paint(screen: Any, out: Path) -> None:
-    """Write a `pyte` screen to `out` as a PNG, in place of one that is there."""
+Part = tuple[int, int, int, int]
+"""Cells of a screen: the first column and line, and those after the last."""
+
+
+def paint(screen: Any, out: Path, part: Part | None = None) -> None:
+    """Write a `pyte` screen, or a part of it, to `out` as a PNG of double size, in place of one that is there."""
     out.unlink(missing_ok=True)
-    PngRenderer().paint(grid_of(screen), out)
+    grid = grid_of(screen)
+    PngRenderer().paint(grid if part is None else cropped(grid, part), out, reduced=1)
+
+
+def cropped(grid: Grid, part: Part) -> Grid:
+    """The cells of a part."""
+    left, top, right, bottom = part
+    lines = []
+    for line in grid[top:bottom]:
+        columns = accumulate((cell.width for cell in line), initial=0)
+        lines.append([cell for cell, column in zip(line, columns, strict=False) if left <= column < right])
+    return lines
 
 
 def grid_of(screen: Any) -> Grid:

@@ -1,13 +1,15 @@
-"""Makes the pictures of the README from real runs: `python -m screenshots.make [NAME …]`, about a minute."""
+"""Makes the pictures of the README from real runs: `python -m screenshots.make [NAME …]`, a few minutes."""
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from screenshots.draw import paint
+from screenshots.draw import Part, paint
 from tests.terminal import Terminal, rlplay
 
 HERE = Path(__file__).parent
@@ -21,11 +23,33 @@ def learn_to_think(t: Terminal) -> None:
     t.settle()
 
 
+def belief(t: Terminal) -> None:
+    """What the first token was likely to be, over the updates."""
+    _enlarged(t, "B")
+
+
+def tree(t: Terminal) -> None:
+    """The answers to one prompt, merged where they agree."""
+    _enlarged(t, "T")
+
+
+def moments(t: Terminal) -> None:
+    """The held-out answers now beside those before training."""
+    t.press("O")
+    t.wait_for("Before and after", timeout=60)
+    t.settle()
+
+
 def clipped(t: Terminal) -> None:
-    """Four steps on one batch: ratios spread, tokens clip."""
-    _updates(t, 3)
+    """Four steps on one batch: ratios spread, tokens clip; the cursor on a clipped one."""
     for _ in range(7):
         t.press("c")
+    t.press("x")
+    t.settle()
+
+
+def world(t: Terminal) -> None:
+    """A map of what each square is worth."""
     t.settle()
 
 
@@ -46,22 +70,37 @@ def compared(t: Terminal) -> None:
     t.settle()
 
 
-def grid(t: Terminal) -> None:
-    """Six updates of a grid world: the way is being found, coloured by advantage."""
-    _updates(t, 6)
-    for _ in range(5):
-        t.press("c")
+class Scene(NamedTuple):
+    """What is played in a terminal of which size, and the part of it that the picture shows; None: all of it.
+
+    With `updates`, as many are recorded first, and the recording is shown.
+    """
+
+    size: tuple[int, int]
+    arguments: list[str]
+    play: Callable[[Terminal], None]
+    updates: int = 0
+    part: Part | None = None
+
+
+THINK = ["learn-to-think"]
+CLIPS = [*THINK, "--set", "num_iterations=4", "--set", "learning_rate=1e-3"]
+SCENES = {
+    "learn-to-think": Scene((112, 36), THINK, learn_to_think),
+    "belief": Scene((120, 40), THINK, belief, 6, (0, 24, 60, 36)),
+    "tree": Scene((120, 40), THINK, tree, 6, (0, 13, 60, 24)),
+    "moments": Scene((70, 24), THINK, moments, 6, (1, 1, 69, 22)),
+    "map": Scene((120, 35), ["grid"], world, 45, (40, 22, 80, 31)),
+    "clipping": Scene((112, 36), CLIPS, clipped, 4),
+    "compared": Scene((160, 45), THINK, compared),
+}
+
+
+def _enlarged(t: Terminal, key: str) -> None:
+    """Show a view in large curves."""
+    t.press("p")
+    t.press(key)
     t.settle()
-
-
-SCENES: dict[str, tuple[tuple[int, int], list[str], Callable[[Terminal], None]]] = {
-    "learn-to-think": ((160, 45), ["learn-to-think"], learn_to_think),
-    "clipping": (
-        (120, 35), ["learn-to-think", "--set", "num_iterations=4", "--set", "learning_rate=1e-3"], clipped
-    ),
-    "grid": ((120, 35), ["grid"], grid),
-    "compared": ((160, 45), ["learn-to-think"], compared),
-}  # fmt: skip
 
 
 def _updates(t: Terminal, count: int) -> None:
@@ -74,17 +113,27 @@ def _updates(t: Terminal, count: int) -> None:
 def main(names: list[str]) -> None:
     """Play each scene in a terminal of its own and write its picture."""
     for name in names or SCENES:
-        (columns, rows), arguments, play = SCENES[name]
+        scene = SCENES[name]
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-            env = {"RLPLAY_HOME": home}
-            terminal = Terminal(rlplay(*arguments), columns, rows, env)
-            try:
-                terminal.wait_for("paused", timeout=60)
-                play(terminal)
-                paint(terminal.screen, HERE / f"{name}.png")
-            finally:
-                terminal.close()
+            recording, shown = str(Path(home) / "scene.rlplay"), scene.arguments
+            if scene.updates:
+                recorded = ["run", *scene.arguments, "--updates", str(scene.updates), "--out", recording]
+                subprocess.run(rlplay(*recorded), check=False, capture_output=True)  # claims about more updates fail
+                shown = ["replay", recording]
+            take(scene, shown, home, HERE / f"{name}.png")
         print(HERE / f"{name}.png")
+
+
+def take(scene: Scene, arguments: list[str], home: str, out: Path) -> None:
+    """Open rlplay with these `arguments`, play the scene and write its picture to `out`."""
+    terminal = Terminal(rlplay(*arguments), *scene.size, {"RLPLAY_HOME": home})
+    try:
+        terminal.wait_for("end of the rec" if scene.updates else "paused", timeout=180)
+        terminal.settle()
+        scene.play(terminal)
+        paint(terminal.screen, out, scene.part)
+    finally:
+        terminal.close()
 
 
 if __name__ == "__main__":

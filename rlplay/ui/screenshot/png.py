@@ -38,14 +38,14 @@ class PngRenderer:
         self._others = [font for name in _OTHERS if (font := _font(name, _SIZE - 4)) is not None]
         self.width, self.height = round(self._plain.getlength("M")), round(_SIZE * 1.22)
 
-    def paint(self, grid: Grid, out: Path) -> None:
+    def paint(self, grid: Grid, out: Path, reduced: int = 2) -> None:
         """Write the screen to the new file `out` as a PNG; OSError if it cannot be."""
-        image = self.picture(grid)
+        image = self.picture(grid, reduced)
         with out.open("xb") as file:
             image.save(file, "PNG", optimize=True)
 
-    def picture(self, grid: Grid) -> Image.Image:
-        """The screen, drawn at double size and reduced."""
+    def picture(self, grid: Grid, reduced: int = 2) -> Image.Image:
+        """The screen, drawn at double size and `reduced` by a factor."""
         columns = max(sum(cell.width for cell in line) for line in grid)
         size = (columns * self.width, len(grid) * self.height)
         image = Image.new("RGB", size, grid[0][0].style.ground)
@@ -55,7 +55,7 @@ class PngRenderer:
             for cell in line:
                 self._cell(draw, cell, x * self.width, y * self.height)
                 x += cell.width
-        return image.resize((size[0] // 2, size[1] // 2), Image.Resampling.BOX)
+        return image.reduce(reduced)
 
     def _cell(self, draw: ImageDraw.ImageDraw, cell: Cell, left: int, top: int) -> None:
         style, w, h = cell.style, self.width, self.height
