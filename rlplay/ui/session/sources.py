@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PACE = 0.7
 """Seconds per update while a replay runs."""
-POLL_SECONDS = 1.0
+POLL_SECONDS = 0.4
 """Seconds between two checks of a run file that may still grow."""
 
 
