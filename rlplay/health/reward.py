@@ -140,7 +140,7 @@ def length(run: Evidence) -> Finding | None:
     which = "longer" if found.share > HALF else "shorter"
     lengths = trend(run.series("completions/mean_length"))
     pieces = "tokens" if run.now.tokens else "words"
-    moved = f" Answers went from {number(lengths.start)} to {number(lengths.end)} {pieces}." if lengths else ""
+    moved = f" Answers went from {number(lengths.first)} to {number(lengths.last)} {pieces}." if lengths else ""
     return Finding(
         "length",
         f"The reward pays for {which} answers",
@@ -178,15 +178,16 @@ def gamed(run: Evidence) -> Finding | None:
         if kind not in ("gold", "rewards") or not name.endswith("/mean"):
             continue
         found = trend(run.series(name))
-        if found is None or not found.falls or found.start - found.end < FELL * abs(found.start):
+        if found is None or not found.falls or found.first - found.last < FELL * abs(found.first):
             continue
         part = visible(name.removeprefix(f"{kind}/").removesuffix("/mean"))
         what = f"the gold score “{part}”" if kind == "gold" else f"its part “{part}”"
         return Finding(
             "gamed",
             "The reward is being gamed" if kind == "gold" else "One part of the reward rises at another's expense",
-            f"Over the last {total.count} updates the reward rose from {number(total.start)} to {number(total.end)} "
-            f"while {what} fell from {number(found.start)} to {number(found.end)}.",
+            f"From the first {total.ends} to the last {total.ends} of {total.count} updates, the mean reward rose from "
+            f"{number(total.first)} to {number(total.last)} while {what} fell from {number(found.first)} to "
+            f"{number(found.last)}.",
             "The policy earns more by something that is not what you want.",
             "Mend the reward so that it pays for what the falling score measures; a larger beta slows the drift."
             if kind == "gold"

@@ -30,9 +30,10 @@ class Trend:
     slope: float
     margin: float
     count: int
-    start: float
-    end: float
-    """The line's values at the first and the last of the `count` updates."""
+    first: float
+    last: float
+    ends: int
+    """Means of the first and of the last `ends` of those updates: a line's own ends can lie where no value ever was."""
 
     @property
     def rises(self) -> bool:
@@ -57,15 +58,15 @@ def trend(points: Points, fewest: int = FEWEST) -> Trend | None:
     if len(known) < max(3, fewest):
         return None
     x, y = np.array(known, dtype=np.float64).T
+    ends = max(1, len(known) // 4)
+    first, last = float(y[:ends].mean()), float(y[-ends:].mean())
     if np.ptp(y) == 0:  # otherwise rounding would yield a slope
-        return Trend(0.0, 0.0, len(known), float(y[0]), float(y[-1]))
-    middle, x = float(y.mean()), x - x.mean()
-    y = y - middle
+        return Trend(0.0, 0.0, len(known), first, last, ends)
+    y, x = y - y.mean(), x - x.mean()
     slope = float(x @ y / (x @ x))
     left = y - slope * x
     error = math.sqrt(float(left @ left) / (len(known) - 2) / float(x @ x))
-    start, end = middle + slope * float(x[0]), middle + slope * float(x[-1])
-    return Trend(slope, _t95(len(known) - 2) * error, len(known), start, end)
+    return Trend(slope, _t95(len(known) - 2) * error, len(known), first, last, ends)
 
 
 def _t95(freedom: int) -> float:

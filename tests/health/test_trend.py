@@ -115,3 +115,9 @@ def test_remedies_follow_what_else_was_measured():
     assert "35.0 % of the tokens are clipped" in diagnosed(0.4 + NOISE, **{"clip_ratio/region_mean": 0.35})
     assert "more num_prompts" in diagnosed(0.4 + NOISE, frac_reward_zero_std=0.2, kl_old=0.01)
     assert "Go back to an earlier update" in diagnosed(0.9 - 0.01 * np.arange(40) + NOISE)
+
+
+def test_a_trend_begins_and_ends_with_means_of_what_was_earned():
+    found = trend(list(enumerate([0.0] * 15 + [10.0] * 5)))
+    assert found is not None
+    assert (found.first, found.last, found.ends) == (0.0, 10.0, 5), "its line would begin at -3.2"
