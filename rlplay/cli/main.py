@@ -115,10 +115,19 @@ def _main(args: list[str] | None) -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except OSError as error:
-        _fail(error, f"{error.filename or 'the output cannot be written'}: {error.strerror or error}", BAD_INPUT)
+        _fail(error, f"{error.filename or _unnamed()}: {error.strerror or error}", BAD_INPUT)
     except Exception as error:
         _fail(error, f"{type(error).__name__}: {error} (RLPLAY_DEBUG=1 shows where)", BROKEN)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _unnamed() -> str:
+    """What an error of the system is about if it names no file."""
+    try:
+        os.getcwd()
+    except OSError:
+        return "the current folder is gone; go to another"
+    return "the output cannot be written"
 
 
 def _no_option(error: click.NoSuchOption) -> str:

@@ -1,7 +1,8 @@
-"""A driver that TEXTUAL_DRIVER names and that is none: one line, before the terminal changes."""
+"""What a shell may hand over that cannot be used: one line, before the terminal changes."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,15 @@ def test_an_unknown_driver_is_refused_in_a_line(
         assert err.startswith("rlplay: TEXTUAL_DRIVER=")
         assert err.endswith("unset it\n")
         assert "\x1b" not in err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
+def test_a_current_folder_that_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    status, out, err = called(capsys, "run", "two-plus-two", "--updates", "1")
+    assert (status, out) == (2, "")
+    assert err == "rlplay: the current folder is gone; go to another: No such file or directory\n"
