@@ -141,3 +141,17 @@ async def test_a_question_is_answered_by_enter_and_closed_by_the_same_key_as_all
             await settled(pilot)
             assert answers == [said]
     assert VERBS["quit"].keys == ("q",)
+
+
+async def test_a_closed_timeline_hears_of_no_theme_and_is_let_go():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        before = len(app.theme_changed_signal._subscriptions)
+        for _ in range(2):
+            await pilot.press("g")
+            await settled(pilot)
+            await pilot.press("escape")
+            await settled(pilot)
+        assert len(app.theme_changed_signal._subscriptions) == before

@@ -65,6 +65,10 @@ class Lines(ScrollView, can_focus=True):
         self._take_theme()
         self.app.theme_changed_signal.subscribe(self, self._theme_changed)
 
+    def on_unmount(self) -> None:
+        """Let go of the signal, which would keep the widget for good."""
+        self.app.theme_changed_signal.unsubscribe(self)
+
     def on_resize(self) -> None:
         """Draw the lines for the new width."""
         self.recolour()
