@@ -37,7 +37,7 @@ async def _run(app: Playground, argument: Any) -> None:
     status = app.session.status
     if argument is not None:
         await send(app, Advance("update", int(argument)), "running")
-    elif app.session.asked == "running" or (status is not None and status.running):
+    elif not app.unasked and (app.session.asked == "running" or (status is not None and status.running)):
         await send(app, Pause(), "pausing")
     else:
         await send(app, Advance("forever"), "running")

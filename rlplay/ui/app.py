@@ -204,6 +204,7 @@ class RlplayApp(Tuning):
             if self.samples_first and not status.update and self.session.has_engine:
                 self.lesson.looks_ahead()
                 await send(self, Advance("phase", 1), "sampling")
+                self.unasked = True
 
     async def _begin(self) -> None:
         demo = self.lesson.hands_free

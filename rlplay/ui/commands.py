@@ -17,6 +17,7 @@ async def send(app: Playground, command: AnyCommand, asked: str = "") -> None:
     if session.looking is not None:
         session.back_to_live()
     session.asked, session.going_back_to = asked, None
+    app.unasked = False
     session.changed.add("status")
     # Record the view only when a command follows: what the user saw then explains what they did.
     look = RecordView(app.lens_choice or "auto", *app.tokens.cursor)

@@ -68,6 +68,7 @@ class Playground(GatedApp):
         self.folding = Folding()
         self.view = "answers"
         self.own_keys: dict[str, str] = {}  # the user's keys, by action
+        self.unasked = False  # whether the newest command was the screen's own
         self.next_scenario: str | None = None  # the scenario to open after this one,
         self.next_step = 0  # and the step of its lesson to begin at
         self.main: Screen[Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlplay.link.messages import Advance, AnyCommand, Rewind
+from rlplay.link.messages import Advance, AnyCommand, Pause, Rewind
 from rlplay.ui.app import RlplayApp
 from tests.recorded import synthetic_sampling
 from tests.ui.stage import Fed, playground, settled, shown, text_of
@@ -49,6 +49,23 @@ async def test_a_key_pressed_while_the_engine_starts_takes_its_place() -> None:
         source.put(*greeting)
         await settled(pilot)
         assert moves(source) == [Advance("update", 1)]
+
+
+async def test_space_runs_on_while_the_first_batch_is_sampled_and_then_pauses() -> None:
+    app, source = opened()
+    async with app.run_test(size=SIZES[1]) as pilot:
+        await settled(pilot)
+        source.status(running=True)
+        await settled(pilot)
+        await pilot.press("space")
+        await settled(pilot)
+        await pilot.press("space")
+        await settled(pilot)
+        assert [each for each in source.commands if isinstance(each, Advance | Pause)] == [
+            Advance("phase", 1),
+            Advance("forever"),
+            Pause(),
+        ]
 
 
 async def test_nothing_is_sampled_ahead_in_a_run_that_goes_on() -> None:
