@@ -11,7 +11,6 @@ import tomllib
 from pathlib import Path
 
 import grimp
-import pytest
 
 from rlplay.trace.runfile import RunWriter
 from tests.recorded import synthetic_started, synthetic_update
@@ -41,24 +40,16 @@ def test_no_circle_of_imports() -> None:
     graphlib.TopologicalSorter(imported).prepare()
 
 
-@pytest.mark.parametrize(
-    "modules",
-    [
-        "rlplay.ui.start",
+def test_only_the_screen_loads_textual_and_only_the_engine_torch() -> None:
+    without_either = (
         "rlplay.trace.records, rlplay.trace.update, rlplay.trace.lenses, rlplay.trace.metrics, rlplay.trace.runfile",
         "rlplay.link.messages",
         "rlplay.scenario.loader, rlplay.scenario.script, rlplay.scenario.expect, rlplay.verbs",
         "rlplay.tasks, rlplay.tasks.own",
         "rlplay.engine.headless, rlplay.engine.report",
-    ],
-)
-def test_works_without_torch(modules: str) -> None:
-    assert not loaded_after(f"import {modules}") & set(HEAVY)
-
-
-def test_only_the_screen_loads_textual() -> None:
-    code = "import rlplay.scenario.loader, rlplay.link.messages, rlplay.tasks.own, rlplay.trace.runfile"
-    assert "textual" not in loaded_after(code)
+    )
+    assert not loaded_after(f"import {', '.join(without_either)}") & {*HEAVY, "textual"}
+    assert not loaded_after("import rlplay.ui.start") & set(HEAVY)
 
 
 def test_import_rlplay_loads_next_to_nothing() -> None:
@@ -71,17 +62,17 @@ def test_help_loads_next_to_nothing() -> None:
     assert not loaded & {*HEAVY, "numpy", "msgspec", "yaml", "textual", "rlplay.scenario.loader"}
 
 
-@pytest.mark.parametrize("kind", ["parquet", "tensorboard", "trl"])
-def test_exports_load_no_torch(tmp_path: Path, kind: str) -> None:
+def test_exports_load_no_torch(tmp_path: Path) -> None:
     scenario = "{name: sums, title: Sums, question: '?', task: arithmetic}"
     writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started(scenario_text=scenario))
     for record in synthetic_update(1):
         writer.append(record)
     writer.close()
-    command = ["export", str(writer.path), "--format", kind, "--out", str(tmp_path / "out")]
-    loaded = loaded_after(f"from rlplay.cli.main import cli; cli.main({command!r}, standalone_mode=False)")
-    assert not loaded & {*HEAVY, "textual"}
-    assert (tmp_path / "out").exists()
+    kinds = ("parquet", "tensorboard", "trl")
+    commands = [["export", str(writer.path), "--format", kind, "--out", str(tmp_path / kind)] for kind in kinds]
+    each = f"for command in {commands!r}: cli.main(command, standalone_mode=False)"
+    assert not loaded_after(f"from rlplay.cli.main import cli\n{each}") & {*HEAVY, "textual"}
+    assert all((tmp_path / kind).exists() for kind in kinds)
 
 
 def test_an_unknown_device_is_refused_without_torch() -> None:
