@@ -21,7 +21,7 @@ from tests.engine import architectures
 ALIKE = {
     "qwen2": "llama", "qwen3": "llama", "phi3": "llama", "olmo2": "llama", "granite": "llama", "cohere": "llama",
     "gpt-j": "gpt2", "gpt-neox": "gpt2", "mistral": "gemma2", "gemma3": "gemma2", "opt-350m": "opt",
-    "granite-hybrid": "bamba",
+    "granite-hybrid": "bamba", "falcon-h1": "bamba", "gpt-oss": "gemma2",
 }  # fmt: skip
 """Architectures that read positions and keep caches as another one does, which is tried each time."""
 CAUSAL = [

@@ -230,7 +230,7 @@ def test_snapshots_are_found_beside_the_file_even_after_a_move(tmp_path: Path) -
     assert (last.update, last.path, last.bytes) == (2, moved / "run.snapshots" / "2", 7)
 
 
-@pytest.mark.parametrize("attempt", range(20))
+@pytest.mark.parametrize("attempt", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 20))])
 def test_a_killed_writer_leaves_a_readable_file(tmp_path: Path, attempt: int) -> None:
     path = tmp_path / "run.rlplay"
     process = subprocess.Popen(

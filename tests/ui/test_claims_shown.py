@@ -64,7 +64,7 @@ def on_screen(app: RlplayApp) -> set[str]:
     return seen | ({"reward"} if "reward ▁" in shown(app.header) else set())
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 35), (160, 45)])
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), pytest.param((160, 45), marks=pytest.mark.slow)])
 async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -> None:
     app, source = playground()
     async with app.run_test(size=size) as pilot:

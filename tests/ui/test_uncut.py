@@ -31,7 +31,7 @@ def cut(screen) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])])
 async def test_every_screen_is_in_the_gallery_and_no_frame_cuts_its_words(size, tmp_path, monkeypatch):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path))
     seen = {}

@@ -142,7 +142,7 @@ def test_the_surveys_policy_is_the_one_that_sampled(tmp_path: Path) -> None:
     assert squares["a1"].value is not None
 
 
-@pytest.mark.parametrize("beta", [1.0, 0.5])
+@pytest.mark.parametrize("beta", [1.0, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_a_bandit_on_a_leash_reaches_the_closed_form(tmp_path: Path, beta: float) -> None:
     """π* ∝ π_ref·exp(r/β): Ziegler et al. 2019, arXiv:1909.08593, equation 2."""
     arms = {"1": -0.1, "2": 1.0, "3": -0.1, "4": -0.1}

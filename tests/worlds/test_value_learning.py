@@ -151,7 +151,7 @@ def test_a_critics_bellman_residual_is_on_average_over_its_policy(tmp_path: Path
     assert "greedy_reward" not in finished.metrics
 
 
-@pytest.mark.parametrize("algorithm", ["q-learning", "sarsa"])
+@pytest.mark.parametrize("algorithm", ["q-learning", pytest.param("sarsa", marks=pytest.mark.slow)])
 def test_rewind_and_resume_repeat_a_run_bit_for_bit(tmp_path: Path, algorithm: str) -> None:
     settings = {"algorithm": algorithm}
     whole = Run(tmp_path, MAZE, "whole", settings=settings).go(6)
