@@ -59,7 +59,8 @@ class WorldPolicy(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
     """logits = head(hidden(features of the last token)).
 
     Of a table, the features are one-hot and the hidden state is the features: each token has its own row of logits,
-    and a value head on the hidden state is a table V(s). Of a network, hidden = ReLU(W·features + b).
+    and a value head on the hidden state is a table V(s) plus a bias that all squares share. Of a network,
+    hidden = ReLU(W·features + b).
     """
 
     config_class = WorldPolicyConfig
