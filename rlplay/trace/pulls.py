@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
+
+_MOST = 0.98
+"""The share of the tokens whose ratios set the ends of the axis."""
 
 
 class Box(NamedTuple):
@@ -49,7 +54,8 @@ def box(typed: str) -> Box | None:
     )  # fmt: skip
 
 
-class Pulls(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Pulls:
     """The P sampled tokens with a finite ratio, and where their ratios come from."""
 
     ratio: Array
@@ -64,13 +70,28 @@ class Pulls(NamedTuple):
     """The number of that step from 1; None if the ratios are those after the update."""
     steps: int
 
-    @property
+    @cached_property
     def along(self) -> float | None:
         """The share of tokens that became likelier with A > 0 or less likely with A < 0, of all that moved."""
         moved = (self.advantage != 0) & (self.ratio != 1)
         if not moved.any():
             return None
         return float(((self.ratio > 1) == (self.advantage > 0))[moved].mean())
+
+    @cached_property
+    def silent_share(self) -> float | None:
+        """The share of silent tokens; None if there is no token."""
+        return float(self.silent.mean()) if len(self.silent) else None
+
+    @cached_property
+    def reach(self) -> float:
+        """The distance |ratio − 1| that 98 % of the tokens do not exceed."""
+        return float(np.quantile(np.abs(self.ratio.astype(np.float64) - 1), _MOST))
+
+    @cached_property
+    def advantages(self) -> Array:
+        """The lowest and the highest advantage, float64 [2]."""
+        return np.array([self.advantage.min(), self.advantage.max()], dtype=np.float64)
 
 
 def pulls(update: Update | None) -> Pulls | None:
@@ -86,17 +107,18 @@ def _pulls(update: Update) -> Pulls | None:
         return None
     sampled, credited, last = update.sampled, update.credited, update.steps[-1]
     steps = last.epochs * last.minibatches
+    tokens = np.arange(update.tokens)
+    mask, advantage = sampled.mask, credited.advantages
+    clipped = None
     if steps > 1:
         tokens = spans(sampled.offsets, last.rows)
-        ratio = last.importance_ratio
-        clipped = np.zeros(len(tokens), dtype=bool) if last.clip_state is None else last.clip_state != 0
+        mask, advantage, ratio, clipped = mask[tokens], advantage[tokens], last.importance_ratio, last.clip_state
     else:
         new = update.new_logprobs()
         if new is None or sampled.old_logprobs is None:
             return None
-        tokens = np.arange(update.tokens)
         ratio = np.exp(np.asarray(new, dtype=np.float64) - sampled.old_logprobs)
-        clipped = np.zeros(len(tokens), dtype=bool)
-    kept = (sampled.mask[tokens] == 1) & np.isfinite(ratio) & np.isfinite(credited.advantages[tokens])
+    kept = (mask == 1) & np.isfinite(ratio) & np.isfinite(advantage)
+    silent = np.zeros(len(kept), dtype=bool) if clipped is None else clipped != 0
     step = last.step + 1 if steps > 1 else None
-    return Pulls(ratio[kept], credited.advantages[tokens][kept], clipped[kept], tokens[kept], step, steps)
+    return Pulls(ratio[kept], advantage[kept], silent[kept], tokens[kept], step, steps)

@@ -64,7 +64,7 @@ def test_the_box_between_two_cells_holds_exactly_the_dots_in_them() -> None:
     known = pulls(recorded(steps=1))
     assert known is not None
     on = plane(known, SIZE)
-    x, y = on.dots(known)
+    x, y = on.dots(known.ratio, known.advantage)
     dice = np.random.default_rng(0)
     for _ in range(200):
         one, other = (

@@ -145,3 +145,30 @@ async def test_the_key_puts_it_up_and_one_step_shows_it_in_place_of_the_ratios()
         await until(pilot, lambda: any(isinstance(panel.view, PullMap) for panel in app.curves.panels))
         panel = next(panel for panel in app.curves.panels if isinstance(panel.view, PullMap))
         assert any("\u2801" <= cell <= "\u28ff" for cell in text_of(panel))
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_tokens_counted_a_few_at_a_time_give_the_same_map(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    update = recorded(steps)
+    whole = drawn(update)
+    monkeypatch.setattr("rlplay.ui.plot.pull_map._AT_ONCE", 7)
+    parts = drawn(update)
+    assert isinstance(whole, Picture)
+    assert isinstance(parts, Picture)
+    assert parts.content.plain == whole.content.plain
+    assert parts.content.spans == whole.content.spans
+
+
+def test_numbers_kept_for_an_update_are_not_those_of_another_step() -> None:
+    update = recorded()
+    before, shares = pulls(update), (0.0, 1.0)
+    assert before is not None
+    last = update.steps[-1]
+    for share in shares:
+        clips = np.full(len(last.importance_ratio), int(share), dtype=np.int8)
+        update.add(msgspec.structs.replace(last, clip_state=clips, importance_ratio=last.importance_ratio + share))
+        found = pulls(update)
+        assert found is not None
+        assert found.silent_share == share
+        assert found.reach == pytest.approx(np.quantile(np.abs(found.ratio.astype(np.float64) - 1), 0.98))
+        assert (found.reach > before.reach) == (share > 0)

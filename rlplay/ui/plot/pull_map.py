@@ -24,6 +24,10 @@ _BITS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The dots of a braille cell, by row and column."""
 
 
+_AT_ONCE = 1 << 15
+"""Tokens whose dots are computed together: their numbers then stay in the processor's cache."""
+
+
 @dataclass(frozen=True)
 class PullMap:
     """A view of one update, not of the run, so it has no cursor."""
@@ -41,7 +45,14 @@ class PullMap:
     def data(self, source: Source) -> object:
         """What is drawn: ratio, advantage and clipping of every token, equal for equal maps; None before a step."""
         found = pulls(source.live)
-        return None if found is None else (found.step, *(part.tobytes() for part in found[:3]))
+        return (
+            None
+            if found is None
+            else (
+                found.step,
+                *(part.tobytes() for part in (found.ratio, found.advantage, found.silent)),
+            )
+        )
 
     def margins(self, _source: Source, _log: bool, _lines: int) -> Margins:
         """None: the view shares no columns with others."""
@@ -85,7 +96,7 @@ class PullMap:
             along = percent(found.along) if found.along is not None else "–"
             below = Content.assemble(chosen, "moved with A ", (along, VALUE), " · ", signs)
             return Content(f"{self.title} · after the update"), below
-        silent = percent(float(found.silent.mean()) if len(found.silent) else None)
+        silent = percent(found.silent_share)
         above = Content.assemble(
             f"{self.title}, step {found.step}/{found.steps} · ", ("silent ", SILENT), (silent, VALUE)
         )
@@ -122,14 +133,11 @@ def _cells(found: Pulls, on: Plane, fences: tuple[float, ...]) -> tuple[Array, A
 
     Dots have the colour that most of them have, silent ones first; there are rules where no dot is.
     """
-    height, width, frame = on.height, on.width, on.frame
-    x, y = on.dots(found)
-    signs = np.sign(found.advantage).astype(np.int64) + 1
-    spots = _counted((y * 2 * width + x) * 3 + signs, (height, 4, width, 2, 3))
+    frame = on.frame
+    spots, silent = _counted(found, on)
     dots = np.tensordot(spots.any(axis=-1), _BITS, axes=((1, 3), (0, 1)))
     down, _, up = np.moveaxis(spots.sum(axis=(1, 3)), -1, 0)
-    silent = _counted(((y // 4) * width + x // 2)[found.silent], (height, width))
-    zero = round((1 - float(on.scale.unit(np.array(0.0), log=False))) * (height - 1))
+    zero = round((1 - float(on.scale.unit(np.array(0.0), log=False))) * (on.height - 1))
     ruled = {frame.column(bound) - frame.left for bound in (*fences, 1.0) if frame.first < bound < frame.last}
     characters = np.where(dots > 0, (0x2800 + dots).astype("<u4").view("<U1"), " ")
     bare = dots == 0
@@ -139,6 +147,16 @@ def _cells(found: Pulls, on: Plane, fences: tuple[float, ...]) -> tuple[Array, A
     return characters, np.select([bare, silent > 0, up > down, down > 0], [0, 1, 2, 3], 4)
 
 
-def _counted(places: Array, shape: tuple[int, ...]) -> Array:
-    """How often each place occurs, as an array of this `shape`."""
-    return np.bincount(places, minlength=math.prod(shape)).reshape(shape)
+def _counted(found: Pulls, on: Plane) -> tuple[Array, Array]:
+    """How many tokens are at each dot, by the sign of A, int [rows, 4, columns, 2, 3]; the silent ones of each cell."""
+    shape = on.height, 4, on.width, 2, 3
+    spots, silent = (np.zeros(math.prod(size), dtype=np.int64) for size in (shape, (on.height, on.width)))
+    for begin in range(0, len(found.ratio), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        advantage, clipped = found.advantage[some], found.silent[some]
+        x, y = on.dots(found.ratio[some], advantage)
+        places = (y * 2 * on.width + x) * 3 + np.sign(advantage).astype(np.int64) + 1
+        spots += np.bincount(places, minlength=len(spots))
+        if clipped.any():
+            silent += np.bincount(y[clipped] // 4 * on.width + x[clipped] // 2, minlength=len(silent))
+    return spots.reshape(shape), silent.reshape(on.height, on.width)

@@ -31,11 +31,11 @@ class Plane(NamedTuple):
         """Cells across."""
         return self.frame.right - self.frame.left + 1
 
-    def dots(self, found: Pulls) -> tuple[Array, Array]:
+    def dots(self, ratio: Array, advantage: Array) -> tuple[Array, Array]:
         """The column and the line of each token's dot, int64 [P] each; tokens beyond the ends are at the ends."""
         first, last = self.frame.first, self.frame.last
-        share = (np.clip(found.ratio.astype(np.float64), first, last) - first) / (last - first)
-        unit = self.scale.unit(found.advantage.astype(np.float64), log=False)
+        share = (np.clip(ratio.astype(np.float64), first, last) - first) / (last - first)
+        unit = self.scale.unit(advantage.astype(np.float64), log=False)
         across, down = share * (2 * self.width - 1), (1 - unit) * (4 * self.height - 1)
         return np.rint(across).astype(np.int64), np.rint(down).astype(np.int64)
 
@@ -67,11 +67,10 @@ class Plane(NamedTuple):
 
 def plane(found: Pulls, size: Size) -> Plane:
     """The plane of these tokens in a panel of this size."""
-    scale = scale_of([(found.advantage.astype(np.float64), 0.0)], log=False)
+    scale = scale_of([(found.advantages, 0.0)], log=False)
     height = max(size.height - 1, 2)
     left = max(map(len, scale.labels(height, log=False))) + 1
-    far = np.abs(found.ratio.astype(np.float64) - 1)
-    reach = nice(max(float(np.quantile(far, 0.98)), _NEAREST))
+    reach = nice(max(found.reach, _NEAREST))
     return Plane(Frame(size.width, left, max(size.width - 1, left + 1), max(1 - reach, 0.0), 1 + reach), scale, height)
 
 
