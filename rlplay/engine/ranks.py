@@ -7,6 +7,7 @@ answers and writes files. Alone, a process is the first of one, and nothing here
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import pickle
@@ -53,6 +54,8 @@ def join(environment: Mapping[str, str], cpu: bool) -> None:
     except (RuntimeError, ValueError) as error:
         raise ValueError(f"process {rank} of {world} cannot meet the others: {error}") from error
     _joined = True
+    # Threads of the group that outlive Python end the process with SIGABRT, sometimes.
+    atexit.register(dist.destroy_process_group)
 
 
 def count() -> int:
