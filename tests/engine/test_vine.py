@@ -58,7 +58,9 @@ def state(model: Any) -> Any:
     settings = msgspec.structs.replace(
         resolve({"algorithm": "vineppo", "gamma": 0.9, "max_completion_length": LENGTH}), vine_samples=2000
     )
-    task = SimpleNamespace(rewards={"uneven": uneven}, gold={}, environment=None, train=[Example("", {})])
+    task = SimpleNamespace(
+        rewards={"uneven": uneven}, gold={}, environment=None, train=[Example("", {})], columns=set()
+    )
     return SimpleNamespace(lm=lm, settings=settings, task=task, reward_model=None, update=1, max_updates=2)
 
 
