@@ -225,6 +225,8 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
         if size[0] == 80:
             await pilot.press("p", "p")
         await settled(pilot)
+        if size[0] > 120:
+            assert " moves" in shown(app.header)
         panel = next(panel for panel in app.curves.panels if isinstance(panel.view, WorldMap))
         if not panel.has_class("-beyond"):
             assert "★" in shown(panel)

@@ -155,7 +155,8 @@ def _progress(session: Session) -> list[Part]:
         parts.append((f"update {session.newest.number} of {status.rewindable[-1]}", "$foreground"))
         tokens = dict(zip(*session.history.series("num_tokens"), strict=True)).get(session.newest.number)
     if tokens:
-        parts.append((f" · {tokens:,.0f} tokens", "$text-muted"))
+        unit = "tokens" if session.world is None else "moves"
+        parts.append((f" · {tokens:,.0f} {unit}", "$text-muted"))
     if session.seconds:
         parts.append((f" · {tenths(session.seconds)}", "$text-muted"))
     return parts
