@@ -4,9 +4,9 @@ import pytest
 
 from rlplay.link.messages import Advance, Rewind, Set
 from rlplay.scenario.expect import Outcome
+from tests.ui.fake_stage import playing, settled
 from tests.ui.stage import playground
 from tests.ui.stage import settled as drawn
-from tests.ui.test_player import playing, settled
 
 UPDATE = {"you": {"say": "Take one update: press `u`.", "update": 1}}
 EXERCISE = {
