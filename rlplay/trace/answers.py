@@ -30,7 +30,10 @@ def measures(update: Update | None) -> dict[str, Array]:
     mean = advantages(update)
     if mean is not None:
         found["advantage"] = mean
-    return found | {"length": np.diff(update.sampled.offsets)}
+    ends = update.sampled.offsets
+    if update.sampled.survey is not None:  # in a world a length is in moves, and the squares are not the policy's
+        ends = np.concatenate([[0], np.cumsum(update.sampled.mask == 1)])[ends]
+    return found | {"length": np.diff(ends)}
 
 
 def columns(update: Update | None) -> dict[str, list[Any]]:

@@ -14,6 +14,7 @@ import yaml
 from rlplay.engine.driver import Driver
 from rlplay.scenario.loader import load, read
 from rlplay.scenario.schema import Job
+from rlplay.trace.answers import measures
 from rlplay.trace.history import History
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader
@@ -62,6 +63,13 @@ def lines(view: WorldMap, source: Source, width: int = 56, height: int = 9) -> l
     drawn = view.draw(source, Size(width, height), False)
     assert isinstance(drawn, Picture), drawn
     return drawn.content.plain.split("\n")
+
+
+def test_a_length_is_in_moves(source: Source) -> None:
+    update = source.shown
+    assert update is not None
+    assert update.finished is not None
+    assert measures(update)["length"].mean() == pytest.approx(update.finished.metrics["completions/mean_length"])
 
 
 def test_every_square_has_its_best_move_probability_value_and_visits(source: Source) -> None:
@@ -227,6 +235,7 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
         await settled(pilot)
         if size[0] > 120:
             assert " moves" in shown(app.header)
+            assert "0k" not in shown(app.header)
         panel = next(panel for panel in app.curves.panels if isinstance(panel.view, WorldMap))
         if not panel.has_class("-beyond"):
             assert "★" in shown(panel)

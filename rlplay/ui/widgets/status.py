@@ -209,7 +209,9 @@ def _short(model: str) -> str:
 def _count(number: int) -> str:
     if number >= 1e9:
         return f"{number / 1e9:.1f}B"
-    return f"{number / 1e6:.1f}M" if number >= 1e6 else f"{number / 1e3:.0f}k"
+    if number >= 1e6:
+        return f"{number / 1e6:.1f}M"
+    return f"{number / 1e3:.0f}k" if number >= 1e3 else f"{number} parameters"
 
 
 def _width(parts: list[Part]) -> int:
