@@ -108,7 +108,7 @@ def test_names_are_in_their_bands_and_values_below() -> None:
     assert '"3"' in text
     assert '"The"' in text
     above, below = River().titles(source, None, False)
-    assert above.plain == "Belief · mean of 4 prompts · first token"
+    assert above.plain == "Belief · first token · mean of 4 prompts an update"
     assert below.plain == '■ "3" .20→.85 · ■ "The" .70→.10 · ■ all others .10→.05'
     above, below = River().titles(source, 2, False)
     assert above.plain.startswith("Belief at 2")
@@ -116,7 +116,7 @@ def test_names_are_in_their_bands_and_values_below() -> None:
     assert "–" in River().titles(source, 3, False)[1].plain
 
 
-def test_what_changed_most_is_named_first_and_the_axis_names_the_place() -> None:
+def test_what_changed_most_is_named_first_and_the_axis_counts_updates() -> None:
     source = run()
     assert source.beliefs is not None
     for number, kept in source.beliefs._kept.items():
@@ -124,8 +124,8 @@ def test_what_changed_most_is_named_first_and_the_axis_names_the_place() -> None
     below = River().titles(source, None, False)[1].plain
     assert below.index('"The" .50→.05') < below.index('"3" .45→.60'), "though 3 is the lowest band"
     *_, axis = drawn(source).content.plain.split("\n")
-    assert axis.split() == ["1", "first", "token", "4"]
-    *rows, axis = drawn(source, width=14).content.plain.split("\n")
+    assert axis.split() == ["1", "update", "4"]
+    *rows, axis = drawn(source, width=11).content.plain.split("\n")
     assert axis.split() == ["1", "4"], "no room"
     assert any('"3"' in row for row in rows), "a name without room around it"
 

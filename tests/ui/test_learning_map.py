@@ -58,6 +58,15 @@ def test_a_line_for_each_prompt_shows_its_rewards_where_the_evaluations_are() ->
     ]  # fmt: skip
 
 
+def test_a_blank_cell_parts_evaluations_where_they_are_few() -> None:
+    *rows, axis = lines(source(measured()), width=60, height=7)
+    assert axis.split()[0] == "update"
+    blank = [at for at in range(12, 60) if {row[at] for row in rows} == {" "}]
+    assert len(blank) == 3, "between four evaluations"
+    narrow = lines(source(measured()), width=26, height=7)[:-1]
+    assert not [at for at in range(12, 25) if {row[at] for row in narrow} == {" "}]
+
+
 @pytest.mark.parametrize("height", range(1, 30))
 def test_bands_fill_every_height_and_a_line_is_the_mean_of_its_prompts(height: int) -> None:
     rows = lines(source(measured()), height=height + 1)[:-1]
@@ -73,7 +82,7 @@ def test_bands_fill_every_height_and_a_line_is_the_mean_of_its_prompts(height: i
 def test_the_title_counts_and_the_line_below_names_the_ends() -> None:
     above, below = LearningMap().titles(source(measured()), None, False)
     assert above.plain == "Learning map · 2→4 of 6 right"
-    assert below.plain == "held-out prompts, reward ░ 0 █ 1"
+    assert below.plain == "held-out prompts, mean reward ░ 0 ▒ ▓ █ 1"
     assert LearningMap().titles(source(measured()), 6, False)[0].plain.startswith("Learning map · 4 of 6 right at 5")
     assert LearningMap().titles(source(measured()[:1]), None, False)[0].plain.startswith("Learning map · 2 of 6")
 

@@ -30,6 +30,12 @@ def horizontal(value: float, cells: int) -> str:
     return ("█" * full + (_EIGHTHS[part] if part else "")).ljust(cells)
 
 
+def stroke(share: float, cells: int, least: int = 0) -> str:
+    """A thin horizontal bar, `cells` long for 1, to the nearest half cell, and at least `least` halves; not padded."""
+    halves = max(round(share * cells * 2), least)
+    return "━" * (halves // 2) + "╸" * (halves % 2)
+
+
 def moved(old: float, new: float, cells: int) -> tuple[str, str, str]:
     """One horizontal bar for a share before and after: what stayed, what was gained, and what was lost; padded.
 

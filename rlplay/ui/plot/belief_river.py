@@ -80,7 +80,7 @@ class River:
         notes = [(frame.column(update), sign, "$warning") for update, sign in signs(source.history.marks)
                  if frame.first <= update <= frame.last]  # fmt: skip
         ends = str(int(frame.first)), str(int(frame.last))
-        axis = frame.axis(*ends, [*_between(ends, _where(beliefs, place), frame), *notes])
+        axis = frame.axis(*ends, [*_between(ends, "update", frame), *notes])
         return Picture(painted(labels, characters[::-1], inks[::-1], styles, axis), frame)
 
     def titles(
@@ -94,8 +94,8 @@ class River:
         where = _where(beliefs, place)
         when = "" if cursor is None else f" at {cursor}"
         parts = [f"{self.title}{when}", where]
-        if not place.state and found:  # first, because the cursor shows the place where the border is short
-            parts.insert(1, "this prompt" if place.prompt is not None else _averaged(found, cursor))
+        if not place.state and found:
+            parts.append("this prompt" if place.prompt is not None else _averaged(found, cursor))
         if beliefs.missing:
             parts.append(f"reading, {len(beliefs.missing)} to go")
         tokens = [*source.bands] or named(found)
@@ -247,9 +247,11 @@ def _where(beliefs: Beliefs, place: Place) -> str:
 
 def _averaged(found: dict[int, Belief], cursor: int | None) -> str:
     """The number of prompts behind the mean: in the update at the cursor, or from the fewest to the most."""
-    counts = [found[cursor].prompts] if cursor in found else [belief.prompts for belief in found.values()]
+    counts, when = [belief.prompts for belief in found.values()], " an update"
+    if cursor in found:
+        counts, when = [found[cursor].prompts], ""
     low, high = min(counts), max(counts)
-    return f"mean of {low if low == high else f'{low}–{high}'} prompt{'s' * (high > 1)}"
+    return f"mean of {low if low == high else f'{low}–{high}'} prompt{'s' * (high > 1)}{when}"
 
 
 def _values(found: dict[int, Belief], tokens: list[int], token: int | None, cursor: int | None) -> str:

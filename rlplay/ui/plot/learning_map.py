@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +23,12 @@ UNKNOWN = "·"
 """No answer has a reward."""
 TOP_DOWN: tuple[Kind, ...] = ("never", "forgotten", "wavered", "learned", "always")
 """The bands from the top: what is right at last is at the bottom, so that it grows upwards."""
+AXIS_NAME = "update"
 NOTHING_YET = "Every held-out prompt will be drawn here, from wrong to right. Press `u` for the first update."
 NO_EVALUATIONS = "No held-out answers are on record."
 READING = "Reading the held-out answers…"
+_ROOMY = 4
+"""Cells of an evaluation from which on one of them separates it from the next."""
 _STYLES = ("$border", "$success 45%", "$success 70%", "$success")
 
 
@@ -76,7 +80,9 @@ class LearningMap:
         shown = [_nearest(learned.updates, frame.x(at)) for at in range(frame.left, frame.right + 1)]
         levels = np.concatenate([_levels(band.courses, band.lines, learned.ends) for band in bands])[:, shown]
         cells = np.array(list(SHADES + UNKNOWN))[levels]
-        axis = frame.axis("", "", _ticks(learned.updates, frame) + _marks(source, frame))
+        cells[:, _gaps(shown)] = " "
+        name = [(left - len(AXIS_NAME) - 1, AXIS_NAME, AXIS)] if left > len(AXIS_NAME) else []
+        axis = frame.axis("", "", name + _ticks(learned.updates, frame) + _marks(source, frame))
         labels = [f"{name:>{left - 1}} " for name in names]
         styles = ("",) * len(_STYLES) if source.plain else _STYLES
         return Picture(painted(labels, cells, np.maximum(levels, 0), styles, axis), frame)
@@ -96,8 +102,11 @@ class LearningMap:
             right, when = f"{learned.right(at)}", f" at {learned.updates[at]}"
         above = Content.assemble(f"{self.title} · ", (right, VALUE), f" of {count} right{when}")
         low, high = learned.ends
-        marks = [(f" {SHADES[at]} ", "" if source.plain else _STYLES[at]) for at in (0, -1)]
-        below = Content.assemble("held-out prompts, reward", marks[0], number(low), marks[1], number(high))
+        marks = [(f" {shade}", "" if source.plain else ink) for shade, ink in zip(SHADES, _STYLES, strict=True)]
+        lowest, between, highest = marks[:1], marks[1:-1], marks[-1:]
+        below = Content.assemble(
+            "held-out prompts, mean reward", *lowest, f" {number(low)}", *between, *highest, f" {number(high)}"
+        )
         return above, below
 
 
@@ -161,6 +170,12 @@ def _frame(source: Source, size: Size, left: int) -> Frame:
 def _nearest(updates: list[int], at: float) -> int:
     """The index of the evaluation nearest to an update."""
     return min(range(len(updates)), key=lambda index: abs(updates[index] - at))
+
+
+def _gaps(shown: list[int]) -> list[int]:
+    """The cells before another evaluation begins: blank where evaluations are few, as nothing is known between them."""
+    ends = [at for at, (one, other) in enumerate(pairwise(shown)) if one != other]
+    return ends if len(shown) >= _ROOMY * (len(ends) + 1) else []
 
 
 def _ticks(updates: list[int], frame: Frame) -> list[tuple[int, str, str]]:

@@ -14,6 +14,7 @@ from rlplay.trace.records import Sampled
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.format.text import token_text
+from rlplay.ui.plot.bars import stroke
 from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
 from rlplay.ui.plot.views import VALUE, Source
@@ -134,7 +135,7 @@ def _line(node: Node, indent: str, root: Node, width: int, words: Words) -> Cont
     """The text of a node; at the right its share of the answers, as a bar and a number, and its mean reward."""
     ink, total = _ink(node, root), len(root.rows)
     cells = _BAR if width >= _WIDE else _BAR // 2
-    share = "━" * max(round(cells * len(node.rows) / total), 1)
+    share = stroke(len(node.rows) / total, cells, least=1)
     counted = len(f" {total}/{total}")
     reward = "" if node.reward is None else plain(node.reward)
     mark = "" if node.children or not words.binary else _MARKS.get(node.reward, "")

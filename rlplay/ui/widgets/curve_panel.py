@@ -91,8 +91,8 @@ the policy that sampled that update, at the sampling temperature. “All others�
 same prompt, the river is of that prompt. Otherwise it is the mean over all prompts of an update whose answers began
 with the same tokens, and the title gives their number; other prompts then move the bands, too. A token that is not
 among the recorded candidates of a prompt counts as 0 there. An update in which no answer came by this place leaves a
-gap. In a world, the place is the square. The axis names the place; the line below gives each token's probability in the
-first and in the last update, the most changed first.
+gap. In a world, the place is the square. The line below gives each token's probability in the first and in
+the last update, the most changed first.
 
 **Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
 agree. A bar is as long as the share of answers that begin this way. Beside it are their number and their mean reward,
@@ -101,7 +101,8 @@ below it. If every reward of the update is 0 or 1, ✓ and ✗ mark whole answer
 open. The highlighted line has the token under the cursor: `i` opens the probe there. `[` and `]` go through the
 updates.
 
-**Learning map** (`E`) shows the prompts that are never trained on, a column for each evaluation, sorted into bands.
+**Learning map** (`E`) shows the prompts that are never trained on, a column for each evaluation, sorted into bands. A
+column reaches half-way to the next one; between them nothing was measured.
 Every evaluation asks the same prompts with the same random numbers, so a change comes from the policy. The fuller a
 cell, the higher the mean reward of its prompts; the line below names the ends. A prompt counts as right if its mean
 reward is at least half-way between these ends. **Always** and **never**: right at every evaluation, or at none.

@@ -18,6 +18,7 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
 from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT, MARKED
 from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.plot.bars import stroke
 from rlplay.ui.session.timeline import SCORES, Row, Timeline, short_heading
 from rlplay.ui.widgets.lines import Lines
 
@@ -179,10 +180,8 @@ class Updates(Lines):
     def _bar(self, value: float | None) -> Iterable[Segment]:
         low, high = self.timeline.limits
         share = 0.0 if value is None or not math.isfinite(value) or high <= low else (value - low) / (high - low)
-        halves = round(share * _BAR * 2)
-        bar = "━" * (halves // 2) + "╸" * (halves % 2)
         yield Segment(" ")
-        yield Segment(set_cell_size(bar, _BAR), self.palette.accent)
+        yield Segment(set_cell_size(stroke(share, _BAR), _BAR), self.palette.accent)
         yield Segment(" ", Style())
 
 
