@@ -64,7 +64,9 @@ def _described(name: str, row: _Row, folder: Path) -> Preset:
 
 
 def title(name: str) -> str:
-    """The title of an algorithm; if its file is gone, the file's name."""
+    """The title of an algorithm; if its file is gone, the file's name. A run of another trainer may not name it: ""."""
+    if not name:
+        return "algorithm not on record"
     try:
         return preset(name).title
     except ValueError:

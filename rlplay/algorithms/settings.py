@@ -55,7 +55,10 @@ HEAVIEST = 1e6
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All settings. `algorithm` names the preset that last set the axes; every axis may differ from it."""
+    """All settings. `algorithm` names the preset that last set the axes; every axis may differ from it.
+
+    It is "" in the run of another trainer that does not name it.
+    """
 
     algorithm: str = "grpo"
     num_prompts: int = 8

@@ -24,7 +24,7 @@ def ratio_and_clips(
 ) -> tuple[Array, Array | None]:
     """The importance ratio, float32 [T], and the clip state, int8 [T], of flat tokens in answers of these `lengths`.
 
-    The clip state is None where the surrogate's bound needs more than was recorded.
+    The clip state is None where the algorithm is not on record, or the surrogate's bound needs more than was recorded.
     """
     inside = _inside(lengths)
     sampled = padded(mask, lengths).astype(bool)
@@ -37,6 +37,8 @@ def ratio_and_clips(
     level, surrogate = row(settings, "importance_sampling_level"), row(settings, "surrogate")
     weight = call_choice(level.compute, NumpyArrays, known, settings)
     known["ratio"] = np.exp(np.broadcast_to(weight, log_ratio.shape))
+    if not settings.algorithm:
+        return known["ratio"][inside].astype(np.float32), None
     compute = surrogate.gradient_zero or level.gradient_zero
     if compute is None:
         return known["ratio"][inside].astype(np.float32), np.zeros(len(logprobs), dtype=np.int8)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rlplay.algorithms.apply import apply_all, resolve
-from rlplay.algorithms.catalogue import PRESETS
+from rlplay.algorithms.catalogue import AXES, PRESETS
 from rlplay.algorithms.own import names_file
 from rlplay.algorithms.settings import check
 from rlplay.scenario.schema import Scenario
@@ -62,16 +62,22 @@ def beginning(
 
 
 def known_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Complete settings: the defaults, changed by those of `wanted` that rlplay knows and that fit together."""
+    """The settings of `wanted` that rlplay knows and that fit together, with the axes of the algorithm.
+
+    The algorithm is "" unless it is one of rlplay's by name. Settings that are not in the result are not on record.
+    """
     algorithm = wanted.get("algorithm")
-    settings = resolve({"algorithm": algorithm} if algorithm in PRESETS else {})
+    named = isinstance(algorithm, str) and algorithm in PRESETS
+    settings, known = resolve({"algorithm": algorithm} if named else {}), {*AXES} if named else set[str]()
     for name, value in wanted.items():
         if name != "algorithm" and _allowed(name, value):
             try:
                 settings = apply_all(settings, {name: value})
             except ValueError:
                 continue
-    return msgspec.structs.asdict(settings)
+            known.add(name)
+    values = msgspec.structs.asdict(settings)
+    return {"algorithm": algorithm if named else ""} | {name: values[name] for name in values if name in known}
 
 
 def _allowed(name: str, value: Any) -> bool:

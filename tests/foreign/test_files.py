@@ -16,6 +16,7 @@ from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.widgets.knobs import KnobList
 from tests.cli.command_line import called
 from tests.foreign.grown import Row, lines, verl_rows
 from tests.recorded import synthetic_run
@@ -197,6 +198,13 @@ async def test_the_screen_shows_a_run_of_which_only_texts_are_known(tmp_path: Pa
             text = "\n".join("".join(s.text for s in strip) for strip in app.screen._compositor.render_strips())
             assert "appears after" not in text
             assert "appear after" not in text
+            assert "algorithm not on record" in text
+            assert "GRPO" not in text
+        app.open_knobs()
+        await until(pilot, lambda: app.knobs is not None and app.knobs.is_mounted)
+        listed = app.knobs.query_one(KnobList)
+        assert [option.id for option in listed.options if option.id] == ["algorithm"], "no setting is on record"
+        await home(pilot)
         for key in ("down", "x", "p", "p", "p", "z", "n", "h", "g", "i", "k", "y", "d", "m", "o"):
             await pilot.press(key)
             await settled(pilot)

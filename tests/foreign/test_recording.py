@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rlplay.foreign.recording import BEHIND, Recording
 from rlplay.foreign.source import ForeignRunError
+from rlplay.record import Recorder
 from rlplay.record.format import SUFFIX, part
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Sampled, Stepped
 from tests.foreign.same import encoded, parts_of, read_at_once
@@ -176,6 +177,26 @@ def test_what_the_trainer_does_not_know_is_absent(tmp_path: Path) -> None:
     assert stepped.tokens is None
     assert isinstance(finished, Finished)
     assert finished.metrics == {"loss": 0.5}
+
+
+def test_only_a_run_that_names_its_algorithm_has_clipped_tokens(tmp_path: Path) -> None:
+    for name, known in (("named", {"algorithm": "grpo"}), ("unnamed", {"surrogate": "ppo"})):
+        with Recorder(tmp_path / name) as recorder:
+            recorder.begin("my trainer", known)
+            recorder.rollouts(
+                1, prompts=["p"], group=[0], lengths=[2], texts=["a", "b"], rewards={"r": [1.0]}, advantages=[1.0],
+                old_logprobs=[-1.0, -1.0],
+            )  # fmt: skip
+            recorder.step(1, 0, 1, rows=[0], logprobs=[-0.5, -1.0])
+            recorder.end(1, {})
+    named, unnamed = (
+        next(record for record in read_at_once(tmp_path / name) if isinstance(record, Stepped))
+        for name in ("named", "unnamed")
+    )
+    assert named.clip_state is not None
+    assert named.clip_state.tolist() == [1, 0]
+    assert unnamed.clip_state is None
+    assert unnamed.importance_ratio.tolist() == named.importance_ratio.tolist()
 
 
 def test_a_folder_without_a_part_says_so(tmp_path: Path) -> None:

@@ -27,6 +27,11 @@ def update(records, ratios=None):
     return made
 
 
+def test_a_run_that_names_no_algorithm_is_not_judged():
+    said = explain_none(update(synthetic_update(1)), {**CHOSEN, "algorithm": ""})
+    assert said == "What is clipped is not known: the run does not name its algorithm."
+
+
 def test_one_step_per_batch_cannot_clip():
     text = explain_none(update(synthetic_update(1, steps=1)), ONE_STEP)
     assert text.startswith("No token is clipped: with one optimizer step per batch every ratio is 1.")

@@ -60,6 +60,8 @@ def effect(draft: Draft, knob: Knob) -> str:
         return f"{draft.value(knob.name)}: {chosen_row(draft.settings, knob.name).about or 'your own'}"
     if knob.name != "algorithm":
         return knob.effect
+    if not draft.value("algorithm"):
+        return "The program that trained this run did not record it."
     try:
         named = preset(draft.value("algorithm"))
     except ValueError as error:  # a user's file that is gone or broken

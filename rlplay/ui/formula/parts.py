@@ -86,6 +86,11 @@ def bounds(settings: Mapping[str, Any]) -> tuple[float, float]:
     return 1 - low, 1 + high
 
 
+def has_band(settings: Mapping[str, Any]) -> bool:
+    """Whether the surrogate clips the ratio at the edges of its band; no if the run does not name its algorithm."""
+    return settings.get("surrogate", "ppo") == "ppo" and settings.get("algorithm") != ""
+
+
 def digits(s: Settings) -> int:
     """Decimals that distinguish a ratio at the edge of its band from 1: 2, or more if the band is narrow."""
     narrow = min((side for side in s.clip_range if side > 0), default=1.0)

@@ -11,7 +11,7 @@ from textual.content import Content, Span
 from rlplay.trace.numbers import number, percent
 from rlplay.trace.pulls import Box, Pulls, pulls
 from rlplay.trace.records import Array
-from rlplay.ui.formula.parts import bounds
+from rlplay.ui.formula.parts import bounds, has_band
 from rlplay.ui.plot.curves import RULE, Margins
 from rlplay.ui.plot.picture import AXIS, CURSOR, Picture, Size, painted
 from rlplay.ui.plot.pull_plane import Corner, Plane, plane, regions
@@ -105,7 +105,7 @@ class PullMap:
 
 def _fences(source: Source) -> tuple[float, ...]:
     """The ratios from which on tokens are clipped; none if the surrogate does not clip."""
-    return bounds({"epsilon": 0.2, **source.settings}) if source.settings.get("surrogate", "ppo") == "ppo" else ()
+    return bounds({"epsilon": 0.2, **source.settings}) if has_band(source.settings) else ()
 
 
 def _plot(found: Pulls, fences: tuple[float, ...], size: Size, box: Box | None) -> Picture:

@@ -8,7 +8,7 @@ from textual.content import Content
 from rlplay.trace.numbers import percent
 from rlplay.trace.pulls import pulls
 from rlplay.trace.records import Array, Sampled, Stepped, spans
-from rlplay.ui.formula.parts import bounds
+from rlplay.ui.formula.parts import bounds, has_band
 from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.histogram import HistogramStyle, histogram
 from rlplay.ui.plot.picture import Picture, Size
@@ -61,7 +61,7 @@ class Ratios:
         band = bounds({"epsilon": 0.2, **source.settings})
         # A band without width would also leave the axis without width.
         limits = max(0.0, min(1 - 2.5 * (1 - band[0]), 0.9)), max(1 + 2.5 * (band[1] - 1), 1.1)
-        fences = band if source.settings.get("surrogate", "ppo") == "ppo" else ()
+        fences = band if has_band(source.settings) else ()
         return histogram(ratio, ratio[clipped], fences, size, HistogramStyle(limits, FIRST, "$warning", not log))
 
     def titles(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -28,6 +28,7 @@ class Draft:
         """
         self._live, self._abilities = live and abilities is None, abilities
         self._original = msgspec.convert(settings, Settings)
+        self._on_record = settings.keys()
         self._settings = self._original
         self._of_algorithms = {*AXES}
 
@@ -104,13 +105,16 @@ class Draft:
             base = apply(base, "algorithm", self._settings.algorithm)
         return wanted | self._differences(base)
 
-    def listed(self, at: str | None, only: Container[str]) -> list[str]:
+    def listed(self, at: str | None, only: Iterable[str]) -> list[str]:
         """The settings to list, of those in `only`: without settings of other algorithms, unless they are changed.
+
+        Another trainer's run may not say how some were set; these are not listed.
 
         A changed setting, and the one under the cursor, `at`, are always among them.
         """
         changed_or_at = [name for name in KNOBS if self.changed(name) or name == at]
-        return [name for name in KNOBS if name in changed_or_at or (name in only and not self.foreign(name))]
+        usual = [name for name in only if name in self._on_record and not self.foreign(name)]
+        return [name for name in KNOBS if name in changed_or_at or name in usual]
 
     def foreign(self, name: str) -> str:
         """Why the setting does not apply to the current algorithm; empty if it does."""

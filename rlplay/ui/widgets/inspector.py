@@ -265,6 +265,8 @@ chat template.
         return self.palette.up_text if new > old else self.palette.down_text
 
     def _formulas(self, s: Settings, numbers: Numbers, seen: Steps | None) -> list[list[Segment]]:
+        if not s.algorithm:
+            return [[Segment("its algorithm is not on record", self.palette.muted)], []]
         lines = []
         if s.loss_type == "policy_gradient":
             lines += [[Segment("credit of this token", self.palette.muted)], *self._written(credit(s, numbers)), []]

@@ -44,7 +44,10 @@ def explain_none(update: Update | None, settings: Mapping[str, Any], adjustable:
     """Why none is, with the numbers of this run, and how to see one: two sentences.
 
     Backticks mark keys. The text names the key for settings only if they are `adjustable`: in a recording they are not.
+    The run of another trainer may not name its algorithm; then nothing is known.
     """
+    if settings.get("algorithm") == "":
+        return "What is clipped is not known: the run does not name its algorithm."
     cause, remedy = _cause(update, settled(settings))
     return f"No token is clipped: {cause}. {remedy if adjustable else without_knobs(remedy)}"
 
