@@ -15,6 +15,8 @@ from rlplay.scenario.job import new_job
 from rlplay.scenario.loader import load, with_changes
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
+from rlplay.scenario.trust import code_in, code_of, untrusted
+from rlplay.scenario.trust import trust as remember
 from rlplay.trace.records import AnyRecord, Notice
 from rlplay.trace.update import Phase
 
@@ -84,16 +86,26 @@ def play(
     device: str = "auto",
     model: str | None = None,
     seed: int | None = None,
+    trust: bool = False,
     **settings: Any,
 ) -> Live:
     """Load a scenario, a bundled name or a YAML file, and stop before its first update; its script is not played.
 
-    `settings` are as after `rlplay --set`; `out` is where the run file goes, by default among the runs. Raises
-    ValueError, one line, for what the command line refuses too.
+    `settings` are as after `rlplay --set`; `out` is where the run file goes, by default among the runs. Code that the
+    scenario's file names runs only with `trust`, or if it was trusted before. Raises ValueError, one line, for what the
+    command line refuses too.
     """
     sets = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
     chosen = with_changes(load(scenario), model=model, seed=seed, sets=sets)
+    _ask_trust(code_of(chosen), code_in(settings), trust)
     return Live(new_job(chosen, None if out is None else Path(out), device))
+
+
+def _ask_trust(code: list[str], named: list[str], trusted: bool) -> None:
+    if (strange := untrusted(code, named)) and not trusted:
+        raise ValueError(f"it would run the code of {', '.join(strange)}; read that first, then add trust=True")
+    if code:
+        remember(code)
 
 
 def _warn(record: AnyRecord) -> None:

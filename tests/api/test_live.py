@@ -73,6 +73,24 @@ def test_bad_input_is_one_line(scenario: str, given: dict[str, Any], words: str)
     assert "\n" not in str(refused.value)
 
 
+def test_code_that_a_scenario_names_runs_only_if_trusted(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        f"open({str(tmp_path / 'ran')!r}, 'w')\ndef good(completions, **_): return [1.0 for _ in completions]\n"
+    )
+    scenario = tmp_path / "asks.yaml"
+    scenario.write_text(
+        "name: asks\ntitle: Asks\nquestion: Why?\ntask: arithmetic\nreward: [mine.py:good]\n"
+        "settings: {num_prompts: 1, num_generations: 2, max_completion_length: 2}\n"
+    )
+    with pytest.raises(ValueError, match=r"would run the code of .*mine\.py; read that first, then add trust=True$"):
+        rlplay.play(scenario, out=tmp_path / "a.rlplay")
+    assert not (tmp_path / "ran").exists()
+    with rlplay.play(scenario, out=tmp_path / "a.rlplay", trust=True) as live:
+        assert live.update()["reward"] == 1.0
+    with rlplay.play(scenario, out=tmp_path / "b.rlplay"):  # remembered
+        pass
+
+
 def test_the_examples_of_the_docs_run_one_after_the_other() -> None:
     blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 3
