@@ -11,8 +11,9 @@ from msgspec.structs import asdict
 
 from rlplay.api.recorded import Run
 from rlplay.engine.driver import Driver
+from rlplay.scenario.changes import with_changes
 from rlplay.scenario.job import new_job
-from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.scenario.trust import code_in, code_of, untrusted

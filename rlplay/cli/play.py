@@ -132,7 +132,8 @@ def _with_changes(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _scenario(name: str | None, changes: dict[str, Any]) -> Scenario:
-    from rlplay.scenario.loader import load, with_changes
+    from rlplay.scenario.changes import with_changes
+    from rlplay.scenario.loader import load
     from rlplay.scenario.names import looks_like_code
     from rlplay.scenario.share import shared_in
 

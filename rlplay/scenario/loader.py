@@ -1,8 +1,8 @@
-"""Finds scenario files by name or path, reads and checks them, and applies the command line to them."""
+"""Finds scenario files by name or path, reads and checks them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +11,22 @@ import yaml
 
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.knobs import KNOBS
-from rlplay.algorithms.named import preset
 from rlplay.algorithms.own import absolute_files
-from rlplay.algorithms.settings import REWARD_MODEL, Settings, unknown
+from rlplay.algorithms.settings import Settings, unknown
 from rlplay.plain_yaml import LARGEST_NUMBER, Parsed, PlainYamlError, read_text
 from rlplay.scenario.lesson import card_problems, knobs_problems, panels_problems, quiz_problems, shows_problems
-from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems, typed_mapping
+from rlplay.scenario.named_files import ScenarioError, from_folder, mapping_problems
 from rlplay.scenario.names import bundled, folder, looks_like_path
-from rlplay.scenario.other_prompts import other_prompts
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script import parse_step
 from rlplay.scenario.script_settings import script_settings, stage_problems
-from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.world import check_claims, with_world_defaults
 from rlplay.spelling import did_you_mean
 from rlplay.tasks import task_names
 from rlplay.user_code import names_function
 from rlplay.worlds.world import WorldError, read_world
 
-__all__ = ["ScenarioError", "bundled", "load", "read", "source", "with_changes"]
+__all__ = ["ScenarioError", "bundled", "load", "read", "source"]
 
 _TEXTS = (
     "title", "question", "summary", "model", "dataset", "dataset_config", "dataset_train_split", "system_prompt",
@@ -37,12 +34,11 @@ _TEXTS = (
 )  # fmt: skip
 _MAY_BE_EMPTY = ("question", "summary")
 _LISTS = ("reward", "tools", "prompts", "lora_target_modules")
-_LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1, "lora_r": 1,
+LEAST = {"seed": 0, "max_updates": 1, "eval_every": 0, "eval_prompts": 1, "eval_generations": 1, "lora_r": 1,
           "lora_alpha": 1}  # fmt: skip
-_MOST = dict.fromkeys(_LEAST, 10**9) | {"seed": LARGEST_NUMBER}
-
-OTHER_MODEL = {"learning_rate": 1e-6, "max_completion_length": 256, "num_prompts": 4, "num_generations": 8}
-"""For another model: TRL's learning rate, room for a real answer, and few enough completions for the memory."""
+"""The whole numbers of a scenario and their smallest values."""
+MOST = dict.fromkeys(LEAST, 10**9) | {"seed": LARGEST_NUMBER}
+"""Their largest values."""
 
 
 def load(name_or_path: str | Path) -> Scenario:
@@ -97,110 +93,6 @@ def read(path: Path) -> Scenario:
     return msgspec.structs.replace(scenario, max_updates=sum(stage.updates for stage in scenario.stages))
 
 
-def with_changes(
-    scenario: Scenario,
-    *,
-    sets: Sequence[str] = (),
-    algorithm: str | None = None,
-    seed: int | None = None,
-    updates: int | None = None,
-    model: str | None = None,
-    dtype: str | None = None,
-    use_peft: bool | None = None,
-    lora_r: int | None = None,
-    lora_alpha: int | None = None,
-    lora_target_modules: Sequence[str] = (),
-    task: str | None = None,
-    dataset: str | None = None,
-    dataset_config: str | None = None,
-    dataset_train_split: str | None = None,
-    columns: str | Mapping[str, str] | None = None,
-    system_prompt: str | None = None,
-    environment: str | None = None,
-    tools: Sequence[str] = (),
-    environment_factory: str | None = None,
-    chat_template_kwargs: str | Mapping[str, Any] | None = None,
-    reward: Sequence[str] = (),
-    surrogate: str | None = None,
-    advantage: str | None = None,
-    knobs: Sequence[str] = (),
-) -> Scenario:
-    """`scenario` with the changes of the command line. Raises ScenarioError.
-
-    Another task or the user's dataset replaces the task and the script, which is about that task. The user's reward
-    replaces the weights of the task's rewards. An algorithm replaces all its axes, another model the settings in
-    `OTHER_MODEL`. `sets` override all of these. Paths become absolute, so that a run can be resumed from anywhere.
-    """
-    options = {"algorithm": algorithm, "surrogate": surrogate, "scale_rewards": advantage}
-    given = {name: value for name, value in options.items() if value is not None}
-    given_sets = absolute_files(given | dict(map(_setting, sets)), Path.cwd())
-    algorithm = given_sets.get("algorithm")
-    if algorithm is not None and scenario.stages:
-        raise ScenarioError(f"{scenario.name} has stages, and each has its algorithm: it takes no --algorithm")
-    other = model is not None and model != scenario.model
-    own = bool(reward) or dataset is not None or task is not None
-    settings = _changed(scenario.settings, algorithm, other, own, given_sets)
-    if other:
-        settings = settings | OTHER_MODEL | given_sets
-    changes: dict[str, Any] = {"settings": settings}
-    changes["stages"] = [
-        msgspec.structs.replace(stage, settings=_changed(stage.settings, None, other, own, given_sets))
-        for stage in scenario.stages
-    ]
-    plain = {"seed": seed, "max_updates": updates, "model": model, "dtype": dtype, "use_peft": use_peft}
-    plain |= {"lora_r": lora_r, "lora_alpha": lora_alpha}
-    changes |= {name: value for name, value in plain.items() if value is not None}
-    changes |= other_prompts(scenario, task, dataset)
-    parts = {"dataset_config": dataset_config, "dataset_train_split": dataset_train_split}
-    parts |= {"system_prompt": system_prompt, "environment": environment,
-              "environment_factory": environment_factory}  # fmt: skip
-    mappings = {"columns": columns, "chat_template_kwargs": chat_template_kwargs}
-    changes |= {name: typed_mapping(name, given) for name, given in mappings.items() if given is not None}
-    changes |= {name: value for name, value in parts.items() if value is not None}
-    if strange := [name for name in knobs if name not in KNOBS]:
-        raise ScenarioError(f"--knobs: {unknown(strange[0])}")
-    lists = {
-        "reward": list(reward),
-        "tools": list(tools),
-        "knobs": list(knobs),
-        "lora_target_modules": list(lora_target_modules),
-    }
-    changes |= {name: names for name, names in lists.items() if names}
-    changed: Scenario = msgspec.structs.replace(scenario, **changes)
-    try:
-        msgspec.json.encode(changed)
-    except UnicodeEncodeError as error:
-        raise ScenarioError(f"{error.object!r} is not UTF-8, the encoding of run files; rename it") from None
-    if problem := _bad_settings(settings):
-        raise ScenarioError(problem)
-    if dataset is not None and not (reward or changed.environment_factory) and _maximises(changed):
-        raise ScenarioError("--dataset needs --reward FILE.py:FUNCTION: without a reward there is nothing to maximise")
-    for name, least in _LEAST.items():
-        if not least <= getattr(changed, name) <= _MOST[name]:
-            bound = f"{_MOST[name]} or less" if getattr(changed, name) > least else f"{least} or more"
-            raise ScenarioError(f"{name} is {getattr(changed, name)}; it takes {bound}")
-    return from_folder(changed, Path.cwd())
-
-
-def _changed(
-    settings: dict[str, Any], algorithm: str | None, other_model: bool, own_reward: bool, sets: dict[str, str]
-) -> dict[str, Any]:
-    """The settings of a scenario or a stage with the changes of the command line."""
-    kept = dict(settings)
-    weights = kept.pop("reward_weights", None) if own_reward else None
-    if weights and REWARD_MODEL in weights:
-        kept["reward_weights"] = {REWARD_MODEL: weights[REWARD_MODEL]}
-    if algorithm is not None:
-        try:
-            axes = preset(algorithm).axes
-        except ValueError as error:
-            raise ScenarioError(str(error)) from None
-        kept = {name: value for name, value in kept.items() if name not in axes} | {"algorithm": algorithm}
-    if other_model:
-        kept |= {name: value for name, value in OTHER_MODEL.items() if name in kept}
-    return kept | sets
-
-
 def _make_files_absolute(content: dict[str, Any], folder: Path) -> None:
     """Make the files absolute that settings name: a scenario's, its stages' and those that its script sets."""
     parts = [(part, "settings") for part in (content, *_list_of(content.get("stages")))]
@@ -208,22 +100,6 @@ def _make_files_absolute(content: dict[str, Any], folder: Path) -> None:
     for part, key in parts:
         if isinstance(part, dict) and isinstance(part.get(key), dict):
             part[key] = absolute_files(part[key], folder)
-
-
-def _maximises(scenario: Scenario) -> bool:
-    """Whether a stage learns from rewards other than a reward model's score."""
-    try:
-        stages = stage_settings(scenario)
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-    return any(s.loss_type == "policy_gradient" and REWARD_MODEL not in s.reward_weights for s in stages)
-
-
-def _setting(entry: str) -> tuple[str, str]:
-    name, equals, value = entry.partition("=")
-    if not equals or not name.strip():
-        raise ScenarioError(f"--set takes name=value, as in beta=0.1; got {entry!r}")
-    return name.strip().replace("-", "_"), value.strip()
 
 
 def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
@@ -240,7 +116,8 @@ def _problems(node: yaml.MappingNode, content: dict[str, Any]) -> Iterator[tuple
         yield 1, "a scenario needs either a task, a world or a dataset"
 
 
-def _bad_settings(settings: dict[str, Any]) -> str | None:
+def bad_settings(settings: dict[str, Any]) -> str | None:
+    """Why a run cannot have these settings, in one line; None if it can."""
     if unknown_names := [str(name) for name in settings if name not in KNOBS]:
         return unknown(unknown_names[0])
     try:
@@ -268,7 +145,7 @@ def _list_of(value: Any) -> list[Any]:
 def _settings_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
     if not isinstance(node, yaml.MappingNode):
         yield line, "settings is a mapping, as in {beta: 0.1}"
-    elif problem := _bad_settings(content[name]):
+    elif problem := bad_settings(content[name]):
         yield _line_naming(node, problem, line), problem
 
 
@@ -294,7 +171,7 @@ def _script_problems(name: str, line: int, node: yaml.Node, content: dict[str, A
 
 def _resolved(content: dict[str, Any]) -> Settings | None:
     settings = content.get("settings") or {}
-    return None if not isinstance(settings, dict) or _bad_settings(settings) else resolve(settings)
+    return None if not isinstance(settings, dict) or bad_settings(settings) else resolve(settings)
 
 
 def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:
@@ -309,9 +186,9 @@ def _bad_value(name: str, line: int, _node: yaml.Node, content: dict[str, Any]) 
         yield line, f"{name} takes a list of texts; got {value!r}"
     elif name in ("columns", "chat_template_kwargs"):
         yield from ((line, problem) for problem in mapping_problems(name, value))
-    elif name in _LEAST and not (type(value) is int and _LEAST[name] <= value <= _MOST[name]):
-        at_most = f" or more, {_MOST[name]} at most" if type(value) is int and value > 0 else " or more"
-        yield line, f"{name} takes a whole number, {_LEAST[name]}{at_most}; got {value!r}"
+    elif name in LEAST and not (type(value) is int and LEAST[name] <= value <= MOST[name]):
+        at_most = f" or more, {MOST[name]} at most" if type(value) is int and value > 0 else " or more"
+        yield line, f"{name} takes a whole number, {LEAST[name]}{at_most}; got {value!r}"
 
 
 def _world_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:

@@ -15,7 +15,8 @@ from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import OWN, names_file
 from rlplay.algorithms.settings import Settings, written
 from rlplay.plain_yaml import plain_yaml
-from rlplay.scenario.loader import ScenarioError, load, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.names import bundled, looks_like_path
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script_settings import settings_at

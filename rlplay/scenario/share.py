@@ -19,8 +19,9 @@ from rlplay.algorithms.apply import apply_all
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.own import names_file
 from rlplay.algorithms.settings import unknown, written
+from rlplay.scenario.changes import with_changes
 from rlplay.scenario.lesson import whole_script
-from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.loader import load
 from rlplay.scenario.names import bundled
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.script_settings import settings_at

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from rlplay.engine import prepare
-from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import load
 from rlplay.scenario.task import tasks_for
 from rlplay.tasks.own import check_reward_weights, load_own
 from rlplay.tasks.own_rewards import load_reward

@@ -14,7 +14,8 @@ from transformers import AutoTokenizer
 
 from rlplay.engine.model import load_model
 from rlplay.paths import POCKET_PATH
-from rlplay.scenario.loader import ScenarioError, load, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.task import tasks_for

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import load
 from rlplay.scenario.task import tasks_for
 from rlplay.trace.runfile import RunReader
 from tests.cli.command_line import called

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rlplay.scenario.loader import ScenarioError, load, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.stage_settings import stage_settings
 from rlplay.scenario.task import tasks_for

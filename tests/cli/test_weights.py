@@ -10,7 +10,8 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.cli.play import _option_words
-from rlplay.scenario.loader import ScenarioError, load, read, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import ScenarioError, load, read
 from rlplay.scenario.reproduction import Reproduction
 from tests.cli.command_line import called
 

@@ -22,7 +22,8 @@ from rlplay.cli import main as cli
 from rlplay.engine.driver import Driver
 from rlplay.engine.own_functions import allow_functions, check_finite
 from rlplay.engine.state import Halt
-from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import load
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import shared_in
 from rlplay.trace.records import AnyRecord

@@ -10,8 +10,9 @@ import pytest
 
 from rlplay.algorithms.apply import resolve
 from rlplay.paths import POCKET_PATH
+from rlplay.scenario.changes import with_changes
 from rlplay.scenario.claim import Expect
-from rlplay.scenario.loader import ScenarioError, bundled, load, with_changes
+from rlplay.scenario.loader import ScenarioError, bundled, load
 from rlplay.scenario.script import parse
 from rlplay.scenario.task import tasks_for
 

@@ -7,7 +7,8 @@ import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.cli import play as cli_play
-from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.changes import with_changes
+from rlplay.scenario.loader import load
 from rlplay.scenario.reproduction import Reproduction, scenario_of
 from tests.recorded import synthetic_started
 

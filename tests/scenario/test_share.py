@@ -13,8 +13,9 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.algorithms.settings import Settings, choices
 from rlplay.scenario import reproduction, share
+from rlplay.scenario.changes import with_changes
 from rlplay.scenario.lesson import whole_script
-from rlplay.scenario.loader import load, with_changes
+from rlplay.scenario.loader import load
 from rlplay.scenario.names import bundled
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.script_settings import settings_at

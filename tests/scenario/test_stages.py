@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rlplay.scenario.loader import OTHER_MODEL, ScenarioError, load, with_changes
+from rlplay.scenario.changes import OTHER_MODEL, with_changes
+from rlplay.scenario.loader import ScenarioError, load
 from rlplay.scenario.stage_settings import stage_settings
 
 HEAD = "title: T\nquestion: Q?\ntask: questions\nsettings: {num_prompts: 4}\n"
