@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rlplay.trace.history import History
-from rlplay.trace.records import Changed
+from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunFileError, RunWriter
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
@@ -297,6 +297,21 @@ async def test_a_growing_run_is_followed(tmp_path, monkeypatch):
         await until(pilot, lambda: app.session.shown.number == 2)
         assert app.session.shown.number == 2
         assert app.session.history.series("reward")[0] == [1, 2]
+
+
+async def test_a_growing_run_that_goes_back_forgets_the_health_of_what_it_undid(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "POLL_SECONDS", 0.02)
+    path = synthetic_run(tmp_path / "a.rlplay", updates=2)
+    app = RlplayApp(ReplaySource(path))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await opened(pilot)
+        health = app.session.health
+        await until(pilot, lambda: app.session.digesting.left(2) == 0 and health.knows(2))
+        writer = RunWriter.reopen(path)
+        writer.append(Rewound(update=1, abandoned=2))
+        writer.close()
+        await until(pilot, lambda: not health.knows(2))
+        assert health.knows(1)
 
 
 def test_a_missing_run_says_so(tmp_path):

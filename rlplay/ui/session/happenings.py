@@ -27,6 +27,8 @@ class Restored(msgspec.Struct, frozen=True):
 
     history: History
     timeline: Timeline
+    back_to: int | None = None
+    """The run went back to this update since the last time, so what was known of later ones is not theirs."""
 
 
 Happening = AnyEvent | Moved | Restored

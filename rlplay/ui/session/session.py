@@ -211,6 +211,8 @@ class Session:
                 self.history, self.timeline = event.history, event.timeline
                 self.health.history = event.history
                 self.beliefs.stale = self.evaluations.stale = True
+                if event.back_to is not None:
+                    self.digesting.go_back(event.back_to)
                 self.changed.add("history")
             case Moved():
                 self._newest = event.update

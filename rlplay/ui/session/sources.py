@@ -218,8 +218,8 @@ class ReplaySource:
     def _put(self, event: AnyEvent | Moved | Restored) -> None:
         self._queue.put_nowait(event)
 
-    def _restore(self) -> None:
-        self._put(_restored(self._reader))
+    def _restore(self, back_to: int | None = None) -> None:
+        self._put(msgspec.structs.replace(_restored(self._reader), back_to=back_to))
 
     def _status(self) -> None:
         number = 0 if self._whole is None else self._whole.number
@@ -303,10 +303,8 @@ class ReplaySource:
             self._seen = fresh[-1][0]
             at_end = self._whole is None or self._point >= length(self._whole)
             was_newest = at_end and self._running is None
-            for _, record in fresh:
-                if isinstance(record, (Finished, Changed, Staged, Rewound)):
-                    self._restore()
-                    break
+            if any(isinstance(record, (Finished, Changed, Staged, Rewound)) for _, record in fresh):
+                self._restore(min((record.update for _, record in fresh if isinstance(record, Rewound)), default=None))
             numbers = self.recorded()
             if was_newest and numbers:
                 self._go(numbers[-1])
