@@ -208,12 +208,7 @@ class Session:
                 self._note(event)
                 self.changed.add("log")
             case Restored():
-                self.history, self.timeline = event.history, event.timeline
-                self.health.history = event.history
-                self.beliefs.stale = self.evaluations.stale = True
-                if event.back_to is not None:
-                    self.digesting.go_back(event.back_to)
-                self.changed.add("history")
+                self._restore(event)
             case Moved():
                 self._newest = event.update
                 self._problems[event.update.number] = event.problem
@@ -221,6 +216,14 @@ class Session:
                 self.changed.add("update")
             case Recorded():
                 self._record(event)
+
+    def _restore(self, event: Restored) -> None:
+        self.history, self.timeline = event.history, event.timeline
+        self.health.history = event.history
+        self.beliefs.stale = self.evaluations.stale = True
+        if event.back_to is not None:
+            self.digesting.go_back(event.back_to)
+        self.changed.add("history")
 
     def _record(self, event: Recorded) -> None:
         record = event.record
