@@ -204,13 +204,13 @@ def flat(run: Evidence) -> Finding | None:
         return None
     if not found.falls and _higher_than_before(run):
         return None
-    how = "falls" if found.falls else "is not distinguishable from flat"
+    how = "It falls" if found.falls else "Its trend is not distinguishable from flat"
     settings, remedies = _remedies(run, found.falls)
     return Finding(
         "flat",
-        f"The reward {how}",
-        f"The reward {how}: {found.text}.",
-        "No other check explains it.",
+        "The reward falls" if found.falls else "The reward does not rise",
+        f"{how}: {found.text}.",
+        "Not known: no other check explains it.",
         " ".join(remedies),
         tuple(settings),
         run.now.examples[0].place if run.now.examples else None,

@@ -64,7 +64,7 @@ def _foreign_marks(now: Digest) -> Finding | None:
 
 def _no_turn(run: Evidence) -> Finding | None:
     first = run.digests[0]
-    if first.empty < HALF * first.answers:
+    if first.walks or first.empty < HALF * first.answers:  # a walk of one move is whole
         return None
     return Finding(
         "template",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import msgspec
@@ -11,6 +12,7 @@ import pytest
 from rlplay.health.digest import digest
 from rlplay.health.examine import findings, passed
 from rlplay.health.run import Health, examine_run
+from rlplay.health.setup import template
 from rlplay.trace.history import History
 from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, Survey
 from rlplay.trace.runfile import RunWriter
@@ -289,6 +291,18 @@ def test_answers_that_repeat_themselves():
 
     assert "repetition" in [finding.name for finding in examined(sampled=looping, finished=moved(1.0))]
     assert "repetition" not in [finding.name for finding in examined(sampled=walking, finished=moved(1.0))]
+
+
+def test_a_walk_of_one_move_has_not_ended_at_once():
+    health, update = Health(History()), Update(1)
+    for record in records(1):
+        update.add(record)
+    health.add(update)
+    run = health.evidence(1, CHOSEN)
+    assert template(run) is None
+    ended = dataclasses.replace(run.now, empty=run.now.answers)
+    assert template(dataclasses.replace(run, digests=[ended])).title == "The model ends its answers at once"
+    assert template(dataclasses.replace(run, digests=[dataclasses.replace(ended, walks=True)])) is None
 
 
 def test_repetition_in_the_only_update_known_is_not_compared_with_itself():

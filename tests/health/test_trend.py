@@ -69,10 +69,10 @@ def test_the_interval_holds_the_true_slope_in_95_of_100_runs():
 def test_a_flat_reward_is_reported_with_its_numbers():
     words = diagnosed(0.4 + NOISE)
     found = line(0.4 + NOISE)
-    assert words.startswith(f"The reward is not distinguishable from flat: {found.text}.")
+    assert words.startswith(f"Its trend is not distinguishable from flat: {found.text}.")
     assert f"over the last {WINDOW} (95 %)" in words
     assert diagnosed(0.4 + 0.01 * np.arange(40) + NOISE) == "", "it rises"
-    assert diagnosed(0.9 - 0.01 * np.arange(40) + NOISE).startswith("The reward falls: −0.0")
+    assert diagnosed(0.9 - 0.01 * np.arange(40) + NOISE).startswith("It falls: −0.0")
 
 
 def test_it_is_silent_before_it_can_know():
