@@ -137,12 +137,14 @@ class Lines(Report):
         self.flush()
         self._line(f"{self._marks[outcome.passed]} {outcome.finding}")
 
-    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:  # noqa: ARG002
+    def result(self, passed: bool, outcomes: Sequence[Outcome], run: str, findings: Sequence[Finding]) -> None:
         self.flush()
         checked = [outcome for outcome in outcomes if outcome.passed is not None]
         held = sum(outcome.passed is True for outcome in checked)
         self._line(f"\n{held} of {len(checked)} expectations hold." if checked else "")
-        if findings:
+        if findings and checked and passed:  # a lesson may make a run ill on purpose, and says so
+            self._line(f"Health: {heading(findings)} To read about it: rlplay health {run}")
+        elif findings:
             self._line("\n".join([f"Health: {heading(findings)}", *written(findings)]))
         self._line(f"The run is in {run}; look at it with: rlplay replay {run}")
 

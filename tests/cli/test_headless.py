@@ -17,6 +17,8 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine import headless
 from rlplay.engine.report import JsonLines, Lines, Report
 from rlplay.engine.run_status import RunStatus
+from rlplay.health.finding import Finding
+from rlplay.scenario.expect import Outcome
 from rlplay.scenario.loader import load
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import parse
@@ -292,3 +294,14 @@ def test_labels_beyond_the_pairs_that_wait_are_left_over() -> None:
     played = Asked([{"prefer": ["a", "b", "a"]}, {"update": 1}])
     assert played.status == headless.HOLDS
     assert played.engines[0].calls == [(0, "a"), (2, "b"), ("update", 1)]
+
+
+@pytest.mark.parametrize(("holds", "explained"), [(True, False), (False, True), (None, True)])
+def test_what_is_wrong_is_explained_unless_the_claims_hold(holds: bool | None, explained: bool) -> None:
+    out = io.StringIO()
+    found = Finding("gamed", "The reward is being gamed", "It rose.", "The policy earns by something else.", "Look.")
+    outcomes = [] if holds is None else [Outcome("claim", holds, 0.5, "claim: 0.5")]
+    Lines(out, io.StringIO()).result(holds is not False, outcomes, "run.rlplay", [found])
+    assert "Health: 1 problem found." in out.getvalue()
+    assert ("The reward is being gamed" in out.getvalue()) == explained
+    assert ("rlplay health run.rlplay" in out.getvalue()) != explained
