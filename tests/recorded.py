@@ -350,7 +350,7 @@ def _after(batch: _Batch, scored: Scored, stepped: list[Stepped]) -> Finished:
         metrics[name] = float(np.mean([record.metrics[name] for record in stepped]))
     if stepped:
         metrics["ratio_max"] = max(record.metrics["ratio_max"] for record in stepped)
-    timings = {"sample": 0.4, "score": 0.01, "credit": 0.05, "update": 0.3, "after": 0.1}
+    timings = {"sample": 0.4, "score": 0.01, "reference": 0.05, "forward": 0.1, "backward": 0.2, "look": 0.1}
     return Finished(
         update=sampled.update,
         rows=np.arange(len(sampled.group), dtype=np.int32),

@@ -17,6 +17,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.own_functions import check_finite
 from rlplay.engine.passes import distributions, forward, laid_out, score_tokens
 from rlplay.engine.state import State
+from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.trace.records import Array, Credited
 
@@ -26,7 +27,9 @@ def credit(batch: Batch, state: State) -> Credited:
     lm, settings = state.lm, state.settings
     ref_top = None
     if settings.observe == "full" or settings.reads_reference:
-        batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
+        with spent_on("reference"):
+            tokens = batch.tokens()
+            batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, tokens, batch.top_ids, batch.temperature)
     batch.values = predicted_values(batch, state) if settings.baseline == "value" else None
     _keep_exact(batch, state)
     given = assigned(batch, settings, state.kl_coef)
@@ -171,7 +174,8 @@ def _keep_exact(batch: Batch, state: State) -> None:
     if settings.kl_estimator != "full" or batch.ref_logprobs is None:
         return
     old = distributions(lm, lm.policy, batch.tokens(), batch.temperature)
-    reference = distributions(lm, lm.reference, batch.tokens(), batch.temperature)
+    with spent_on("reference"):
+        reference = distributions(lm, lm.reference, batch.tokens(), batch.temperature)
     batch.exact_kl = divergences.full(Tensors, old, reference)
     if settings.kl_placement == "loss" and state.kl_coef:
         batch.anchor = old if settings.kl_anchor == "old" else reference

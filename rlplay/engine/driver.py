@@ -42,6 +42,7 @@ from rlplay.engine.sample import Sampling
 from rlplay.engine.snapshots import KEPT_AT_CLOSE, SnapshotStore
 from rlplay.engine.stages import stage_at
 from rlplay.engine.state import Halt
+from rlplay.engine.stopwatch import Stopwatch, spent_on
 from rlplay.engine.value_learning import explore
 from rlplay.engine.vine import Vining
 from rlplay.engine.what_if import what_if
@@ -49,6 +50,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.tasks.own import check_reward_weights, check_sources
 from rlplay.trace.pairs import identical_answers
+from rlplay.trace.parts import OTHER, PARTS
 from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
@@ -84,7 +86,6 @@ class Driver:
         self._point: Point = (1, "sample")  # the phase under way, or about to begin
         self._begun = False  # whether that phase has begun
         self._pairs: list[int] = []  # of this update, once they are drawn: those that can have a label
-        self._timings: dict[str, float] = {}
         self._look_again = 0.0
 
     def load(self, progress: Progress) -> None:
@@ -93,6 +94,7 @@ class Driver:
         Raises ValueError, one line, if the job names something that is not there or does not fit.
         """
         self._state, self._plan, started = ranks.together(lambda: prepare(self._job, progress))
+        self._clock = Stopwatch(self._state.lm.device)
         path = Path(self._job.run)
         if self._job.resume:
             with RunReader(path) as reader:
@@ -125,26 +127,27 @@ class Driver:
         state goes back to the end of the last update and the exception goes on to the caller. Where memory is short and
         smaller parts may fit, the update begins again with those.
         """
-        while count > 0:
-            try:
-                moment = self._next()
-            except ranks.LostProcess:
-                raise
-            except BaseException as error:
-                if self._tries_smaller_parts(error):
-                    continue
-                self._go_to(self._done)
-                if isinstance(error, OwnError):
-                    raise Halt(f"{error}; mend it, then go on") from error
-                raise
-            self._tell(moment, closely=until == "token")
-            if self._ends(moment, until):
-                count -= 1
-            at_limit = isinstance(moment, Finished) and moment.update == self._plan.max_updates
-            if isinstance(moment, Unlabelled):
-                return count
-            if interrupted() or (until == "forever" and at_limit):
-                break
+        with self._clock:
+            while count > 0:
+                try:
+                    moment = self._next()
+                except ranks.LostProcess:
+                    raise
+                except BaseException as error:
+                    if self._tries_smaller_parts(error):
+                        continue
+                    self._go_to(self._done)
+                    if isinstance(error, OwnError):
+                        raise Halt(f"{error}; mend it, then go on") from error
+                    raise
+                self._tell(moment, closely=until == "token")
+                if self._ends(moment, until):
+                    count -= 1
+                at_limit = isinstance(moment, Finished) and moment.update == self._plan.max_updates
+                if isinstance(moment, Unlabelled):
+                    return count
+                if interrupted() or (until == "forever" and at_limit):
+                    break
         return 0
 
     def set(self, changes: Mapping[str, Any]) -> None:
@@ -278,11 +281,8 @@ class Driver:
         return self._point[0] - 1
 
     def _next(self) -> Moment:
-        began = time.perf_counter()
-        moment = next(self._moments)
-        phase = "evaluate" if isinstance(moment, (Evaluating, Evaluated)) else self._point[1]
-        self._timings[phase] = self._timings.get(phase, 0.0) + time.perf_counter() - began
-        return moment
+        with spent_on(self._point[1] if self._point[1] in PARTS else OTHER):
+            return next(self._moments)
 
     def _tries_smaller_parts(self, error: BaseException) -> bool:
         """If memory was short, begin the update again with half of `per_device_train_batch_size`; False if it was not,
@@ -308,15 +308,16 @@ class Driver:
         if isinstance(moment, Sampling):
             began = time.monotonic()
             if closely or began >= self._look_again:
-                self._sink(moment.record())
+                with spent_on("record"):
+                    self._sink(moment.record())
                 now = time.monotonic()
                 self._look_again = max(began + _LOOK_EVERY, now + _LOOK_SHARE * (now - began))
             return
         if isinstance(moment, Finished):
-            timings, self._timings = self._timings, {}
+            timings = self._clock.take()
             moment = msgspec.structs.replace(moment, timings=timings, seconds=sum(timings.values()))
         if isinstance(moment, Evaluated):
-            moment = msgspec.structs.replace(moment, seconds=self._timings.pop("evaluate"))
+            moment = msgspec.structs.replace(moment, seconds=self._clock.take_part("evaluate"))
         if isinstance(moment, Sampled):
             compared = len(moment.group) > len(moment.prompts)
             self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []
@@ -349,23 +350,21 @@ class Driver:
         if self._done == stages[index].begins:
             self._keep()
 
+    @spent_on("snapshot")
     def _keep(self, always: bool = False) -> None:
         """A snapshot; without one the run goes on, and a rewind repeats a little more."""
-        began = time.perf_counter()
         try:
             self._store.keep(self._state, always=always)
         except (OSError, SafetensorError) as error:
             self.note("warning", f"no snapshot of update {self._done} ({error}); free some disk space to keep them")
-        self._timings["snapshot"] = time.perf_counter() - began
 
     def _enter(self, point: Point) -> None:
         self._point, self._begun = point, False
         self._state.settings = self._settings_at(point)
 
+    @spent_on("record")
     def _emit(self, record: AnyRecord) -> None:
-        began = time.perf_counter()
         self._writer.append(record)
-        self._timings["record"] = self._timings.get("record", 0.0) + time.perf_counter() - began
         self._sink(record)
 
     def _ends(self, moment: Moment, until: Until) -> bool:
@@ -397,4 +396,4 @@ class Driver:
                 self._enter(beyond(self._point, moment))
             if isinstance(moment, Finished):
                 self._cross()
-        self._timings = {}
+        self._clock.take()

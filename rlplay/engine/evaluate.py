@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rlplay.engine.batch import Prompts
+from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.episodes import asked
 from rlplay.engine.forgetting import mean_nll
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.sample import sample, unseen
 from rlplay.engine.score import score
 from rlplay.engine.state import Plan, State
+from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.update_summary import length_metrics, reward_metrics
+from rlplay.tasks.task import Example
 from rlplay.trace.records import Evaluated
 
 
@@ -37,14 +39,19 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
         environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
     )  # fmt: skip
-    batch = yield from unseen(answers, Evaluating())
+    batch = yield from timed("evaluate", unseen(answers, Evaluating()))
+    yield _evaluated(batch, examples, state, plan)
+
+
+@spent_on("evaluate")
+def _evaluated(batch: Batch, examples: list[Example], state: State, plan: Plan) -> Evaluated:
     batch.update = state.update
     answered = [examples[g] for g in batch.group.tolist()]
     scored = score(batch, state)
     metrics = reward_metrics(scored, batch, "eval_") | length_metrics(batch, "eval_")
     if plan.remembered:
         metrics["eval_nll"] = mean_nll(state.lm, plan.remembered)
-    yield Evaluated(
+    return Evaluated(
         update=state.update,
         metrics=metrics,
         prompts=[str(example.prompt if isinstance(example.prompt, str) else example.prompt[-1]["content"])

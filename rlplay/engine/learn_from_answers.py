@@ -21,6 +21,7 @@ from rlplay.engine.pairs import Pairs, Unlabelled, draw_pairs, label, label_metr
 from rlplay.engine.passes import backpropagated, rows_at_once, score_tokens, token_logprobs
 from rlplay.engine.sample import Sampling
 from rlplay.engine.state import Plan, State
+from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, step_means
 from rlplay.trace.records import AnyRecord, Credited, Finished, Scored
@@ -41,7 +42,9 @@ def _credit(batch: Batch, scored: Scored, pairs: Pairs, state: State) -> Credite
     lm, settings, mask = state.lm, state.settings, batch.mask
     ref_top = None
     if with_reference(settings.loss_type):
-        batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, batch.tokens(), batch.top_ids, batch.temperature)
+        with spent_on("reference"):
+            tokens = batch.tokens()
+            batch.ref_logprobs, ref_top = score_tokens(lm, lm.reference, tokens, batch.top_ids, batch.temperature)
     every = torch.arange(len(pairs.chosen), device=lm.device)
     rows = pairs.rows(every)
     batch.advantages = torch.zeros_like(batch.old_logprobs)
@@ -98,6 +101,7 @@ def _derivative(batch: Batch, pairs: Pairs, part: Tensor, logprobs: Tensor, stat
     return torch.autograd.grad(compared.loss, logprobs)[0], compared
 
 
+@spent_on("forward")
 def _kto_baseline(batch: Batch, pairs: Pairs, part: Tensor, state: State) -> Tensor:
     """KTO's z: each answer of the pairs `part` read as an answer to the batch's next prompt, labelled or not."""
     lm, rows = state.lm, pairs.rows(part)

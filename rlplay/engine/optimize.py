@@ -19,6 +19,7 @@ from rlplay.algorithms.settings import Settings
 from rlplay.engine.agreement import precision
 from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.state import Halt, State
+from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.trpo import search
 from rlplay.trace.records import Notice, Searched, Stepped
 
@@ -69,11 +70,12 @@ def optimize(
             grad_norm = checked_norm(batch.update, state, seen, 0.0 if trpo else settings.max_grad_norm)
             if step == 0:
                 yield from ratio_guard(batch.update, seen.ratio, precision(state.lm).ratio)
-            found = (yield from search(batch, state, _kept(seen))) if trpo else {}
+            found = (yield from timed("search", search(batch, state, _kept(seen)))) if trpo else {}
             rate = state.learning_rate(step)
             for group in state.optimizer.param_groups:
                 group["lr"], group["weight_decay"] = rate, settings.weight_decay if group["decays"] else 0.0
-            state.optimizer.step()
+            with spent_on("step"):
+                state.optimizer.step()
             batch.passes.seen(seen.rows, seen.logprobs, seen.values, seen.entropy, step == 0)
             metrics = seen.metrics | {"grad_norm": grad_norm, "learning_rate": rate} | found
             batch.step_metrics.append(metrics)
@@ -89,6 +91,7 @@ def minibatches(count: int, parts: int, seed: int, update: int, epoch: int, devi
     return [torch.from_numpy(part).to(device) for part in np.array_split(items, min(parts, count))]
 
 
+@spent_on("step")
 def checked_norm(update: int, state: State, seen: Seen, longest: float) -> float:
     """The norm of the gradients, which are then cut to `longest`, unless that is 0.
 

@@ -25,6 +25,7 @@ from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.checkpointing import checkpointed
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.state import Halt
+from rlplay.engine.stopwatch import spent_on
 
 LOGITS_AT_ONCE = 250_000_000
 """Largest number of logits that one chunk may have: completions x positions x vocabulary."""
@@ -196,6 +197,7 @@ def backpropagated(
     pieces = torch.split(own, size) if len(own) else ()
     graph: list[Tensor] = []
 
+    @spent_on("forward")
     def passed() -> Tensor | None:
         with torch.set_grad_enabled(len(pieces) == 1):
             graph.extend([torch.cat([outputs(piece) for piece in pieces])] if pieces else [])
@@ -204,6 +206,7 @@ def backpropagated(
     whole = torch.cat([share for share in ranks.each(passed) if share is not None])
     gradient, found = derivative(whole.clone().requires_grad_())
 
+    @spent_on("backward")
     def back() -> None:
         if len(pieces) == 1:
             graph[0].backward(gradient[places])  # type: ignore[no-untyped-call]

@@ -23,6 +23,7 @@ from rlplay.engine.objective import Inputs, Terms, objective, value_loss
 from rlplay.engine.optimize import Seen
 from rlplay.engine.passes import forward, laid_out, logprobs_of, rows_at_once
 from rlplay.engine.state import State
+from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.tensors import Tensors
 
 
@@ -127,7 +128,8 @@ def _backward(batch: Batch, rows: Tensor, share: Share, state: State) -> Seen:
         losses = {"loss": loss.item(), "value_loss": error.item()}
     dkl_dlogp = kl_gradient(terms, inputs.logprobs)
     inputs.logprobs.retain_grad()  # only now: it keeps, and adds up, what any pass before would leave
-    loss.backward()  # type: ignore[no-untyped-call]
+    with spent_on("backward"):
+        loss.backward()  # type: ignore[no-untyped-call]
     gradient = inputs.logprobs.grad
     seen = seen_of(rows, inputs.logprobs, terms, share, gradient, dkl_dlogp)
     seen.metrics |= losses
@@ -166,6 +168,7 @@ def _left_out(terms: Terms, share: Share) -> Tensor:
     return torch.where(share.weights == 0, 1, torch.where(share.keep == 0, 2, reasons)).to(torch.uint8)
 
 
+@spent_on("forward")
 def _inputs(batch: Batch, rows: Tensor, state: State) -> tuple[Inputs, Tensor | None]:
     """A pass of the policy over the completions: what the loss reads of it, and the value head's predictions."""
     assert batch.advantages is not None

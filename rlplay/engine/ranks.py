@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from rlplay.engine.stopwatch import spent_on
 from rlplay.processes import STORE
 
 Found = TypeVar("Found")
@@ -179,6 +180,7 @@ def _raise_together(error: Exception | None) -> None:
     each(fail)
 
 
+@spent_on("exchange")
 def _together(collective: Callable[[], object]) -> None:
     global _lost  # noqa: PLW0603 - who has ended does not come back
     try:

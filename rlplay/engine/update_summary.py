@@ -10,6 +10,7 @@ from rlplay.engine.batch import Batch
 from rlplay.engine.credit import reference_kl
 from rlplay.engine.passes import score_tokens
 from rlplay.engine.state import State
+from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.survey import survey
 from rlplay.engine.tensors import Tensors, group_statistics
 from rlplay.trace.records import Array, Finished, Scored
@@ -31,7 +32,8 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
     rows, logprobs, top_logprobs = 0, old[:0], batch.top_logprobs[:0]
     if settings.observe == "full" or settings.kl_ctrl == "ppo":
         rows, lm = len(batch.group), state.lm
-        logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
+        with spent_on("look"):
+            logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
     if settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
         if rows:
             metrics["kl_old"] = divergences.k3(Tensors, (logprobs - old)[batch.mask]).mean().item()

@@ -3,8 +3,8 @@
     python -m tests.benchmarks.bench_scale [--sizes 2M 29M 117M 387M] [--device cpu] [--answers 32] [--length 128]
 
 Each way runs in a process of its own, on a Llama of random weights and a reward of the tokens' ids. Time is that of
-the faster of two updates without sampling (credit, optimizer step, after). Memory is the peak of the process less
-what it held before the model was loaded; on a GPU, of what torch has allocated.
+the faster of two updates without sampling (reference, credit, optimizer step, look). Memory is the peak of the process
+less what it held before the model was loaded; on a GPU, of what torch has allocated.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ SIZES = {"2M": (192, 4, 1024), "29M": (512, 9, 1024), "117M": (768, 12, 16384), 
 """Hidden size, layers and vocabulary of each."""
 _OF_THE_MODEL = ("dtype", "use_peft")
 _UPDATES = 2
+_TIMED = ("reference", "credit", "forward", "backward", "step", "look")
 
 _REWARD = "def uneven(completion_ids, **columns):\n    return [sum(ids) % 7 / 7 for ids in completion_ids]\n"
 
@@ -87,7 +88,7 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
         peak = _peak(device) - before
         driver._keep = lambda *given, **named: None  # type: ignore[method-assign]
         driver.close()
-    seconds = min(sum(r.timings[p] for p in ("credit", "update", "after")) for r in found if isinstance(r, Finished))
+    seconds = min(sum(r.timings[p] for p in _TIMED) for r in found if isinstance(r, Finished))
     estimate = needs(AutoConfig.from_pretrained(model), Weights.of(scenario), resolve(settings)).memory
     del torch
     return {"seconds": seconds, "megabytes": peak, "estimated": estimate / 2**20}

@@ -78,21 +78,33 @@ async def test_it_follows_what_comes_while_it_is_open(session):
         assert "news" in app.text()
 
 
-async def test_the_head_names_the_place_and_the_time_of_each_phase(session):
+async def test_the_head_names_the_place_and_the_time_of_each_part(session):
     session.apply(Recorded(synthetic_started()))
     for record in synthetic_update(1):
         session.apply(Recorded(record))
     finished = record
     assert isinstance(finished, Finished)
     app = Host(session)
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with app.run_test(size=(100, 40)) as pilot:
         await pilot.pause()
         head = str(app.screen.query_one(Static).render())
         assert "1,234,567 parameters · cpu · float32 · 1 thread" in head
         rows = {line.split()[0]: line for line in head.split("\n")}
         for phase, seconds in finished.timings.items():
             assert f"{seconds:.2f} s" in rows[phase]
-        assert rows["sample"].count("▇") > rows["update"].count("▇") > rows["score"].count("▇")
+        assert rows["look"].endswith("the answers under the new policy")
+        assert rows["sample"].count("▇") > rows["backward"].count("▇") > rows["score"].count("▇")
+
+
+async def test_a_low_screen_keeps_its_rows_for_the_messages(session):
+    session.apply(Recorded(synthetic_started()))
+    for record in synthetic_update(1):
+        session.apply(Recorded(record))
+    app = Host(session)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        head = " ".join(str(app.screen.query_one(Static).render()).split())
+        assert "sample 47% · score 1% · reference 6% · forward 12% · backward 23% · look 12%" in head
 
 
 async def test_an_empty_log_says_so():

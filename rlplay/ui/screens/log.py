@@ -1,4 +1,4 @@
-"""The log: the engine's messages, its device, and how long each phase of the last update took."""
+"""The log: the engine's messages, its device, and what the time of the last update went to."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.widgets import RichLog, Static
 
 from rlplay.link.messages import LogLine
+from rlplay.trace.parts import PARTS
 from rlplay.trace.records import Finished, Started
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import tenths
@@ -24,7 +25,9 @@ from rlplay.ui.widgets.over_another import Dialogue
 
 LEVELS = ("debug", "info", "warning", "error")
 _REFRESH_SECONDS = 0.5
-_BAR = 24
+_BAR = 16
+_LOW = 30
+"""Rows of a screen that has no room for a line for each part of an update's time."""
 _NARROWEST = 20
 """Cells of a line before the log knows its width."""
 
@@ -98,7 +101,7 @@ class LogScreen(Dialogue[None]):
         if newest is not self._written:
             self._rewrite()
         finished = self._last_finished()
-        head = Content("\n").join([*_place(self._session.started), *_timings(finished)])
+        head = Content("\n").join([*_place(self._session.started), *_timings(finished, self.size.height)])
         if head != self._head:
             self._head = head
             self.query_one(Static).update(head)
@@ -147,15 +150,22 @@ def _place(started: Started | None) -> list[Content]:
     ]  # fmt: skip
 
 
-def _timings(finished: Finished | None) -> list[Content]:
+def _timings(finished: Finished | None, height: int) -> list[Content]:
+    """What the time of an update went to, a line each; in one line on a low screen, which messages need."""
     if finished is None or not finished.timings:
         return []
-    whole = sum(finished.timings.values()) or 1.0
+    timings, whole = finished.timings, sum(finished.timings.values()) or 1.0
     head = Content.assemble((f"update {finished.update}  ", "$text-muted"), (tenths(finished.seconds), "bold"))
+    order = [*(name for name in PARTS if name in timings), *(timings.keys() - PARTS.keys())]
+    if height < _LOW:
+        shares = " · ".join(f"{visible(name)} {timings[name] / whole:.0%}" for name in order)
+        return [Content.assemble(head, (f"  {shares}", "$text-muted"))]
     bars = [
         Content.assemble(
-            (f"{phase:<9}", "$text-muted"), f"{seconds:7.2f} s ", ("▇" * round(_BAR * seconds / whole), "$primary")
+            (f"{visible(name):<9}", "$text-muted"), f"{timings[name]:7.2f} s ",
+            (f"{'▇' * round(_BAR * timings[name] / whole):<{_BAR}}", "$primary"),
+            (f" {PARTS.get(name, '')}", "$text-muted"),
         )
-        for phase, seconds in finished.timings.items()
-    ]
+        for name in order
+    ]  # fmt: skip
     return [head, *bars]
