@@ -91,15 +91,16 @@ def time_trl(model: str, kind: str) -> list[float]:
     return [b - a for a, b in pairwise(clock.ends)]
 
 
-def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[float]]:
-    """CPU seconds per update, running free, and those that its arithmetic would take."""
+def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[float], list[float]]:
+    """CPU seconds per update, running free, those that its arithmetic would take, and the share of sampling."""
     from rlplay.engine import driver, sample
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled
 
     if not record:
-        without_recording(driver, sample)
+        without_recording(sample)
     (reward, beta), ends, needed, sampled = KINDS[kind], list[float](), list[float](), list[Sampled]()
+    shares: list[float] = []
 
     def keep(record: AnyRecord) -> None:
         if isinstance(record, Sampled) and record.done:
@@ -108,6 +109,7 @@ def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[
             needed.append(products(run._state.lm.policy, sampled[-1], record.advantages, beta))
         elif isinstance(record, Finished):
             ends.append(time.process_time())
+            shares.append(record.timings["sample"] / record.seconds)
 
     with tempfile.TemporaryDirectory() as out:
         scenario = Scenario(
@@ -122,7 +124,7 @@ def time_rlplay(model: str, kind: str, record: bool) -> tuple[list[float], list[
         run.load(lambda what, fraction: None)
         run.advance("forever", 1, lambda: False)
     rate = products_per_second()
-    return [b - a for a, b in pairwise(ends)], [count / rate for count in needed[1:]]
+    return [b - a for a, b in pairwise(ends)], [count / rate for count in needed[1:]], shares[1:]
 
 
 def products(policy: Any, sampled: Any, advantages: Any, beta: float) -> float:
@@ -155,8 +157,9 @@ def products_per_second() -> float:
     return statistics.median(rates)
 
 
-def without_recording(driver: Any, sample: Any) -> None:
+def without_recording(sample: Any) -> None:
     """The same training with nothing kept to look at: no candidates, no entropy, no records, no run file."""
+    from rlplay.trace.runfile import RunWriter
 
     def write(batch: Any, position: int, rows: Any, logprobs: Any, tokens: Any, keep: int) -> None:
         batch.ids[rows, position] = tokens
@@ -164,11 +167,11 @@ def without_recording(driver: Any, sample: Any) -> None:
         batch.lengths[rows] = position + 1
 
     sample._write = write
-    driver.RunWriter.append = lambda self, record: None
+    RunWriter.append = lambda self, record: None  # type: ignore[method-assign]
 
 
 def one(what: str, kind: str, model: str, threads: int) -> list[float]:
-    """Median seconds of one fresh process, and those of its arithmetic alone, 0 if not counted."""
+    """Medians of one fresh process: seconds, those of its arithmetic, the share of sampling; 0 if not counted."""
     env = os.environ | {"OMP_NUM_THREADS": str(threads), "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "tests.benchmarks.bench_update", "--child", what, "--kind", kind, "--model", model]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -192,7 +195,7 @@ def main() -> None:
         torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         if given.child == "trl":
             times = time_trl(given.model, given.kind)
-            print(json.dumps([times, [0.0] * len(times)]))
+            print(json.dumps([times, [0.0] * len(times), [0.0] * len(times)]))
         else:
             print(json.dumps(time_rlplay(given.model, given.kind, given.child == "rlplay")))
         return
@@ -204,10 +207,11 @@ def main() -> None:
             columns = [
                 [statistics.median(part) for part in zip(*column, strict=True)] for column in zip(*rounds, strict=True)
             ]
-            (trl, _), (rlplay, roofline), (bare, _) = columns
+            (trl, _, _), (rlplay, roofline, sampling), (bare, _, _) = columns
             print(
                 f"{kind:8} TRL {trl * 1000:.0f} ms, rlplay {rlplay * 1000:.0f} ms: {trl / rlplay:.2f}x faster, "
-                f"{rlplay / roofline:.2f} times the roofline; recording costs {100 * (rlplay / bare - 1):+.0f} %"
+                f"{rlplay / roofline:.2f} times the roofline, {sampling:.0%} of it sampling; "
+                f"recording costs {100 * (rlplay / bare - 1):+.0f} %"
             )
 
 
