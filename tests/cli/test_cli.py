@@ -334,6 +334,29 @@ def test_the_number_of_compared_runs_is_limited_to_the_distinguishable(
     assert (fits if count == len(RUN_STYLES) else f"compare takes 2 to 8 runs; got {count}") in err
 
 
+@pytest.mark.parametrize(
+    ("cores", "alone", "of_two"),
+    [
+        (1, "1 for the engine, which shares", "1 CPU thread each"),
+        (8, "7 for the engine; 1 core is left", "4 CPU threads each"),
+    ],
+)
+def test_doctor_says_how_many_threads_compute_and_why(
+    monkeypatch: pytest.MonkeyPatch, cores: int, alone: str, of_two: str
+) -> None:
+    monkeypatch.setattr("rlplay.processes.cores", lambda: cores)
+    device, threads, processes = doctor._cores()
+    assert device.endswith("cpu, 1 core" if cores == 1 else f"cpu, {cores} cores")
+    assert threads.startswith(f"threads       {alone}")
+    assert processes.endswith(of_two)
+
+
+def test_doctor_times_bfloat16(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = called(capsys, "doctor")
+    (speed,) = re.findall(r"^bfloat16      (\S+) times the speed of float32", out, re.MULTILINE)
+    assert float(speed) > 0
+
+
 def test_doctor_lists_missing_packages_instead_of_failing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
