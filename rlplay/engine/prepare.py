@@ -23,7 +23,7 @@ from rlplay.engine.state import Plan, State
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
-from rlplay.processes import in_several
+from rlplay.processes import cores, in_several
 from rlplay.scenario.plugins import join
 from rlplay.scenario.schema import Job
 from rlplay.scenario.task import tasks_for
@@ -115,6 +115,8 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
             "transformers": version("transformers"),
             "python": platform.python_version(),
         },
+        processes=ranks.count(),
+        cores=cores(),
         ends={token: lm.piece(token) for token in sorted(lm.end_ids)},
     )
     return state, plan, started

@@ -38,10 +38,12 @@ class Started(Record, frozen=True, kw_only=True):
     parameters: int
     device: str
     dtype: str
-    threads: int
+    threads: int  # of each process; 0: unknown
     versions: dict[str, str]
     ends: dict[int, str] = {}  # the tokens that end an answer, with their text; empty: unknown
     source: str = ""  # another trainer that made the run, such as "TRL 1.16.0 GRPOTrainer"; empty: rlplay
+    processes: int = 1  # that train the run together
+    cores: int = 0  # of the CPU that the engine might use; 0: unknown
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):

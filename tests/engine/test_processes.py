@@ -60,6 +60,7 @@ def test_the_run_file_holds_the_whole_batch(folders: tuple[Path, Path], case: st
     for folder in folders:
         with RunReader(folder / f"{case}.rlplay") as reader:
             runs.append([record for _, record in reader.follow(0)])
+            assert reader.started.processes == len(runs)
     for one, two in zip(*(only(Scored, records) for records in runs), strict=True):
         np.testing.assert_array_equal(one.rewards, two.rewards)
     for kind in (Sampled, Credited, Stepped, Finished, Evaluated):

@@ -109,6 +109,13 @@ async def test_the_header_names_the_run():
             assert part in header, header
 
 
+async def test_the_header_says_how_many_processes_train():
+    app, _ = playground(processes=3)
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        assert "pocket 1.2M · cpu, 3 processes" in shown(app.header)
+
+
 async def test_the_phase_follows_the_records():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:

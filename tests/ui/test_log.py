@@ -96,6 +96,24 @@ async def test_the_head_names_the_place_and_the_time_of_each_part(session):
         assert rows["sample"].count("▇") > rows["backward"].count("▇") > rows["score"].count("▇")
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"threads": 1, "cores": 1}, "float32 · 1 thread · seed"),
+        ({"threads": 3, "cores": 4}, "float32 · 3 threads, 1 core left to the screen · seed"),
+        ({"threads": 2, "cores": 4}, "float32 · 2 threads · seed"),
+        ({"threads": 1, "cores": 2, "processes": 2}, "float32 · 2 processes, 1 thread each · seed"),
+        ({"threads": 0}, "float32 · seed"),
+    ],
+)
+async def test_the_head_says_how_many_threads_compute_and_why(session, changes, words):
+    session.apply(Recorded(synthetic_started(**changes)))
+    app = Host(session)
+    async with app.run_test(size=(140, 40)) as pilot:
+        await pilot.pause()
+        assert words in str(app.screen.query_one(Static).render())
+
+
 async def test_a_low_screen_keeps_its_rows_for_the_messages(session):
     session.apply(Recorded(synthetic_started()))
     for record in synthetic_update(1):

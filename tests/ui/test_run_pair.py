@@ -87,6 +87,7 @@ def test_where_data_rewards_and_stages_come_from_is_compared(one, other, text):
         ({"model": "other"}, "model pocket → other"),
         ({"seed": 7}, "seed 0 → 7"),
         ({"threads": 8}, "threads 1 → 8"),
+        ({"processes": 2}, "processes 1 → 2"),
         ({"versions": {"rlplay": "0.2.0", "torch": "2.6.0"}}, "rlplay 0.1.0 → 0.2.0"),
         ({"settings": {**SETTINGS, "beta": 1.5}, "threads": 8}, "beta 0.05 → 1.5 · threads 1 → 8"),
     ],

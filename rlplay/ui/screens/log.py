@@ -140,14 +140,24 @@ def _place(started: Started | None) -> list[Content]:
     if started is None:
         return [Content.styled("waiting for the engine to start", "$text-muted")]
     versions = " · ".join(f"{name} {version}" for name, version in started.versions.items())
-    threads = "1 thread" if started.threads == 1 else f"{started.threads} threads"
+    numbers = f"{visible(started.dtype)}{_share_of_cores(started)} · seed {started.seed}"
     return [
         Content.assemble(
             (visible(started.model), "bold"), f" · {started.parameters:,} parameters · ",
-            (visible(started.device), "bold"), f" · {visible(started.dtype)} · {threads} · seed {started.seed}",
+            (visible(started.device), "bold"), f" · {numbers}",
         ),
         Content.styled(f"{visible(versions)} · run {visible(started.run_id)}", "$text-muted"),
     ]  # fmt: skip
+
+
+def _share_of_cores(started: Started) -> str:
+    """How many CPU threads compute, and why not more."""
+    if not started.threads:
+        return ""
+    threads = "1 thread" if started.threads == 1 else f"{started.threads} threads"
+    if started.processes > 1:
+        return f" · {started.processes} processes, {threads} each"
+    return f" · {threads}{', 1 core left to the screen' if started.threads == started.cores - 1 else ''}"
 
 
 def _timings(finished: Finished | None, height: int) -> list[Content]:

@@ -23,7 +23,8 @@ _SOURCES = ("task", "dataset", "dataset_config", "dataset_train_split", "reward"
             "eval_prompts", "eval_generations")  # fmt: skip
 """Fields of a scenario that define its prompts, rewards and stages."""
 _PROGRAMS = ("rlplay", "torch", "transformers")
-"""Programs whose versions may affect rounding or sampling, as the number of threads may."""
+_SHARES = ("threads", "processes")
+"""Programs whose versions may affect rounding or sampling, and into how many parts a sum is cut, which may, too."""
 _KEPT = 8
 """Updates kept in memory, of both runs together."""
 
@@ -116,7 +117,7 @@ class RunPair:
             return []
         one, other = (_begun(started) for started in begun if started is not None)
         differing = [(name, one[name], other[name]) for name in one if one[name] != other[name]]
-        aside = [each for each in differing if each[0] in ("threads", *_PROGRAMS)]
+        aside = [each for each in differing if each[0] in (*_SHARES, *_PROGRAMS)]
         differing = [each for each in differing if each not in aside]
         return [*differing, *self._settings(None if now else self.numbers), *aside]
 
@@ -176,7 +177,8 @@ def _begun(started: Started) -> dict[str, Any]:
     """Everything except the settings that affects a run's answers and numbers."""
     scenario = _scenario(started)
     found = {name: getattr(started, name) for name in _BEGUN} | {name: getattr(scenario, name) for name in _SOURCES}
-    return found | {"threads": started.threads} | {name: started.versions.get(name) for name in _PROGRAMS}
+    found |= {name: getattr(started, name) for name in _SHARES}
+    return found | {name: started.versions.get(name) for name in _PROGRAMS}
 
 
 def _difference(name: str, one: Any, other: Any) -> str:

@@ -115,7 +115,8 @@ class Header(Bar):
         left: list[Part] = [(" rlplay ", "bold $primary"), (f" {visible(session.source.title)}", "bold $foreground")]
         if started is not None:
             left.append((f"   {visible(_algorithm(session))}", "$foreground"))
-            model = f" · {_short(started.model)} {_count(started.parameters)} · {started.device}"
+            several = f", {started.processes} processes" if started.processes > 1 else ""
+            model = f" · {_short(started.model)} {_count(started.parameters)} · {started.device}{several}"
             if started.parameters:  # else another trainer made the run and did not record its model
                 left.append((visible(model), "$text-muted"))
         small = self.size.width < SMALL
