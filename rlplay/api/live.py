@@ -96,7 +96,7 @@ def play(
     scenario's file names runs only with `trust`, or if it was trusted before. Raises ValueError, one line, for what the
     command line refuses too.
     """
-    sets = [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+    sets = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in settings.items()]
     chosen = with_changes(load(scenario), model=model, seed=seed, sets=sets)
     _ask_trust(code_of(chosen), code_in(settings), trust)
     return Live(new_job(chosen, None if out is None else Path(out), device))

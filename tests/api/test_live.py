@@ -59,6 +59,15 @@ def test_the_numbers_are_those_of_the_command_line(tmp_path: Path, capsys: pytes
         np.testing.assert_array_equal(column, theirs[name], err_msg=name)
 
 
+def test_settings_of_every_kind_are_taken(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"algorithm": "rloo", "aggregation": "token_mean", "reward_weights": {"correct": 2.0}}
+    with rlplay.play(
+        "two-plus-two", out=tmp_path / "run.rlplay", beta=0.1, mask_truncated_completions=True, **given
+    ) as live:
+        for name, value in (given | {"beta": 0.1, "mask_truncated_completions": True}).items():
+            assert live.settings[name] == value
+
+
 @pytest.mark.parametrize(
     ("scenario", "given", "words"),
     [
