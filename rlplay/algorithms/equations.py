@@ -20,6 +20,7 @@ from rlplay.algorithms.pair_equations import pair_equations
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.symbols import Symbols, Term, name
 from rlplay.algorithms.value_losses import VALUE_LOSSES, moved, target, td_error
+from rlplay.trace.numbers import compact
 from rlplay.trace.text import visible
 
 WORDS = ("sampling", "labels", "limit", "counts", "steps")
@@ -57,7 +58,7 @@ def _equations(s: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _value_equations(s: Settings) -> Iterator[tuple[str, str]]:
-    yield "sampling", f"the best move by Q; with probability {s.exploration_rate:g}, any move"
+    yield "sampling", f"the best move by Q; with probability {compact(s.exploration_rate)}, any move"
     yield "r", _stream(msgspec.structs.replace(s, beta=0.0))  # no KL: there is no reference to keep near
     yield "δ", f"{equation_of(value_error(s))}, where nothing follows the last move"
     yield "new Q(s, a)", equation_of(moved(name("Q(s, a)"), s.learning_rate, name("δ")))
@@ -144,7 +145,7 @@ def _stream(s: Settings) -> str:
     if s.overlong_buffer:
         text += f" − (share used of the last {s.overlong_buffer} tokens)"
     if s.kl_placement == "reward" and s.beta:
-        text += f" − {s.beta:g}·{_bracketed(estimator(s)[1])} on every token"
+        text += f" − {compact(s.beta)}·{_bracketed(estimator(s)[1])} on every token"
     return text
 
 
@@ -156,7 +157,7 @@ def _baseline(s: Settings) -> str:
 
 def factor(value: float, symbol: str = "") -> str:
     """A factor in an equation: "0.9·", or its `symbol`; empty if it is 1."""
-    return "" if value == 1 else symbol or f"{value:g}·"
+    return "" if value == 1 else symbol or f"{compact(value)}·"
 
 
 def _advantage(s: Settings) -> str:
@@ -193,7 +194,7 @@ def estimator(s: Settings) -> tuple[str, str]:
 
 def kl_limit(s: Settings) -> str:
     """TRPO's constraint."""
-    return f"Σᵥ p_old·log(p_old/p) ≤ {s.max_kl:g}"
+    return f"Σᵥ p_old·log(p_old/p) ≤ {compact(s.max_kl)}"
 
 
 def corrected(s: Settings) -> bool:
@@ -212,12 +213,12 @@ def _bracketed(text: str) -> str:
 
 
 def _loss(s: Settings) -> str:
-    beta = f"{s.beta:g}" if s.kl_ctrl == "fixed" else "β"
+    beta = compact(s.beta) if s.kl_ctrl == "fixed" else "β"
     inner = f"(S + {beta}·K)" if in_loss(s) else "S"
     text = f"{row(s, 'aggregation').sum.format(longest=s.max_completion_length)} {inner}"
     if s.entropy_coef:
-        text += f" {'−' if s.entropy_coef > 0 else '+'} {abs(s.entropy_coef):g}·mean entropy"
-    return f"{text} + {s.vf_coef:g}·L_V" if s.baseline == "value" else text
+        text += f" {'−' if s.entropy_coef > 0 else '+'} {compact(abs(s.entropy_coef))}·mean entropy"
+    return f"{text} + {compact(s.vf_coef)}·L_V" if s.baseline == "value" else text
 
 
 def _controller(s: Settings) -> str:
@@ -225,16 +226,17 @@ def _controller(s: Settings) -> str:
         case "fixed":
             return ""
         case "ziegler":
-            return f"β·(1 + clip(KL/{s.target_kl:g} − 1, ±0.2)·N/{s.kl_horizon}) after each update, from {s.beta:g}"
+            change = f"1 + clip(KL/{compact(s.target_kl)} − 1, ±0.2)·N/{s.kl_horizon}"
+            return f"β·({change}) after each update, from {compact(s.beta)}"
         case "ppo":
-            low, high = s.target_kl / 1.5, s.target_kl * 1.5
-            return f"β/2 after an update with KL < {low:.3g}, 2β with KL > {high:.3g}, from {s.beta:g}"
+            low, high = compact(s.target_kl / 1.5, 3), compact(s.target_kl * 1.5, 3)
+            return f"β/2 after an update with KL < {low}, 2β with KL > {high}, from {compact(s.beta)}"
 
 
 def _value_loss(s: Settings) -> str:
     if s.baseline != "value":
         return ""
-    return f"½·mean max((V − G)², (V_old + clip(V − V_old, ±{s.cliprange_value:g}) − G)²)"
+    return f"½·mean max((V − G)², (V_old + clip(V − V_old, ±{compact(s.cliprange_value)}) − G)²)"
 
 
 def _kept(s: Settings) -> str:
@@ -243,17 +245,17 @@ def _kept(s: Settings) -> str:
     if s.mask_truncated_completions:
         rules.append("answers that were not cut")
     if s.top_entropy_quantile < 1:
-        rules.append(f"the {100 * s.top_entropy_quantile:g} % of tokens of highest entropy")
+        rules.append(f"the {compact(100 * s.top_entropy_quantile)} % of tokens of highest entropy")
     if s.off_policy_mask_threshold is not None:
-        rules.append(f"A ≥ 0 or mean(ℓ_old − ℓ) ≤ {s.off_policy_mask_threshold:g}")
+        rules.append(f"A ≥ 0 or mean(ℓ_old − ℓ) ≤ {compact(s.off_policy_mask_threshold)}")
     return "only " + "; ".join(rules) if rules else ""
 
 
 def _steps(s: Settings) -> str:
     if s.surrogate == "trpo":
         return (
-            f"1 per batch along (F + {s.cg_damping:g})⁻¹∇L, by {s.cg_iterations} iterations of conjugate gradient; the "
-            f"longest of {s.line_search_steps} tries that keeps the limit and improves the surrogate"
+            f"1 per batch along (F + {compact(s.cg_damping)})⁻¹∇L, by {s.cg_iterations} iterations of conjugate "
+            f"gradient; the longest of {s.line_search_steps} tries that keeps the limit and improves the surrogate"
         )
     passes, parts = s.num_iterations, s.num_minibatches
     if passes == parts == 1:

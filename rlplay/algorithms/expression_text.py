@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from rlplay.algorithms.symbols import Term, is_number
+from rlplay.trace.numbers import compact
 
 Part = tuple[str, Literal["plain", "won", "lost"]]
 """A piece of a written formula; of the terms in a min or max, the smaller or larger one "won"."""
@@ -162,4 +163,4 @@ def _exponential(text: str) -> str:
 
 
 def _constant(value: float) -> str:
-    return f"{value:g}".replace("-", "−")
+    return compact(value).replace("-", "−")

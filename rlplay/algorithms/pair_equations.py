@@ -14,6 +14,7 @@ from rlplay.algorithms.expression_text import equation
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.settings import Settings
 from rlplay.algorithms.symbols import Symbols, Term, name
+from rlplay.trace.numbers import compact
 
 _IMITATION = "mean −ℓ over the chosen answers' tokens"
 
@@ -35,7 +36,7 @@ def _labels(s: Settings) -> str:
         return "yours"
     if s.label_noise == 0:
         return "by the gold score, unless a file has them"
-    return f"the first answer with probability σ((gold₁ − gold₂)/{s.label_noise:g}), unless a file has them"
+    return f"the first answer with probability σ((gold₁ − gold₂)/{compact(s.label_noise)}), unless a file has them"
 
 
 def _loss(s: Settings) -> str:
@@ -75,4 +76,4 @@ def scored(s: Settings, values: Mapping[str, Any] | None = None) -> Term | None:
 
 
 def _times(value: float) -> str:
-    return "" if value == 1 else f"{value:g}·"
+    return "" if value == 1 else f"{compact(value)}·"

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlplay.algorithms.choice import Choice, Chosen
 from rlplay.algorithms.surrogates import ppo_clip_state
+from rlplay.trace.numbers import compact
 
 
 def token(xp: Any, log_ratio: Any) -> Any:  # noqa: ARG001
@@ -41,7 +42,7 @@ def geometric_clip_state(xp: Any, log_ratio: Any, advantages: Any, epsilon: floa
 
 def _geometric_clipped(s: Chosen, state: int) -> tuple[str, str]:
     low, high = s.clip_range
-    own = f"A > 0 and ℓ − ℓ_old > {high:g}" if state > 0 else f"A < 0 and ℓ − ℓ_old < −{low:g}"
+    own = f"A > 0 and ℓ − ℓ_old > {compact(high)}" if state > 0 else f"A < 0 and ℓ − ℓ_old < −{compact(low)}"
     return (
         f"{'▲' if state > 0 else '▼'} bounded: {own}",
         "The answer's ratio takes the bound, a constant, in its place: moving it further gains nothing",

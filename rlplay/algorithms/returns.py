@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rlplay.algorithms.choice import Choice, Chosen
+from rlplay.trace.numbers import compact
 
 
 def broadcast(xp: Any, token_rewards: Any, mask: Any) -> Any:
@@ -84,20 +85,20 @@ RETURNS: dict[str, Return] = {
         Return("broadcast", broadcast, "every token gets the sum.", equation=lambda _: "Σ r over the answer"),
         Return(
             "to_go", to_go, "what follows the token, discounted.",
-            equation=lambda s: "Σ r from here on" if s.gamma == 1 else f"r + {s.gamma:g}·G′",
+            equation=lambda s: "Σ r from here on" if s.gamma == 1 else f"r + {compact(s.gamma)}·G′",
         ),
         Return(
             "vine", vine, "values each reasoning step by answers sampled from its start.", "arXiv:2410.01679",
             relative=True,
             equation=lambda s: (
                 "Σ r of the reasoning step + V′" if s.gamma == 1
-                else f"Σ γᵗ·r of the step + γⁿ·V′, γ = {s.gamma:g}"
+                else f"Σ γᵗ·r of the step + γⁿ·V′, γ = {compact(s.gamma)}"
             ),
         ),
         Return(
             "gae", gae, "estimated with the value head.", "arXiv:1506.02438", relative=True,
             equation=lambda s: (
-                f"V + Σₖ {s.gamma * s.lam:g}ᵏ·δₖ, δ = r + {'' if s.gamma == 1 else f'{s.gamma:g}·'}V′ − V"
+                f"V + Σₖ {compact(s.gamma * s.lam)}ᵏ·δₖ, δ = r + {'' if s.gamma == 1 else f'{compact(s.gamma)}·'}V′ − V"
             ),
         ),
     )

@@ -25,6 +25,7 @@ from rlplay.algorithms.surrogates import SURROGATES
 from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.plain_yaml import PlainYamlError, plain_yaml
 from rlplay.spelling import nearest
+from rlplay.trace.numbers import compact, short_exponent
 
 Stream = Literal["outcome", "process", "process_normalized", "shaping"]
 Objectives = Literal["sum_then_normalize", "normalize_then_sum"]
@@ -191,7 +192,9 @@ def check(name: str, value: Any) -> Any:
         raise ValueError(_refusal(name, value))
     numbers = [each for each in checked.values() if isinstance(each, float)] if name in _MAPPINGS else []
     if wrong := [each for each in numbers if not abs(each) <= HEAVIEST]:
-        raise ValueError(f"{name} takes numbers from {written(-HEAVIEST)} to {written(HEAVIEST)}; got {wrong[0]:g}")
+        raise ValueError(
+            f"{name} takes numbers from {written(-HEAVIEST)} to {written(HEAVIEST)}; got {compact(wrong[0])}"
+        )
     return checked
 
 
@@ -271,7 +274,7 @@ def written(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_quoted(each)}" for name, each in value.items()) + "}"
     if isinstance(value, float):
-        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+        return short if float(short := compact(value)) == value else short_exponent(repr(value))
     return str(value)
 
 

@@ -20,6 +20,7 @@ from rlplay.engine.checkpointing import layers_of
 from rlplay.engine.decode import Cached
 from rlplay.engine.model import Kind, LanguageModel
 from rlplay.engine.passes import logprobs_of, token_logprobs
+from rlplay.trace.numbers import compact
 
 Found = TypeVar("Found")
 
@@ -132,8 +133,8 @@ def _rounding(name: str, noise: float, tolerance: float, expected: Precision) ->
     """What bfloat16 means for this model, as it was measured."""
     return (
         f"{name} has bfloat16 weights: on a small batch, two ways to compute the same log-probability differ by up to "
-        f"{noise:.2g} nats. So a mistake below {tolerance:.2g} nats is not noticed there, nor one below "
-        f"{expected.mistake:g} in a run, and ratios begin near 1, not at 1"
+        f"{compact(noise, 2)} nats. So a mistake below {compact(tolerance, 2)} nats is not noticed there, nor one "
+        f"below {compact(expected.mistake)} in a run, and ratios begin near 1, not at 1"
     )
 
 

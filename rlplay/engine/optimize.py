@@ -21,6 +21,7 @@ from rlplay.engine.batch import Batch, Passes
 from rlplay.engine.state import Halt, State
 from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.trpo import search
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import Notice, Searched, Stepped
 
 
@@ -108,7 +109,7 @@ def checked_norm(update: int, state: State, seen: Seen, longest: float) -> float
             "The weights were not changed. Mend the function, then continue."
         )
     raise Halt(
-        f"update {update}: loss {loss:g}, gradient norm {norm:g} ({bad} tokens not finite). "
+        f"update {update}: loss {compact(loss)}, gradient norm {compact(norm)} ({bad} tokens not finite). "
         "The weights were not changed. Lower learning_rate or temperature, or lower max_grad_norm, then continue."
     )
 
@@ -129,7 +130,7 @@ def ratio_guard(update: int, ratio: Tensor, tolerance: float) -> Iterator[Notice
         yield Notice(
             update=update,
             level="warning",
-            text=f"ratio is off by {off:.2g} before the first optimizer step of update {update}: "
+            text=f"ratio is off by {compact(off, 2)} before the first optimizer step of update {update}: "
             "sampling and training disagree about these tokens' probabilities",
         )
 

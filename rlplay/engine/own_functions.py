@@ -12,6 +12,7 @@ from rlplay.algorithms.own import OWN, allow_all, is_own, place
 from rlplay.algorithms.own_trial import BOUNDS, fits, trial
 from rlplay.algorithms.settings import Settings, row
 from rlplay.engine.tensors import Tensors
+from rlplay.trace.numbers import compact
 from rlplay.user_code import OwnError
 
 
@@ -55,8 +56,8 @@ def check_finite(setting: str, settings: Settings, found: Tensor, mask: Tensor, 
     if not bool(bad.any()):
         return
     first = tuple(bad.nonzero()[0].tolist())
-    values_there = ", ".join(f"{name} {given[name][first].item():.3g}" for name in _SHOWN if name in given)
+    values_there = ", ".join(f"{name} {compact(given[name][first].item(), 3)}" for name in _SHOWN if name in given)
     raise OwnError(
-        f"{place(getattr(settings, setting))} gives {found[first].item():g} for {int(bad.sum())} of "
+        f"{place(getattr(settings, setting))} gives {compact(found[first].item())} for {int(bad.sum())} of "
         f"{int(mask.sum())} tokens, first for one with {values_there}"
     )

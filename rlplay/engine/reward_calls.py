@@ -20,6 +20,7 @@ from rlplay.engine.logged import Logged
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.own_rewards import accepted
 from rlplay.tasks.task import Completion, Example, Message, RewardFunction, Steps, total
+from rlplay.trace.numbers import compact
 from rlplay.user_code import OwnError, contained
 
 Answer = float | Steps
@@ -28,7 +29,10 @@ Answer = float | Steps
 LARGEST = 1e15
 """The largest reward. Gradients are up to some thousand times as large, and float32 cannot square more than 1.8e19."""
 
-TOO_LARGE, _SMALLER = f"more than the {LARGEST:g} that training in float32 has room for", "scale it down, then go on"
+TOO_LARGE, _SMALLER = (
+    f"more than the {compact(LARGEST)} that training in float32 has room for",
+    "scale it down, then go on",
+)
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,7 @@ def _checked(name: str, answers: Any, texts: list[str]) -> list[Answer]:
         if not all(map(math.isfinite, scores)):
             raise Halt(f"reward function {name!r} gave {value} {where}; mend it, then go on")
         if (largest := max(map(abs, [*scores, total(value)]), default=0.0)) > LARGEST:
-            raise Halt(f"reward function {name!r} gave {largest:g} {where}, {TOO_LARGE}; {_SMALLER}")
+            raise Halt(f"reward function {name!r} gave {compact(largest)} {where}, {TOO_LARGE}; {_SMALLER}")
     return read
 
 

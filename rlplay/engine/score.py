@@ -18,6 +18,7 @@ from rlplay.engine.reward_calls import LARGEST, TOO_LARGE, Answer, Completions, 
 from rlplay.engine.reward_model import rewards_of
 from rlplay.engine.state import Halt, State
 from rlplay.tasks.task import RewardFunction
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array, Scored
 
 _DIGITS = 12
@@ -71,7 +72,7 @@ def _score(batch: Batch, state: State) -> None:
     if np.isnan(rewards).all():
         raise Halt(f"no reward function answered for any completion ({', '.join(weights) or 'every weight is 0'})")
     if (largest := float(np.nanmax(np.abs(rewards)))) > LARGEST:
-        raise Halt(f"a weighted reward is {largest:g}, {TOO_LARGE}; lower reward_weights, then go on")
+        raise Halt(f"a weighted reward is {compact(largest)}, {TOO_LARGE}; lower reward_weights, then go on")
     batch.parts, batch.weights = parts, weights
     batch.rewards = torch.from_numpy(rewards)
     batch.outcomes = torch.from_numpy(weighted(outcomes(answers), weights))

@@ -24,6 +24,7 @@ from rlplay.engine.natural_gradient import Trial, conjugate_gradient, length_to,
 from rlplay.engine.passes import forward, rows_at_once
 from rlplay.engine.state import Halt, State
 from rlplay.engine.tensors import Tensors
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import Notice, Searched
 
 _GRAPH_COPIES = 8
@@ -61,7 +62,7 @@ def search(batch: Batch, state: State, weights: Tensor) -> Generator[Searched | 
     step = length_to(settings.max_kl, found.curvature) * found.x
     trial = yield from _moved(batch, state, parameters, step, weights)
     if not trial.accepted:
-        tried = f"none of {trial.iteration} steps gained anything within max_kl={settings.max_kl:g}"
+        tried = f"none of {trial.iteration} steps gained anything within max_kl={compact(settings.max_kl)}"
         yield _unmoved(batch, f"{tried}; more cg_iterations or cg_damping may find a better direction")
     return _metrics(found.residual, trial)
 

@@ -52,6 +52,7 @@ import msgspec
 from rlplay.spelling import did_you_mean
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS, describe
+from rlplay.trace.numbers import compact
 
 TOLERANCE = 1e-4
 
@@ -179,7 +180,7 @@ def _check_values(claim: Expect, given: dict[str, Any]) -> None:
         if negative or (isinstance(value, float) and not math.isfinite(value)):
             raise ValueError(f"{name} of expect takes {_takes(type(quantity), name)}; got {value!r}")
     if bounds.above is not None and bounds.below is not None and bounds.above >= bounds.below:
-        raise ValueError(f"no value is above {bounds.above:g} and below {bounds.below:g}")
+        raise ValueError(f"no value is above {compact(bounds.above)} and below {compact(bounds.below)}")
     if isinstance(quantity, LensValue) and quantity.lens not in LENSES:
         raise ValueError(f"unknown lens {quantity.lens!r}{did_you_mean(quantity.lens, list(LENSES))}")
     if isinstance(quantity, MetricValue) and describe(quantity.metric) is None:

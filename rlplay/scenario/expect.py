@@ -8,6 +8,7 @@ import msgspec
 
 from rlplay.scenario.claim import TOLERANCE, Bounds, Expect
 from rlplay.scenario.measure import Measured, Series, measure
+from rlplay.trace.numbers import compact
 from rlplay.trace.update import Update
 
 
@@ -71,11 +72,11 @@ def _expected(measured: Measured, bounds: Bounds) -> str:
 
 def _names(text: str, bound: float) -> bool:
     """Whether a claim's text contains the number."""
-    return re.search(rf"(?<![\d.]){re.escape(f'{abs(bound):g}')}(?!\d|\.\d)", text) is not None
+    return re.search(rf"(?<![\d.]){re.escape(compact(abs(bound)))}(?!\d|\.\d)", text) is not None
 
 
 def _written(value: float) -> str:
-    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}").replace("-", "−")
+    return (f"{value:,.0f}" if abs(value) >= 1000 else compact(value, 3)).replace("-", "−")
 
 
 def _signed(value: float) -> str:

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
 from rlplay.trace.metrics import means_the_same
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import AnyRecord, Changed, Evaluated, Finished, Rewound, Staged
 from rlplay.trace.settings import effective_from
 
@@ -205,4 +206,4 @@ class History:
 def _short(value: Any) -> str:
     if isinstance(value, bool):
         return ("off", "on")[value]
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return compact(value) if isinstance(value, float) else str(value)

@@ -18,8 +18,18 @@ def number(value: float, digits: int = 3, noise: float = NOISE) -> str:
         return "≈0"
     if 1e3 <= abs(value) < 1e6:
         return f"{value:,.0f}".replace("-", "−")
-    short = re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), f"{value:.{digits}g}")
+    short = compact(value, digits)
     return "−" + short[1:] if short.startswith("-") else short
+
+
+def compact(value: float, digits: int = 6) -> str:
+    """At most `digits` significant digits, as Python reads them: 0.0004, 4e-5, -1.5, 1e10."""
+    return short_exponent(f"{value:.{digits}g}")
+
+
+def short_exponent(text: str) -> str:
+    """The text of a number without the sign and zero that Python adds to an exponent: 4e-5 for 4e-05."""
+    return re.sub(r"e([+-])0?", lambda match: "e" + match[1].strip("+"), text)
 
 
 def percent(share: float | None) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array, spans
 from rlplay.trace.update import Update
 
@@ -33,7 +34,7 @@ class Box(NamedTuple):
     @property
     def words(self) -> str:
         """How a box is typed, as in `ratio 0.8..1.2 A 0..`; an end without a number is open."""
-        left, right, low, high = ("" if math.isinf(end) else f"{end:.6g}" for end in self)
+        left, right, low, high = ("" if math.isinf(end) else compact(end) for end in self)
         return f"ratio {left}..{right} A {low}..{high}"
 
 

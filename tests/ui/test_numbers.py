@@ -4,7 +4,10 @@ import math
 
 import pytest
 
-from rlplay.trace.numbers import percent
+from rlplay.algorithms.equations import terms
+from rlplay.algorithms.settings import Settings, written
+from rlplay.export.trl.fields import literal
+from rlplay.trace.numbers import compact, number, percent
 from rlplay.ui.format.numbers import plain, short, signed, tenths
 
 
@@ -41,3 +44,18 @@ def test_short_fits_in_five_cells(value, diverging, shown):
 @pytest.mark.parametrize(("seconds", "shown"), [(0.44, "0.4 s"), (31, "31 s"), (185, "3 min 05 s")])
 def test_durations(seconds, shown):
     assert tenths(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(4e-5, "4e-5"), (-1.5e-7, "-1.5e-7"), (4e-4, "0.0004"), (1e10, "1e10"), (2.0, "2")]
+)
+def test_an_exponent_has_no_padding(value, shown):
+    assert compact(value) == written(value) == shown
+    assert number(value, noise=0) == ("−" + shown[1:] if value < 0 else shown)
+
+
+def test_a_small_setting_is_written_alike_in_settings_equations_and_scripts():
+    settings = Settings(beta=4e-5, kl_placement="loss", entropy_coef=4e-5)
+    assert written(1.23456789e-5) == "1.23456789e-5"
+    assert literal(4e-5) == "4e-5"
+    assert " ".join(terms(settings).values()).count("4e-5") == 2

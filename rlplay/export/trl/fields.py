@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlplay.trace.numbers import short_exponent
 from rlplay.trace.text import visible
 
 Field = str
@@ -31,6 +32,8 @@ def literal(value: Any) -> str:
     """A value as Python writes it, text in double quotes."""
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, float):
+        return short_exponent(repr(value))
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
 

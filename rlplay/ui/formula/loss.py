@@ -6,7 +6,7 @@ from rlplay.algorithms.equations import equation, in_loss, terms
 from rlplay.algorithms.settings import Settings, row
 from rlplay.algorithms.trl_verl import trainer, verl
 from rlplay.algorithms.value_losses import VALUE_LOSSES
-from rlplay.trace.numbers import number
+from rlplay.trace.numbers import compact, number
 from rlplay.trace.records import LEFT_OUT
 from rlplay.ui.format.numbers import plain
 from rlplay.ui.formula import surrogate
@@ -57,9 +57,9 @@ def _weighted(s: Settings, numbers: Numbers) -> list[Line]:
         if numbers.left_out:
             filled, total = "0", 0.0
     if in_loss(s):
-        inner = f"(S + {beta:.3g}·K)"
+        inner = f"(S + {compact(beta, 3)}·K)"
         if total is not None and numbers.kl is not None:
-            filled = f"({stripped(total) if total else '0'} + {beta:.3g}·{bracketed(numbers.kl, 3)})"
+            filled = f"({stripped(total) if total else '0'} + {compact(beta, 3)}·{bracketed(numbers.kl, 3)})"
             total += beta * numbers.kl
     lines = [note(f"S is left out of the loss: {LEFT_OUT[numbers.left_out]}")] if numbers.left_out else []
     counts = row(s, "aggregation").weight.format(longest=s.max_completion_length)
