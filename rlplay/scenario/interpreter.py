@@ -1,7 +1,7 @@
 """What a script does next, whoever plays it: the screen (`ui/player.py`) and a run without one (`engine/headless.py`).
 
 A question stays open until the claims after it, or until the next words: a `Reveal` then checks the claims and answers
-the question.
+the question. What `you` asks the learner to do may lie in between: it brings the answer about.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Interpreter:
         if isinstance(step, Expect):
             claims = takewhile(lambda each: isinstance(each, Expect), self.steps[self.at :])
             return Reveal(list(cast("Iterator[Expect]", claims)), self.asked)
-        if self.asked is not None and (step is None or isinstance(step, Say | Ask | You | Exercise)):
+        if self.asked is not None and (step is None or isinstance(step, Say | Ask | Exercise)):
             return Reveal([], self.asked)
         return step
 
