@@ -60,7 +60,8 @@ class Player:
         self._watched: list[Expect] = []  # what is said as soon as it holds
         self._playing = False
         self._left: Place = (0, "sample")  # where the engine was at the script's last text
-        self._held: dict[str, Any] = {}  # the settings then
+        self._begun: dict[str, Any] = {}  # the settings that the run began with
+        self._held: dict[str, Any] = {}  # the settings at the script's last text
         self._way: list[Step] = []  # the script's steps since the end of the last update
         self._ahead: Place | None = None  # where the first batch is that was sampled before the lesson began
         self._lowest = 0  # the earliest update that the run went back to since then
@@ -101,6 +102,8 @@ class Player:
         self._ahead = None if status.update else self._ahead
         if not self._playing:
             self._lowest = min(self._lowest, status.update)
+        if not self._begun and not status.update:
+            self._begun = self._held = status.settings
         self._engine.heard(status)
         self._tell_how_far()
         self._speak_up()
@@ -159,7 +162,7 @@ class Player:
     def start_over(self) -> None:
         """Forget the answers; `play` then begins with the first step. No call of it may be under way."""
         self._script, self._answers = Interpreter(self._script.steps), {}
-        self._left, self._way, self._held = (0, "sample"), [], {}
+        self._left, self._way, self._held = (0, "sample"), [], self._begun
         self._target, self._offered = None, False
         self._watched.clear()
 
@@ -213,7 +216,7 @@ class Player:
         if not self._offered:
             self._offered = True
             on = "`t` start the lesson again" if undone else "`t` back to the lesson"
-            changed = "" if undone else turned(self._changed)
+            changed = "" if undone else turned(self._changed, begins=not self._script.at)
             begun = f"The lesson stopped {where(self._left)}" if self._script.at else "The lesson begins at the start"
             lost = ", which is undone" if undone else ""
             place = f"{begun}{lost}. This is {where(self._engine.place)}. " if self._moved else ""

@@ -17,6 +17,7 @@ class FakeStage:
     def __init__(self) -> None:
         self.sent, self.looks, self.captions, self.asked, self.progress = [], [], [], [], []
         self.freed = 0
+        self.begun = BEGUN  # a rewind keeps what was changed before the first update
         self.stuck = False
         self.colour = None
         self.status = Status(running=False, update=0, phase="sample", settings=BEGUN, rewindable=[0])
@@ -38,7 +39,7 @@ class FakeStage:
             case Set(changes):
                 self.tell(settings={**self.status.settings, **changes})
             case Rewind(update):
-                self.tell(update=update, phase="sample", settings=BEGUN)
+                self.tell(update=update, phase="sample", settings=self.begun)
 
     def tell(self, **changes) -> None:
         fields = {name: getattr(self.status, name) for name in self.status.__struct_fields__}

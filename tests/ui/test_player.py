@@ -66,6 +66,19 @@ async def test_a_right_prediction_is_confirmed():
     assert stage.captions[-1][2] == LAST
 
 
+async def test_a_question_stays_open_while_the_learner_brings_its_answer_about():
+    player, stage = playing([LESSON[4], {"you": {"say": "Press `u`.", "update": 1}}, LESSON[6], {"say": "Next."}])
+    task = await settled(player)
+    player.answered(1)
+    while not player.learner.at_work:
+        await asyncio.sleep(0)
+    assert stage.captions[-1][0] == "Press `u`."
+    await stage.send(Advance("update", 1))
+    await task
+    assert stage.captions[-1][0] == "✓ Right: longer. It pays."
+    assert stage.captions[-1][1] == [True]
+
+
 async def test_a_question_without_claims_is_resolved_at_once():
     player, stage = playing([LESSON[4], {"say": "Next."}])
     task = await settled(player)
@@ -328,3 +341,24 @@ async def test_a_setting_that_the_user_changed_between_two_words_is_set_back_on_
     assert stage.captions[-1][0] == "One."
     await player.play()
     assert stage.captions[-1][0] == "Two."
+
+
+async def test_a_lesson_begins_with_its_own_settings():
+    player, stage = playing([{"run": 1}, {"say": "One."}, {"say": "Two."}])
+    stage.begun = {"beta": 0.7}
+    stage.tell(settings=stage.begun)
+    await player.play()
+    assert stage.captions[-1][0] == "The lesson begins with its own settings. Changed since then: KL weight β."
+    await player.play()
+    assert (stage.captions[-1][0], stage.status.settings["beta"]) == ("One.", 0.0)
+
+
+async def test_a_lesson_that_starts_again_has_its_own_settings():
+    player, stage = playing([{"run": 1}, {"say": "One."}, {"say": "Two."}])
+    await player.play()
+    stage.begun = {"beta": 0.7}
+    await stage.send(Rewind(0))
+    player.start_over()
+    for _ in range(2):
+        await player.play()
+    assert (stage.captions[-1][0], stage.status.settings["beta"]) == ("One.", 0.0)

@@ -31,10 +31,12 @@ def where(place: Place) -> str:
     return f"in update {update + 1}, before {phase.upper()}"
 
 
-def turned(names: Iterable[str]) -> str:
-    """Name the settings that are not as the lesson left them; empty without any."""
-    titles = [KNOBS[name].title if name in KNOBS else name for name in names]
-    return f"You changed {', '.join(titles)}. The lesson needs its own settings." if titles else ""
+def turned(names: Iterable[str], begins: bool) -> str:
+    """Name the settings that are not as the lesson left them, or `begins` with; empty without any."""
+    titles = ", ".join(KNOBS[name].title if name in KNOBS else name for name in names)
+    if begins:  # it may have changed them itself, before it was started again
+        return f"The lesson begins with its own settings. Changed since then: {titles}." if titles else ""
+    return f"You changed {titles}. The lesson needs its own settings." if titles else ""
 
 
 def reading_time(text: str) -> float:
