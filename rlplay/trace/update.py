@@ -96,7 +96,7 @@ class Update:
     @property
     def step_word(self) -> str:
         """What the policy samples: "move" in a world, else "token"."""
-        return "token" if self.sampled is None or self.sampled.survey is None else "move"
+        return "move" if self.sampled is not None and self.sampled.in_world else "token"
 
     def situation(self, token: int) -> str:
         """The true state in which a sampled token was chosen, where an environment names its states."""

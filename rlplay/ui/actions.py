@@ -310,7 +310,7 @@ async def _lessons(app: Playground, _argument: Any) -> None:
 async def _orientation(app: Playground, _argument: Any) -> None:
     from rlplay.ui.screens.orientation import OrientationScreen
 
-    app.push_screen(OrientationScreen(app.main))
+    app.push_screen(OrientationScreen(app.main, app.session.step_word))
 
 
 async def _tour(app: Playground, _argument: Any) -> None:

@@ -141,7 +141,7 @@ class RlplayApp(Tuning):
 
     def on_mount(self) -> None:
         self.main = self.screen
-        self.inspector.border_title = "Token"
+        self.speak(self.session.step_word)
         self.banner.border_title = "The engine has ended" if self.session.source.live else "Cannot read the run"
         self.tokens.focus()
         self.set_interval(1 / FRAMES / PARTS, self.refresher.next_part)
@@ -245,7 +245,7 @@ class RlplayApp(Tuning):
         if newest is not None and event.number == newest.number:
             self.session.back_to_live()
         elif not self.session.look_at(event.number):
-            self.notify(f"The tokens of update {event.number} were not kept.")
+            self.notify(f"The {self.session.step_word}s of update {event.number} were not kept.")
         self.refresher.panels()  # whatever comes next may be about its tokens
 
     # Verbs

@@ -21,6 +21,7 @@ from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
 from rlplay.ui.widgets.footer import key_name
 from rlplay.ui.widgets.over_another import OverAnother
+from rlplay.ui.words.step_word import worded
 from rlplay.verbs import VERBS, Verb
 
 
@@ -37,14 +38,15 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
     def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:
         return SystemCommand(words, help, lambda: app.call_later(app.perform, verb, argument), listed)
 
+    word = app.session.step_word
     for verb in VERBS.values():
         if verb.name in ACTIONS:
-            yield command(_titled(verb), f"{_keyed(verb, app)}{verb.help}", verb.name)
+            yield command(_titled(verb), f"{_keyed(verb, app)}{worded(verb.help, word)}", verb.name)
     if app.session.asks:
         for side, choice in (("the first answer, A", "a"), ("the second answer, B", "b"), ("neither", "skip")):
             yield command(f"Better: {side}", "Label the current pair, and go to the next.", "prefer", choice)
     for lens in LENSES.values():
-        yield command(f"Colour: {lens.title} ({lens.name})", lens.reading, "lens", lens.name)
+        yield command(f"Colour: {lens.title} ({lens.name})", worded(lens.reading, word), "lens", lens.name)
     for name in app.session.history.names():
         row = describe(name)
         reading = "" if row is None else row.reading or row.formula

@@ -31,6 +31,7 @@ from rlplay.ui.widgets.over_another import MainScreen
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.status import Banner, Header, PhaseBar
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.words.step_word import worded
 
 if TYPE_CHECKING:
     from rlplay.ui.screens.knobs import KnobsScreen
@@ -89,6 +90,12 @@ class Playground(GatedApp):
         """Show a message at the top right, unless it is there already."""
         if all(each.message != message or each.has_expired for each in self._notifications):
             super().notify(message, **more)
+
+    def speak(self, step_word: str) -> None:
+        """Name what the policy samples in the parts that are written about tokens."""
+        self.inspector.border_title = worded("Token", step_word)
+        self.inspector.words = worded(self.inspector.EMPTY, step_word)
+        self.keys.speak(step_word)
 
     def take_keys(self, own: dict[str, str]) -> None:
         """Take the user's keys, by action, in Textual's names."""

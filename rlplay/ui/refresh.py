@@ -34,6 +34,7 @@ from rlplay.ui.words.narration import (
     narrate_undone,
 )
 from rlplay.ui.words.setting_changes import changes_line, changes_notice
+from rlplay.ui.words.step_word import worded
 
 PARTS = 3
 """The answers with their tokens; the text about them; one curve panel."""
@@ -66,6 +67,7 @@ class Refresher:
             app.phases.show(session)
         if "status" in changes:
             app.keys.allow(session.abilities)
+            app.speak(session.step_word)
             app.banner.show(session)
             # A class of the screen would have the style of every widget computed anew.
             for panel in (app.rollouts, app.tokens, app.inspector, *app.curves.panels):
@@ -79,7 +81,8 @@ class Refresher:
         matching = app.finder.filter(session.shown, order(session.shown, app.sort))
         listed = app.folding.fold(session.shown, matching, kind)
         app.finder.keep(listed)
-        app.tokens.words = literal(session.problem) or self._nothing_found() or _vacant(session)
+        vacant = worded(_vacant(session), session.step_word)
+        app.tokens.words = literal(session.problem) or self._nothing_found() or vacant
         app.tokens.show(
             preview.shown or session.shown, listed, app.lens, app.lens_choice is None, app.signs,
             preview.flipped, preview.version, app.finder, app.folding.unfolded, app.folding.copies,
@@ -161,7 +164,10 @@ def _narration(session: Session) -> Narration:
     phase: Phase = "sample" if session.shown is not None and session.shown.phase == "sample" else "update"
     settings, finding = session.settings_of(session.shown, phase), next(iter(examine(session)[1]), None)
     undoes = not session.cannot("undo")
-    return narrate(session.shown, session.history, settings, session.place, undoes, finding)
+    narration = narrate(session.shown, session.history, settings, session.place, undoes, finding)
+    if session.shown is None:  # later it has the words of the update
+        return Narration(narration.happened, worded(narration.next, session.step_word), narration.warning)
+    return narration
 
 
 def _live(session: Session) -> Narration | None:
@@ -171,7 +177,7 @@ def _live(session: Session) -> Narration | None:
     if session.asks:
         return narrate_asking(len(session.asks))
     if session.runs_on:
-        return narrate_run(session.history, "token" if session.world is None else "move")
+        return narrate_run(session.history, session.step_word)
     if session.undone or session.reset:
         return narrate_undone(
             0 if session.shown is None else session.shown.number, session.undone, literal(changes_line(session.reset))

@@ -51,7 +51,7 @@ async def test_x_goes_to_the_token_with_the_largest_value(lens):
     ],
 )
 def test_the_token_that_x_finds_is_described(lens, best, places, own, words):
-    assert describe_largest(LENSES[lens], best, places, 0, "⌂", "answer 4 of 8", own).startswith(words)
+    assert describe_largest(LENSES[lens], best, places, 0, ("⌂", "answer 4 of 8", own), "token").startswith(words)
 
 
 async def test_several_as_large_are_counted_and_x_goes_through_them():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
 from rlplay.ui.plot.world_map import MAPS, WorldMap, unshaded
 from rlplay.ui.session.sources import ReplaySource
+from rlplay.ui.words.step_word import worded
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate, plan
 from rlplay.worlds.world import World, read_world
@@ -245,6 +247,36 @@ async def test_the_map_is_on_the_screen_of_a_run_in_a_world(maze: Path, size: tu
             await settled(pilot)
             assert shown(panel) == before
         assert " mov" in all_text(app.rollouts) + str(app.rollouts.border_subtitle)
+
+
+@pytest.mark.parametrize("key", ["C", "question_mark", "B", "P", "k"])
+async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
+    app = RlplayApp(ReplaySource(maze))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await until(pilot, lambda: app.session.newest is not None and app.session.newest.number == 2)
+        await app.perform("lens", "token_rewards")
+        await pilot.press(key)
+        await settled(pilot)
+        strips = app.screen._compositor.render_strips()
+        text = "\n".join([*(strip.text for strip in strips), all_text(app.inspector), str(app.tokens.border_title)])
+        assert "move 1 of" in text
+        assert re.findall(r"(?<![=_])[Tt]oken.*", text) == []
+
+
+def test_moves_have_their_name_before_anything_is_known_of_the_policy(source: Source) -> None:
+    under_way = Update(1)
+    assert source.shown is not None
+    assert source.shown.sampled is not None
+    under_way.sampled = msgspec.structs.replace(source.shown.sampled, done=False, survey=None)
+    assert under_way.step_word == "move"
+    under_way.sampled = msgspec.structs.replace(source.shown.sampled, columns=[{"answer": "4"}], survey=None)
+    assert under_way.step_word == "token"
+
+
+def test_settings_and_parts_of_words_keep_the_word() -> None:
+    text = "Tokens: a token counts as in level=token or seq_mean_token_mean."
+    assert worded(text, "move") == "Moves: a move counts as in level=token or seq_mean_token_mean."
+    assert worded(text, "token") == text
 
 
 def test_the_map_is_drawn_again_once_sampling_has_ended(source: Source) -> None:

@@ -15,6 +15,7 @@ from rlplay.algorithms.settings import row as chosen_row
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 from rlplay.ui.session.draft import Draft
+from rlplay.ui.words.step_word import worded
 
 _TITLE, _VALUE = 22, 20
 """Cells for the mark with the title, and for the value with a blank."""
@@ -52,6 +53,16 @@ def allowed(draft: Draft, knob: Knob, room: int) -> str:
     if words := choices(knob.name):
         return _fitted((*words, "FILE.py:FUNCTION") if knob.name in OWN else words, room)
     return "" if knob.low is None or knob.high is None else f"{number(knob.low)} … {number(knob.high, 6)}"
+
+
+def about(draft: Draft, knob: Knob, step_word: str) -> tuple[str, str]:
+    """What a setting is, and the effect of changing it, of a policy that samples tokens or moves."""
+    texts = knob.meaning, effect(draft, knob)
+    return texts if knob.name in _COUNT_SQUARES else (worded(texts[0], step_word), worded(texts[1], step_word))
+
+
+_COUNT_SQUARES = ("max_completion_length", "overlong_buffer")
+"""Settings in tokens, of which squares are some, too."""
 
 
 def effect(draft: Draft, knob: Knob) -> str:

@@ -8,6 +8,7 @@ from textual.content import Content
 from rlplay.trace.lenses import Lens
 from rlplay.trace.update import Update
 from rlplay.ui.format.text import within
+from rlplay.ui.words.step_word import worded
 
 
 def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:
@@ -15,11 +16,13 @@ def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: 
 
     If all tokens are `alike`, none has a colour; the title then says so.
     """
-    name, same = within(lens.title), ": same for every token" * alike
+    word = "token" if update is None else update.step_word
+    head, name = worded("Tokens", word), worded(within(lens.title), word)
+    same = worded(": same for every token" * alike, word)
     colour = f" · colour: {name}{_steps(lens, update)}{same}"
     lines = (colour + " (auto)" * automatic, colour, f" · colour: {name}{same}", f" · {name}{same}", f" · {name}")
-    words = next((line for line in lines if cell_len(f"Tokens{line}") <= room), lines[-1])
-    return Content.assemble("Tokens", (words, "$text-muted"))
+    words = next((line for line in lines if cell_len(f"{head}{line}") <= room), lines[-1])
+    return Content.assemble(head, (words, "$text-muted"))
 
 
 def _steps(lens: Lens, update: Update | None) -> str:
@@ -31,4 +34,5 @@ def _steps(lens: Lens, update: Update | None) -> str:
         return ""
     if lens.name == "credit":
         return f", sum of {planned} steps" if taken == planned else f", sum of {taken} of {planned} steps"
-    return f", step {taken} of {planned}" if newest.minibatches == 1 else ", each token's last step"
+    last = worded(", each token's last step", update.step_word)
+    return f", step {taken} of {planned}" if newest.minibatches == 1 else last

@@ -63,7 +63,7 @@ class River:
         if beliefs is None or not (beliefs.known or beliefs.missing):
             return source.coming(NOTHING_YET)
         if place is None:
-            return READING if beliefs.missing else NO_TOKEN
+            return READING if beliefs.missing else source.worded(NO_TOKEN)
         found = _found(source, beliefs, place)
         if not found:
             return READING if beliefs.missing else NO_CANDIDATES

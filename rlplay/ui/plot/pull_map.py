@@ -91,7 +91,9 @@ class PullMap:
         chosen = Content("")
         if source.box is not None:
             inside = int(source.box.holds(found).sum())
-            chosen = Content.assemble("box ", (f"{inside:,} of {len(found.ratio):,}", VALUE), " tokens · ")
+            chosen = Content.assemble(
+                "box ", (f"{inside:,} of {len(found.ratio):,}", VALUE), source.worded(" tokens · ")
+            )
         if found.step is None:
             along = percent(found.along) if found.along is not None else "–"
             below = Content.assemble(chosen, "moved with A ", (along, VALUE), " · ", signs)

@@ -24,6 +24,7 @@ from rlplay.ui.plot.bars import distribution
 from rlplay.ui.plot.curves import Curve, Margins, curves, margins
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.smoothing import smoothed, smoothing_label
+from rlplay.ui.words.step_word import worded
 from rlplay.worlds.world import World
 
 FIRST, SECOND, GHOST = "$primary", "$secondary", "$text-muted"
@@ -75,7 +76,11 @@ class Source:
 
     def coming(self, words: str) -> str:
         """The text of an empty panel: `words`, or in an empty recording that there is no update."""
-        return words if self.history.updates or not self.replayed else NO_UPDATE
+        return self.worded(words) if self.history.updates or not self.replayed else NO_UPDATE
+
+    def worded(self, text: str) -> str:
+        """A text written about tokens, in the words of the run."""
+        return worded(text, "token" if self.world is None else "move")
 
     @property
     def light(self) -> bool:
@@ -250,8 +255,7 @@ class Lines:
             at = dict(zip(updates, values, strict=True)).get(cursor)
             return Content.assemble((glyph, style), label, ("–" if at is None else number(at, noise=noise), VALUE))
         unit = f" {_unit(trace)}" if values and _unit(trace) and self._names_unit(trace) else ""
-        if source.world is not None and unit == " tokens":
-            unit = " moves"  # squares are tokens, too, and no metric counts them
+        unit = source.worded(unit)  # squares are tokens, too, and no metric counts them
         kind = f" · {_estimator(trace, source)}" if _estimator(trace, source) else ""
         latest = number(values[-1], noise=noise) if len(values) else "–"
         newest = source.history.series(self.traces[0].metric)[0]

@@ -23,6 +23,7 @@ from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.theme.colours import Palette
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.words.step_word import worded
 
 AUTO = "auto"
 _AUTO_TITLE = "auto: the one that fits the phase"
@@ -57,13 +58,13 @@ class ColoursScreen(Dialogue[None]):
         """The statistics of the update on the screen; `choice` is the present one, None for automatic."""
         super().__init__()
         self._update: Update | None = session.shown
-        self._settings = session.settings_of(session.shown)
+        self._settings, self._word = session.settings_of(session.shown), session.step_word
         self._choice, self._palette = choice or AUTO, palette
         self._names = [AUTO, *CYCLE, *(name for name in LENSES if name not in CYCLE)]
 
     def compose(self) -> ComposeResult:
         with Vertical() as panel:
-            panel.border_title = "Colour the tokens by"
+            panel.border_title = worded("Colour the tokens by", self._word)
             panel.border_subtitle = keyed("`enter` choose · `esc` close")
             yield OptionList(*(Option(self._line(name), id=name) for name in self._names))
             yield Static()
@@ -86,7 +87,9 @@ class ColoursScreen(Dialogue[None]):
         lens = self._lens(name)
         missing = "" if self._update is None or self._there(name) else f"  {coming(lens, self._update.phase)}"
         ink = "$text-muted" if missing else ""
-        return Content.assemble((mark, "$accent"), (lens.title, ink), (f"  {lens.symbol}{missing}", "$text-muted"))
+        return Content.assemble(
+            (mark, "$accent"), (worded(lens.title, self._word), ink), (f"  {lens.symbol}{missing}", "$text-muted")
+        )
 
     def _meaning(self, name: str) -> Iterator[Content]:
         """What the statistic means: its scale, its formula, how to read it."""
@@ -95,8 +98,8 @@ class ColoursScreen(Dialogue[None]):
             return
         lens = self._lens(name)
         yield legend(lens, self._palette, True, _ROOM)
-        yield Content.styled(f"{lens.symbol} = {lens.formula}", "$text-muted")
-        yield Content(lens.reading)
+        yield Content.styled(worded(f"{lens.symbol} = {lens.formula}", self._word), "$text-muted")
+        yield Content(worded(lens.reading, self._word))
 
     @on(OptionList.OptionHighlighted)
     def _moved(self, event: OptionList.OptionHighlighted) -> None:

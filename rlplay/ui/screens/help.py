@@ -22,6 +22,7 @@ from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.rollouts import Rollouts
 from rlplay.ui.widgets.tokens import Tokens
+from rlplay.ui.words.step_word import step_word_of, worded
 from rlplay.verbs import VERBS
 
 GENERAL = """\
@@ -82,12 +83,12 @@ class HelpScreen(Dialogue[None]):
         with VerticalScroll() as page:
             page.border_title = "Help"
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
-            yield Markdown((self._panel.HELP if self._panel is not None else "") or GENERAL, open_links=False)
-            for section in (
-                *_statistics(self._panel, self._settings),
-                _keys(self._panel, getattr(self.app, "own_keys", {})),
-            ):
+            word = step_word_of(self.app)
+            about = (self._panel.HELP if self._panel is not None else "") or GENERAL
+            yield Markdown(worded(about, word), open_links=False)
+            for section in _statistics(self._panel, self._settings, word):
                 yield Static(section)
+            yield Static(_keys(self._panel, getattr(self.app, "own_keys", {}), word))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
@@ -103,18 +104,20 @@ def _explained(widget: Widget | None) -> Widget | None:
     return next((node for node in around if isinstance(node, Widget) and node.HELP), None)
 
 
-def _statistics(panel: Widget | None, settings: Mapping[str, Any]) -> Iterator[Content]:
-    """One block for each statistic the panel shows, from the registries."""
+def _statistics(panel: Widget | None, settings: Mapping[str, Any], word: str) -> Iterator[Content]:
+    """One block for each statistic the panel shows, from the registries; `word` names what the policy samples."""
     if isinstance(panel, Tokens | Inspector):
         for lens in (lens.of(settings) for lens in LENSES.values()):
             scale = f"{lens.low:g} … {lens.high:g} {lens.unit}".replace("-", "−").strip()
-            yield _block(lens.title, lens.symbol, lens.formula, f"{lens.reading} Scale: {scale}.")
+            reading = worded(f"{lens.reading} Scale: {scale}.", word)
+            yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
     rewarded = isinstance(panel, Rollouts) and kind_of(settings) in REWARDED
     names = ("reward", "frac_reward_zero_std", "completions/clipped_ratio") if rewarded else ()
     for name in names or getattr(panel, "help_metrics", ()):
         row = describe(name)
         if row is not None:
-            yield _block(row.title, name, row.formula, f"{row.reading} {f'In {row.unit}.' if row.unit else ''}".strip())
+            reading = f"{row.reading} {f'In {row.unit}.' if row.unit else ''}".strip()
+            yield _block(worded(row.title, word), name, worded(row.formula, word), worded(reading, word))
 
 
 def _block(title: str, symbol: str, formula: str, reading: str) -> Content:
@@ -122,7 +125,7 @@ def _block(title: str, symbol: str, formula: str, reading: str) -> Content:
     return Content("\n").join([head, Content(reading)]) if reading else head
 
 
-def _keys(panel: Widget | None, own_keys: Mapping[str, str]) -> Content:
+def _keys(panel: Widget | None, own_keys: Mapping[str, str], word: str) -> Content:
     rows = [Content.styled("Keys", "bold $accent")]
     own = [
         (_written(own_keys.get(binding.id or "", binding.key).split(",")), binding.description)
@@ -147,7 +150,7 @@ def _keys(panel: Widget | None, own_keys: Mapping[str, str]) -> Content:
         groups.append((title, entries))
     for title, entries in groups:
         rows += [Content(""), Content.styled(title, "$text-muted")] if entries else []
-        rows += [Content.assemble((f"{keys:>9}  ", "bold $accent"), words) for keys, words in entries]
+        rows += [Content.assemble((f"{keys:>9}  ", "bold $accent"), worded(words, word)) for keys, words in entries]
     return Content("\n").join([*rows, Content(""), _PALETTE])
 
 

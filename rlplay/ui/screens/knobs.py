@@ -19,7 +19,7 @@ from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
-from rlplay.ui.format.setting import allowed, effect, row
+from rlplay.ui.format.setting import about, allowed, row
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
@@ -28,6 +28,7 @@ from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.words.step_word import step_word_of
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
@@ -362,10 +363,9 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     def _detail(self, name: str) -> Content:
         knob = KNOBS[name]
-        lines = [
-            Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {knob.meaning}"),
-            Content(effect(self.draft, knob)),
-        ]
+        meaning, does = about(self.draft, knob, step_word_of(self.app))
+        head = Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {meaning}")
+        lines = [head, Content(does)]
         every = allowed(self.draft, knob, _WIDEST)
         if choices(name) and not self._row(knob).plain.endswith(every):
             lines.append(Content.assemble(("can be: ", "$text-muted"), every))

@@ -16,6 +16,7 @@ from textual.widgets import Static
 from rlplay.paths import note_oriented
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
+from rlplay.ui.words.step_word import worded
 
 LIT = "-lit"
 
@@ -90,10 +91,10 @@ class OrientationScreen(Dialogue[None]):
         Binding("escape,q", "close", "close"),
     ]
 
-    def __init__(self, main: Screen[object]) -> None:
-        """`main` is the screen that the cards explain."""
+    def __init__(self, main: Screen[object], step_word: str) -> None:
+        """`main` is the screen that the cards explain; `step_word` names what its policy samples."""
         super().__init__()
-        self._main = main
+        self._main, self._word = main, step_word
         self._at = -1
 
     def compose(self) -> ComposeResult:
@@ -135,7 +136,7 @@ class OrientationScreen(Dialogue[None]):
             f"{self._at + 1} of {len(CARDS)} · `enter` {'start' if last else 'next'} · `esc` close · other keys work"
         )
         more = f" {card.narrow}" if narrow and card.narrow else ""
-        self.query_one(Static).update(keyed(card.text + more))
+        self.query_one(Static).update(keyed(worded(card.text, self._word) + more))
         self._light(card.lights)
 
     def action_close(self) -> None:

@@ -22,6 +22,7 @@ from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import WARN, keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
+from rlplay.ui.words.step_word import worded
 
 FRAMES = 15
 KEYS = (
@@ -151,7 +152,9 @@ The probe records nothing and does not change the run: neither its weights nor i
         keys = KEYS if self.size.width > len(KEYS.replace("`", "")) + 6 else FEW_KEYS
         typing = isinstance(self.focused, Input)
         what = "columns" if self.focused is not None and self.focused.id == "columns" else "a prompt"
-        self.query_one(Vertical).border_subtitle = keyed(TYPING.format(what) if typing else keys)
+        self.query_one(Vertical).border_subtitle = keyed(
+            worded(TYPING.format(what), self.session.step_word) if typing else keys
+        )
         hint = " · `tab` back" if typing else " · `tab` type a prompt"
         self.query_one(ProbeText).border_title = keyed(f"Text{hint * self.live}")
 
@@ -182,7 +185,8 @@ The probe records nothing and does not change the run: neither its weights nor i
         probing = self.probing
         probing.changed = False
         text, bars, tails = self.query_one(ProbeText), self.query_one(ProbeBars), self.query_one(ProbeTails)
-        bars.words = self._words()
+        word = self.session.step_word
+        bars.words = worded(self._words(), word)
         text.show()
         text.follow()
         bars.show()
@@ -192,7 +196,9 @@ The probe records nothing and does not change the run: neither its weights nor i
         else:
             tails.words = "Sampling …" if probing.asked is not None else ProbeTails.EMPTY
         tails.show()
-        bars.caption(Content.assemble("Next token", ("" if probing.fresh else " …", "$text-muted")), Content(""))
+        bars.caption(
+            Content.assemble(worded("Next token", word), ("" if probing.fresh else " …", "$text-muted")), Content("")
+        )
         tails.caption(
             Content.assemble(
                 "Continuations",

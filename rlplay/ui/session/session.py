@@ -75,6 +75,11 @@ class Session:
         self._problems: dict[int, str] = {}  # of updates that cannot be read
 
     @property
+    def step_word(self) -> str:
+        """What the policy samples: "move" in a world, else "token"."""
+        return "token" if self.world is None else "move"
+
+    @property
     def world(self) -> World | None:
         """The world of the run; None if it has none, or one that this rlplay cannot read."""
         if self._world is None or self._world[0] is not self.started:

@@ -42,7 +42,10 @@ def what_if_result(update: Update, imagined: Imagined) -> WhatIfResult:
     flipped = np.zeros(update.tokens, dtype=bool)
     flipped[sampled] = gradients[0] * gradients[1] < 0
     return WhatIfResult(
-        before, after, flipped, _words(gradients, _clips(before)[sampled], _clips(after)[sampled], imagined)
+        before,
+        after,
+        flipped,
+        _words(gradients, _clips(before)[sampled], _clips(after)[sampled], imagined, update.step_word),
     )
 
 
@@ -65,7 +68,7 @@ def _clips(update: Update) -> Array:
     return np.asarray(clips != 0)
 
 
-def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Imagined) -> list[str]:
+def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Imagined, word: str) -> list[str]:
     old, new = gradients
     noise = _NOTHING * np.abs(old).max(initial=0.0)
     counts = [
@@ -78,7 +81,7 @@ def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Im
         (int(((old * new > 0) & (np.abs(old) - np.abs(new) > noise)).sum()), "get a smaller gradient"),
     ]
     listed = ", ".join(f"{count:,} would {what}" for count, what in counts if count)
-    lines = [f"Of these {len(old):,} tokens, {listed or 'none would get a different gradient'}."]
+    lines = [f"Of these {len(old):,} {word}s, {listed or 'none would get a different gradient'}."]
     if imagined.losses is not None:
         strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
         lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")

@@ -36,6 +36,7 @@ from rlplay.ui.widgets.box_drag import BoxDrag
 from rlplay.ui.widgets.lines import COLOURS, CORNERS
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.words.glossary_entries import explained
+from rlplay.ui.words.step_word import step_word_of, worded
 
 
 class CurvePanel(BoxDrag, can_focus=True):
@@ -302,7 +303,8 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
 
     def _tip(self) -> str:
         rows = [row for row in map(describe, self.view.metrics) if row is not None]
-        return " ".join([*(f"{row.title}: {row.reading}" for row in rows if row.reading), "Click for the next view."])
+        readings = [f"{row.title}: {row.reading}" for row in rows if row.reading]
+        return worded(" ".join([*readings, "Click for the next view."]), step_word_of(self.app))
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor at the mouse; a second click shows that update. On the title, show the next view."""

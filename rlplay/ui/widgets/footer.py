@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 from textual import events
@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from rlplay.link.messages import Abilities
 from rlplay.ui.shortcuts import Shortcut, written
+from rlplay.ui.words.step_word import worded
 from rlplay.verbs import VERBS, Verb
 
 NARROW = 110
@@ -72,6 +73,7 @@ class Footer(Widget):
         self._cannot: Container[str] = ()
         self._panel: list[Entry] = []
         self._own: Mapping[str, str] = {}
+        self._word = "token"
         self._shown = [verb for verb in VERBS.values() if verb.footer and verb.name not in without]
         self._verbs: list[Entry] = []
         self.rename({})
@@ -115,6 +117,12 @@ class Footer(Widget):
             self._cannot = cannot
             self.refresh()
 
+    def speak(self, step_word: str) -> None:
+        """Name what the policy samples, in titles and tooltips."""
+        if step_word != self._word:
+            self._word = step_word
+            self.refresh()
+
     def _ink(self, entry: Entry) -> str:
         return "$text-muted" if entry.name in self._cannot else "bold $accent"
 
@@ -142,7 +150,10 @@ class Footer(Widget):
     def fitting(self, width: int) -> list[Entry]:
         """The entries that fit; run, help and quit always stay."""
         own = {key for entry in self._panel for key in entry.keys}
-        entries = [*self._panel, *(entry for entry in self._verbs if entry.keys[0] not in own)]
+        entries = [
+            replace(entry, title=worded(entry.title, self._word), help=worded(entry.help, self._word))
+            for entry in (*self._panel, *(entry for entry in self._verbs if entry.keys[0] not in own))
+        ]
         entries.insert(-1, PALETTE)  # quit is the last
         stays = "panel" if width < NARROW else ""
         for name in [*(each for each in FIRST_TO_GO if each != stays), stays]:

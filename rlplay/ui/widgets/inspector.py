@@ -33,6 +33,7 @@ from rlplay.ui.shortcuts import Shortcut
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.widgets.rollouts import label
+from rlplay.ui.words.step_word import numbered, worded
 
 SHOWN, FEW, ROOMY = 8, 5, 24
 """Candidates in a panel of `ROOMY` lines or more (`SHOWN`), and in a lower one (`FEW`)."""
@@ -83,12 +84,12 @@ chat template.
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._lines: list[list[Segment]] = []
+        self._word = "token"  # what the policy samples
         self._shown: tuple[Update | None, tuple[int, int], Mapping[str, Any], WhatIfResult | None] | None = None
 
     def on_resize(self) -> None:
         """Wrap the lines to the new width."""
         if self._shown is not None:
-            self._lines = []
             self.show(*self._shown)
 
     def count(self) -> int:
@@ -102,7 +103,7 @@ chat template.
     def clipping(self) -> tuple[str, str]:
         """The text to copy: everything about the token."""
         lines = ("".join(segment.text for segment in line).rstrip() for line in self._lines)
-        return "all about the token", "\n".join(lines)
+        return worded("all about the token", self._word), "\n".join(lines)
 
     def show(
         self, update: Update | None, cursor: tuple[int, int], settings: Mapping[str, Any],
@@ -110,6 +111,7 @@ chat template.
     ) -> None:  # fmt: skip
         """Show the token at `cursor`, if any; with `what_if`, compare the update as trained with the preview."""
         self._shown = update, cursor, settings, what_if
+        self._word = "token" if update is None else update.step_word
         self._lines = []
         sampled = None if update is None else update.sampled
         if update is not None and sampled is not None and cursor[0] < update.completions:
@@ -144,7 +146,7 @@ chat template.
         lines = [
             [
                 Segment(quoted(piece), self.palette.key),
-                Segment(f"  token {token + 1} of {len(sampled.token_ids)}", self.palette.muted),
+                Segment(f"  {numbered(sampled, token, self._word)}", self.palette.muted),
                 Segment(f" · id {known}" if (known := int(sampled.token_ids[token])) >= 0 else "", self.palette.muted),
             ]
         ]
@@ -269,8 +271,9 @@ chat template.
             return [[Segment("its algorithm is not on record", self.palette.muted)], []]
         lines = []
         if s.loss_type == "policy_gradient":
-            lines += [[Segment("credit of this token", self.palette.muted)], *self._written(credit(s, numbers)), []]
-        head = "loss of this token" if seen is None else f"its loss before {_of(seen)}"
+            lines = [[Segment(f"credit of this {self._word}", self.palette.muted)], *self._written(credit(s, numbers))]
+            lines.append([])
+        head = f"loss of this {self._word}" if seen is None else f"its loss before {_of(seen)}"
         if s.loss_type in VALUE_LOSSES:
             head = "value of this move"
         lines.append([Segment(head, self.palette.muted)])
@@ -281,7 +284,7 @@ chat template.
         styles = {"plain": self.palette.text, "won": self.palette.key}
         lines = []
         for line in formula:
-            parts = [(text, styles.get(kind, self.palette.muted)) for text, kind in line]
+            parts = [(worded(text, self._word), styles.get(kind, self.palette.muted)) for text, kind in line]
             lines += _folded(parts, self.scrollable_content_region.width)
         return lines
 
@@ -291,7 +294,7 @@ chat template.
             value = facts.value(lens.name, token)
             if value is None and lens.name == "values" and facts.update.credited is not None:
                 continue
-            name = lens.title if value is None else _named(lens, facts.steps)
+            name = worded(lens.title if value is None else _named(lens, facts.steps), self._word)
             if value is None:
                 # After the update is finished, a missing value stays missing.
                 mark = PHASE_MARKS[lens.phase] if facts.update.finished is None else "–"

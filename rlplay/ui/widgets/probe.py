@@ -22,6 +22,7 @@ from rlplay.ui.plot.probability_lines import probability_lines, share_text
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import STEPS
 from rlplay.ui.widgets.lines import Lines
+from rlplay.ui.words.step_word import step_word_of
 
 WRITERS: tuple[Writer, ...] = ("policy", "reference")
 TRACK = 40
@@ -154,7 +155,7 @@ class ProbeBars(ProbePanel):
         fresh = self.probing.fresh
         if fresh and peeked.ended:
             yield [Segment("The answer ends here.", self.palette.text)]
-            yield [Segment("← an earlier token", self.palette.muted)]
+            yield [Segment(f"← an earlier {step_word_of(self.app)}", self.palette.muted)]
             return
         text, bar = self._columns()
         head = f"{'':{text + 2}}{'reference':<{bar + 6}}{'policy now':<{bar + 6}}"

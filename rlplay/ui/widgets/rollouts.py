@@ -124,7 +124,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         columns = COLUMNS[kind]
         below = " · ".join(columns)
         if self.outer_size.width < _WITH_UNITS:
-            unit = "mov" if self._sampled is not None and self._sampled.survey is not None else "tok"
+            unit = "mov" if self._sampled is not None and self._sampled.in_world else "tok"
             below = " · ".join([*("A" if column == "advantage" else column for column in columns), unit])
         if sort.name:
             name = dict(zip(("reward", "advantage"), columns, strict=True)).get(sort.name, visible(sort.name))
@@ -185,7 +185,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         here = completion == self.cursor[0]
         base = self.palette.strong if here else self.palette.text
         own = sampled.mask[sampled.offsets[completion] : sampled.offsets[completion + 1]]
-        length, unit = (len(own), " tok") if sampled.survey is None else (int(own.sum()), " mov")
+        length, unit = (int(own.sum()), " mov") if sampled.in_world else (len(own), " tok")
         yield Segment("▸ " if here else "  ", self.palette.key)
         mean = np.nan if self._means is None else float(self._means[completion])
         style = self.palette.muted

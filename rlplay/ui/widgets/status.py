@@ -21,6 +21,7 @@ from rlplay.ui.messages import Perform
 from rlplay.ui.plot import trpo_search as search
 from rlplay.ui.plot.bars import sparkline
 from rlplay.ui.session.session import Session
+from rlplay.ui.words.step_word import worded
 
 Part = tuple[str, str]
 SMALL = 110
@@ -156,8 +157,7 @@ def _progress(session: Session) -> list[Part]:
         parts.append((f"update {session.newest.number} of {status.rewindable[-1]}", "$foreground"))
         tokens = dict(zip(*session.history.series("num_tokens"), strict=True)).get(session.newest.number)
     if tokens:
-        unit = "tokens" if session.world is None else "moves"
-        parts.append((f" · {tokens:,.0f} {unit}", "$text-muted"))
+        parts.append((f" · {tokens:,.0f} {session.step_word}s", "$text-muted"))
     if session.seconds:
         parts.append((f" · {tenths(session.seconds)}", "$text-muted"))
     return parts
@@ -233,7 +233,8 @@ class PhaseBar(Bar):
             if status is not None and 0 <= begin <= x < begin + len(title) and not status.running:
                 order = [phase for phase, _ in PHASES] + ["after"]
                 steps = (order.index(name) - order.index(status.phase)) % len(order) + 1
-                return "phase", steps, f"{_ABOUT[name]} Click to go on until it is done."
+                about = "" if self._session is None else worded(_ABOUT[name], self._session.step_word)
+                return "phase", steps, f"{about} Click to go on until it is done."
         return "", None, ""
 
     def words(self, session: Session) -> Content:
@@ -266,7 +267,9 @@ def _loading(what: str, fraction: float) -> Content:
 
 def _detail(update: Update) -> str:
     if update.phase == "sample" and update.sampled is not None and not update.sampled.done:
-        return f"token {update.sampled.position}"
+        position = update.sampled.position
+        # In a world, the squares in between are positions, too.
+        return f"token {position}" if update.step_word == "token" else f"move {(position + 1) // 2}"
     if update.searched and not update.steps:
         return search.detail(update)
     if update.steps and update.finished is None:

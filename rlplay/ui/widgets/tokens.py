@@ -33,6 +33,7 @@ from rlplay.ui.theme.colours import beyond, levels
 from rlplay.ui.widgets.lines import CORNERS, Lines
 from rlplay.ui.words.empty_map import VACANT
 from rlplay.ui.words.largest import describe_largest
+from rlplay.ui.words.step_word import worded
 
 
 class Tokens(Lines):
@@ -61,7 +62,7 @@ entropy bonus in the loss still acts on them.
 after an answer says that one above it has the same text. Each long answer takes one line, which shows the part around
 the cursor; ` …` says that there is more. `enter` unfolds the answer. In a conversation, each turn says who wrote it.
 
-Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part of a character.
+Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "along(-1)", "token left", show=False),
@@ -89,6 +90,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._folds = Folds()
         self._signs = False
         self._steps = 0
+        self._word = "token"  # what the policy samples
         self._previews = False
         self._layout = Layout()
         self.cursor = (0, 0)
@@ -114,7 +116,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         self._previews = flipped is not None
         self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._folds = Folds(copies, set(unfolded), self._seen)
-        self._sampled = sampled
+        self._sampled, self._word = sampled, "token" if update is None else update.step_word
         self._values = self._means = None
         self._repeated = {} if update is None else repeated(update, order)
         alike, past, counts = False, (False, False), list[int]()
@@ -140,11 +142,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
             self._lay_out()
         found = "" if finder is None or finder.query is None else f" · {finder.summary}"
         named = title(lens, automatic, update, self.title_room - cell_len(found), alike)
-        named = Content.assemble("Tokens", (found, "$accent"), named[len("Tokens") :])
+        head = worded("Tokens", self._word)
+        named = Content.assemble(head, (found, "$accent"), named[len(head) :])
         if version:
-            named = Content.assemble(
-                "Tokens", (f" · {version}", "$warning"), (f" · {within(lens.title)}", "$text-muted")
-            )
+            name = worded(within(lens.title), self._word)
+            named = Content.assemble(head, (f" · {version}", "$warning"), (f" · {name}", "$text-muted"))
         room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
         waiting = self._sampled is None  # for the first answers: nothing is missing yet
         known = self._values is not None
@@ -193,7 +195,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         if not len(places) or sampled is None or lens is None:
             return None, ""
         if lens.name == "clip_state" and not best:
-            return None, "No token is clipped."
+            return None, worded("No token is clipped.", self._word)
         here = np.flatnonzero((places == self.cursor).all(axis=1))
         at = (int(here[0]) + 1) % len(places) if len(here) else 0
         completion, token = places[at].tolist()
@@ -202,12 +204,14 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         counts = [self._folds.copies.get(each, 1) for each in self._order]
         answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
         own = int(sampled.mask[start:end].sum())
-        return (completion, token), describe_largest(lens, best, places, at, literal(quoted(text)), answer, own)
+        which = literal(quoted(text)), answer, own
+        return (completion, token), describe_largest(lens, best, places, at, which, self._word)
 
     @property
     def tip(self) -> str:
         """What the colour means."""
-        return "" if self._lens is None else f"{self._lens.title}: {self._lens.reading} Click to choose another colour."
+        name, reading = ("", "") if self._lens is None else (self._lens.title, self._lens.reading)
+        return name and worded(f"{name}: {reading} Click to choose another colour.", self._word)
 
     def clipping(self) -> tuple[str, str]:
         """The text to copy: the token under the cursor."""
@@ -215,7 +219,9 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ a token that is only part o
         if sampled is None or not self._length(self.cursor[0]):
             return "", ""
         token = int(sampled.offsets[self.cursor[0]]) + self.cursor[1]
-        return "the token", visible_lines(sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token]))
+        return worded("the token", self._word), visible_lines(
+            sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
+        )
 
     # Layout
 

@@ -15,6 +15,7 @@ from rlplay.ui.format.text import BY_KNOB, without_knobs
 from rlplay.ui.formula.parts import Numbers, digits
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.words.narration import STILL
+from rlplay.ui.words.step_word import worded
 
 
 def count_clipped(update: Update | None) -> int:
@@ -28,9 +29,8 @@ def summary(update: Update | None, settings: Mapping[str, Any], adjustable: bool
     count = count_clipped(update)
     if not count:
         return explain_none(update, settings, adjustable)
-    word = "token" if update is None else update.step_word
-    tokens, them = (f"1 {word} is", "it") if count == 1 else (f"{count} {word}s are", "them")
-    return f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the Token panel says why."
+    tokens, them = ("1 token is", "it") if count == 1 else (f"{count} tokens are", "them")
+    return worded(f"{tokens} clipped, ▲ or ▼: {way} finds {them}, and the Token panel says why.", _word(update))
 
 
 def explain_clipped(settings: Mapping[str, Any], state: int) -> str:
@@ -49,7 +49,12 @@ def explain_none(update: Update | None, settings: Mapping[str, Any], adjustable:
     if settings.get("algorithm") == "":
         return "What is clipped is not known: the run does not name its algorithm."
     cause, remedy = _cause(update, settled(settings))
-    return f"No token is clipped: {cause}. {remedy if adjustable else without_knobs(remedy)}"
+    why = f"No token is clipped: {cause}. {remedy if adjustable else without_knobs(remedy)}"
+    return worded(why, _word(update))
+
+
+def _word(update: Update | None) -> str:
+    return "token" if update is None else update.step_word
 
 
 def _cause(update: Update | None, s: Settings) -> tuple[str, str]:

@@ -9,26 +9,29 @@ from rlplay.trace.records import Array
 from rlplay.ui.format.numbers import plain, signed
 from rlplay.ui.format.text import within
 from rlplay.ui.layout.token_layout import MARKS
+from rlplay.ui.words.step_word import worded
 
 ON = "; `x` goes to the next."
 
 
 def describe_largest(
-    lens: Lens, best: float, places: Sequence[tuple[int, int]] | Array, at: int, token: str, answer: str, own: int
+    lens: Lens, best: float, places: Sequence[tuple[int, int]] | Array, at: int, which: tuple[str, str, int], word: str
 ) -> str:
     """Describe `places[at]`, one of the `places` (completion, token) where the statistic is `best`.
 
-    `token` is the token's text; `answer` names its answer, which has `own` tokens from the policy.
+    `which` is the token's text, its answer's name, and the number of tokens there that are the policy's; `word` names
+    what the policy samples.
     """
+    token, answer, own = which
     count = len(places)
     if lens.name == "clip_state":
         mark = MARKS[int(best)]
-        return f"The only clipped token ({mark})." if count == 1 else f"One of {count} clipped tokens ({mark}){ON}"
+        return f"The only clipped {word} ({mark})." if count == 1 else f"One of {count} clipped {word}s ({mark}){ON}"
     value = signed(best).strip() if lens.low < 0 else plain(best)
     below = lens.two_sided and best < (lens.low + lens.high) / 2
-    found = f"{'Smallest' if below else 'Largest'} {within(lens.title)}: {value}"
+    found = f"{'Smallest' if below else 'Largest'} {worded(within(lens.title), word)}: {value}"
     if count == 1:
-        return f"{found}, token {token} of {answer}."
+        return f"{found}, {word} {token} of {answer}."
     if count == own and len({completion for completion, _ in places}) == 1:
-        return f"{found}: all {count} tokens of {answer} share it{ON}"
-    return f"{found}, at {at + 1} of {count} tokens that have it: {token} of {answer}{ON}"
+        return f"{found}: all {count} {word}s of {answer} share it{ON}"
+    return f"{found}, at {at + 1} of {count} {word}s that have it: {token} of {answer}{ON}"
