@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlplay.scenario.claim import Expect, MetricValue
+from rlplay.scenario.interpreter import Interpreter, Reveal
 from rlplay.scenario.loader import bundled, load
 from rlplay.scenario.script import Ask, Change, Exercise, Say, ScreenVerb, Train, You, parse
 
@@ -39,6 +40,45 @@ def test_what_a_question_predicts_is_checked_before_the_lesson_speaks_again(name
         if isinstance(step, Ask):
             after = [type(later) for later in steps[at + 1 :] if isinstance(later, Say | Ask | Expect | Train)]
             assert after[: after.index(Expect) + 1] == [*[Train] * after.index(Expect), Expect]
+
+
+NO_REVEAL = {
+    "pick-two": {"The largest pull on a pick"},
+    "grid": {"V at the start. It should be within 0.05 of 0.902"},
+    "long-and-short": {"Lowest advantage of a token"},
+    "baseline": {"The smallest pull"},
+    "who-gets-credit": {"Smallest advantage with λ = 1"},
+    "step-by-step": {"The largest return, before both steps"},
+    "stale": {"The least ratio of a token at that step"},
+    "trust-region": {"KL of the first step, limit 0.01"},
+    "estimators": {"Exact KL of the same answers, against k1"},
+    "you-choose": {
+        "Loss of the first step, ln 2",
+        "Share of pairs that tied and taught nothing",
+        "Labels that agree with the gold score",
+    },
+    "cut-short": {"Share of answers that were cut"},
+    "calculator": {"Right answers"},
+    "trouble-credit": {"Mean reward after 5 updates"},
+    "trouble-samples": {"Mean reward after 6 updates, 96 walks"},
+    "trouble-moving": {"Mean reward at update 10", "Mean reward 15 updates after the move"},
+    "trouble-size": {"Mean reward after 5 updates, 9 squares"},
+    "trouble-simulator": {"Mean reward in the simulator"},
+    "race": {"REINFORCE, mean reward at update 6", "A2C, mean reward at update 6"},
+    "race-sums": {"GRPO, mean reward at update 4"},
+}
+"""Claims without a prediction: they check what the screen shows already, what a text has just said, the first half of a
+comparison, or the rest of an answer that was predicted."""
+
+
+@pytest.mark.parametrize("name", bundled())
+def test_there_is_a_prediction_before_each_reveal(name: str) -> None:
+    script, unpredicted = Interpreter(parse(load(name).script)), set()
+    while (action := script.action) is not None:
+        if isinstance(action, Reveal) and action.asked is None:
+            unpredicted.add(action.claims[0].text)
+        script.done()
+    assert unpredicted == NO_REVEAL.get(name, set())
 
 
 @pytest.mark.parametrize("name", bundled())
