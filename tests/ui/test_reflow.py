@@ -118,3 +118,13 @@ async def test_the_right_end_of_the_header_goes_along_with_the_edge(monkeypatch)
         assert len(wide.rstrip()) > 155
         assert "tokens" in wide
         assert "──▶" in str(app.phases.render()), "and so do the phases"
+
+
+@pytest.mark.parametrize(("kind", "below"), [("rewards", "reward · A · tok"), ("reward model", "label · score")])
+async def test_the_unit_of_a_length_is_below_the_answers_where_it_fits(kind, below):
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1, steps=4)
+        await settled(pilot)
+        app.rollouts.show(app.session.shown, [0], app.sort, app.tokens.rows, kind=kind)
+        assert app.rollouts.border_subtitle.strip(" ─") == below

@@ -125,7 +125,9 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         below = " · ".join(columns)
         if self.outer_size.width < _WITH_UNITS:
             unit = "mov" if self._sampled is not None and self._sampled.in_world else "tok"
-            below = " · ".join([*("A" if column == "advantage" else column for column in columns), unit])
+            short = ["A" if column == "advantage" else column for column in columns]
+            with_unit = " · ".join([*short, unit])
+            below = with_unit if len(with_unit) <= self.outer_size.width - CORNERS else " · ".join(short)
         if sort.name:
             name = dict(zip(("reward", "advantage"), columns, strict=True)).get(sort.name, visible(sort.name))
             known = update is None or sort.name in sortable(update)
