@@ -52,7 +52,7 @@ def step_saying(scenario: Scenario, words: str) -> int:
 
 def _card_text(card: dict[str, Any]) -> str:
     formula = f" {card['formula']}" if card.get("formula") else ""
-    return f"To take away: {card['takeaway']}{formula} Sources: {'; '.join(card['sources'])}."
+    return f"Takeaway: {card['takeaway']}{formula} Sources: {'; '.join(card['sources'])}."
 
 
 def quiz_problems(name: str, line: int, node: yaml.Node, content: dict[str, Any]) -> Iterator[tuple[int, str]]:

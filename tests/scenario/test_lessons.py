@@ -43,13 +43,13 @@ def test_what_a_question_predicts_is_checked_before_the_lesson_speaks_again(name
 
 
 NO_REVEAL = {
-    "pick-two": {"The largest pull on a pick"},
+    "pick-two": {"The largest pull on a pick", "Probability of 2 after 100 rounds"},
     "grid": {"V at the start. It should be within 0.05 of 0.902"},
     "long-and-short": {"Lowest advantage of a token"},
     "baseline": {"The smallest pull"},
     "who-gets-credit": {"Smallest advantage with λ = 1"},
     "step-by-step": {"The largest return, before both steps"},
-    "stale": {"The least ratio of a token at that step"},
+    "stale": {"The smallest ratio of a token at that step"},
     "trust-region": {"KL of the first step, limit 0.01"},
     "estimators": {"Exact KL of the same answers, against k1"},
     "you-choose": {
