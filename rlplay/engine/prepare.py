@@ -12,23 +12,25 @@ from pathlib import Path
 import msgspec
 import torch
 
+from rlplay.algorithms.settings import Settings
 from rlplay.engine import ranks
 from rlplay.engine.agreement import settle
 from rlplay.engine.estimate import warns
 from rlplay.engine.fit import check_fit, check_settings
-from rlplay.engine.model import choose_device, load_model, set_threads, wrap
+from rlplay.engine.model import LanguageModel, choose_device, load_model, set_threads, wrap
 from rlplay.engine.own_functions import allow_functions
-from rlplay.engine.stages import stages_of
+from rlplay.engine.stages import Stage, stages_of
 from rlplay.engine.state import Plan, State
 from rlplay.engine.tool_calls import offer
 from rlplay.engine.weights import Weights
 from rlplay.engine.world_policy import world_policy
 from rlplay.processes import cores, in_several
 from rlplay.scenario.plugins import join
-from rlplay.scenario.schema import Job
+from rlplay.scenario.schema import Job, Scenario
 from rlplay.scenario.task import tasks_for
 from rlplay.scenario.world import world_of
 from rlplay.tasks.stories import remembered
+from rlplay.tasks.task import Task
 from rlplay.tasks.tools import Tools
 from rlplay.trace.records import Started
 from rlplay.version import __version__
@@ -44,50 +46,65 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
             "start this without a launcher"
         )
     join()
-    scenario = job.scenario
-    stages = stages_of(scenario)
-    settings = stages[0].settings
+    scenario, stages = job.scenario, stages_of(job.scenario)
     for stage in stages:
         allow_functions(stage.settings)
     device = choose_device(job.device)
     threads = set_threads(job.threads)  # only now: accelerate sets a number, too
     tasks = tasks_for(scenario, lambda what: progress(what, 0.4))
-    task = tasks[0]
-    if (world := world_of(scenario)) is not None:
-        lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
+    world = world_of(scenario)
+    if world is None:
+        lm = _language_model(job, stages[0].settings, device, progress)
     else:
-        weights, short = Weights.of(scenario), list[str]()
-
-        def say(what: str) -> None:
-            short.append(what)
-            progress(what, 0.5)
-
-        first = warns(weights, settings, device, Path(job.run), say)
-        lm = load_model(scenario.model, device, lambda what: progress(what, 0.5), weights, first)
-        lm.remarks += short
-    lm.chat_template_kwargs = scenario.chat_template_kwargs
-    if ranks.count() > 1 and any(isinstance(each.environment, Tools) for each in tasks):
-        raise ValueError("tools and environment_factory run in one process; leave --processes out")
-    if isinstance(task.environment, Tools):
-        offer(lm, task.environment)
-    progress("checking that model and prompts fit", 0.7)
-    for stage, its in zip(stages, tasks, strict=True):
-        check_fit(lm, its, stage.settings.max_completion_length)
-    progress("checking the model's numbers", 0.8)
-    settle(lm)
+        lm = wrap(*world_policy(world, scenario.model, scenario.seed), device)
+    _fit_together(lm, scenario, stages, tasks, progress)
     if ranks.count() > 1:
         lm.remarks.append(
             f"{ranks.count()} processes train this run together, each with {threads} CPU "
             f"{'thread' if threads == 1 else 'threads'} and a share of the answers"
         )
-    lm.run_as(settings)
+    lm.run_as(stages[0].settings)
     for stage in stages:
         check_settings(stage.settings, lm, world)
-    state = State.fresh(lm, task, settings)
+    state = State.fresh(lm, tasks[0], stages[0].settings)
     state.tasks = tasks
     state.world = state.plain_world = world
     state.stages = stages
-    plan = Plan(
+    return state, _plan(scenario, stages, tasks), _started(scenario, stages[0].settings, lm, device, threads)
+
+
+def _language_model(job: Job, settings: Settings, device: torch.device, progress: Progress) -> LanguageModel:
+    """The model with a warning of the memory it takes."""
+    weights, short = Weights.of(job.scenario), list[str]()
+
+    def say(what: str) -> None:
+        short.append(what)
+        progress(what, 0.5)
+
+    first = warns(weights, settings, device, Path(job.run), say)
+    lm = load_model(job.scenario.model, device, lambda what: progress(what, 0.5), weights, first)
+    lm.remarks += short
+    return lm
+
+
+def _fit_together(
+    lm: LanguageModel, scenario: Scenario, stages: list[Stage], tasks: list[Task], progress: Progress
+) -> None:
+    """Give the model what the tasks bring, and check that it can work with them. Raises ValueError, one line."""
+    lm.chat_template_kwargs = scenario.chat_template_kwargs
+    if ranks.count() > 1 and any(isinstance(each.environment, Tools) for each in tasks):
+        raise ValueError("tools and environment_factory run in one process; leave --processes out")
+    if isinstance(tasks[0].environment, Tools):
+        offer(lm, tasks[0].environment)
+    progress("checking that model and prompts fit", 0.7)
+    for stage, task in zip(stages, tasks, strict=True):
+        check_fit(lm, task, stage.settings.max_completion_length)
+    progress("checking the model's numbers", 0.8)
+    settle(lm)
+
+
+def _plan(scenario: Scenario, stages: list[Stage], tasks: list[Task]) -> Plan:
+    return Plan(
         seed=scenario.seed,
         stages=stages,
         max_updates=scenario.max_updates,
@@ -96,7 +113,10 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         eval_generations=scenario.eval_generations,
         remembered=remembered() if scenario.model == "pocket" else [],
     )
-    started = Started(
+
+
+def _started(scenario: Scenario, settings: Settings, lm: LanguageModel, device: torch.device, threads: int) -> Started:
+    return Started(
         update=0,
         run_id=uuid.uuid4().hex,
         scenario=scenario.name,
@@ -119,4 +139,3 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
         cores=cores(),
         ends={token: lm.piece(token) for token in sorted(lm.end_ids)},
     )
-    return state, plan, started
