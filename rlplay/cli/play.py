@@ -321,11 +321,14 @@ def run(
 
 
 def _play(job: Job, steps: Sequence[Step], updates: int | None, as_json: bool) -> int:
-    from rlplay.engine.driver import Driver
-    from rlplay.engine.headless import resume_command
-    from rlplay.engine.headless import run as play_headless
-    from rlplay.engine.report import JsonLines, Lines
-    from rlplay.engine.state import Halt
+    from rlplay.engine.collector import without_collector
+
+    with without_collector():
+        from rlplay.engine.driver import Driver
+        from rlplay.engine.headless import resume_command
+        from rlplay.engine.headless import run as play_headless
+        from rlplay.engine.report import JsonLines, Lines
+        from rlplay.engine.state import Halt
 
     silent = None if is_first() else open(os.devnull, "w")  # noqa: SIM115 - as long as the process
     report = (JsonLines if as_json else Lines)(silent or raw_stream(sys.stdout), silent or raw_stream(sys.stderr))

@@ -6,7 +6,6 @@ Nothing heavy is imported before the screen has been answered.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import os
 import queue
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
 
+from rlplay.engine.collector import without_collector
 from rlplay.engine.out_of_memory import is_out_of_memory, release
 from rlplay.engine.run_status import RunStatus
 from rlplay.link.messages import (
@@ -206,14 +206,11 @@ def _first_line(error: Exception) -> str:
 
 def import_driver(progress: Callable[[str, float], None]) -> type[Driver]:
     """The heavy part of starting up."""
-    progress("importing torch", 0.0)
-    importlib.import_module("torch")
-    progress("importing the model library", _IMPORTED / 2)
-    from rlplay.engine.driver import Driver
-
-    # What is imported stays; the collector need not look at it again during training.
-    gc.collect()
-    gc.freeze()
+    with without_collector():
+        progress("importing torch", 0.0)
+        importlib.import_module("torch")
+        progress("importing the model library", _IMPORTED / 2)
+        from rlplay.engine.driver import Driver
     return Driver
 
 
