@@ -142,9 +142,7 @@ class Lines(Report):
         checked = [outcome for outcome in outcomes if outcome.passed is not None]
         held = sum(outcome.passed is True for outcome in checked)
         self._line(f"\n{held} of {len(checked)} expectations hold." if checked else "")
-        if findings and checked and passed:  # a lesson may make a run ill on purpose, and says so
-            self._line(f"Health: {heading(findings)} To read about it: rlplay health {run}")
-        elif findings:
+        if findings and not (checked and passed):  # a lesson may make a run ill on purpose
             self._line("\n".join([f"Health: {heading(findings)}", *written(findings)]))
         self._line(f"The run is in {run}; look at it with: rlplay replay {run}")
 

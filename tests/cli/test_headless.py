@@ -302,6 +302,5 @@ def test_what_is_wrong_is_explained_unless_the_claims_hold(holds: bool | None, e
     found = Finding("gamed", "The reward is being gamed", "It rose.", "The policy earns by something else.", "Look.")
     outcomes = [] if holds is None else [Outcome("claim", holds, 0.5, "claim: 0.5")]
     Lines(out, io.StringIO()).result(holds is not False, outcomes, "run.rlplay", [found])
-    assert "Health: 1 problem found." in out.getvalue()
+    assert ("Health: 1 problem found." in out.getvalue()) == explained
     assert ("The reward is being gamed" in out.getvalue()) == explained
-    assert ("rlplay health run.rlplay" in out.getvalue()) != explained
