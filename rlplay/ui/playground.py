@@ -14,6 +14,7 @@ from textual.theme import Theme
 from rlplay.trace.lenses import LENSES, Lens, automatic
 from rlplay.trace.records import Choice
 from rlplay.ui.layout.answer_order import Sort
+from rlplay.ui.lean import slim
 from rlplay.ui.other_runs import OtherRuns
 from rlplay.ui.session.facts import facts_of
 from rlplay.ui.session.finder import Finder
@@ -56,6 +57,7 @@ class Playground(GatedApp):
     def __init__(self, source: Source, others: Sequence[Source], show_others: Callable[[], None]) -> None:
         """Show `source`; `show_others` shows the runs `others`."""
         self._themes: tuple[int, dict[str, Theme]] = -1, {}
+        slim()
         super().__init__()
         self.session = Session(source)
         self.other_runs = OtherRuns(self, self.session, others, show_others)

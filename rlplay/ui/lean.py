@@ -1,0 +1,47 @@
+"""Two of Textual's classes made cheaper, for the version that `pyproject.toml` names.
+
+A dialogue that opens makes some two thousand `Strip`s, one for each piece of a line. Textual gives each of them seven
+caches, of which most strips never use one: a quarter of a strip's cost, and two thirds of the objects that the
+garbage collector visits. Here a strip gets a cache when it first needs it.
+
+A style sheet hashes all its rules for each widget that it styles, in Python. Here that is Python's own hash, by
+identity as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.segment import Segment
+from textual.cache import FIFOCache
+from textual.css.model import RuleSet
+from textual.strip import Strip
+
+_SIZES = {
+    "_divide_cache": 4, "_crop_cache": 16, "_style_cache": 16, "_filter_cache": 4, "_line_length_cache": 4,
+    "_crop_extend_cache": 4, "_offsets_cache": 4,
+}  # fmt: skip
+"""Entries that Textual lets each cache of a strip have."""
+
+
+def slim() -> None:
+    """Replace what is costly in Textual's classes, in this process."""
+    Strip.__init__ = _without_caches  # type: ignore[method-assign]
+    Strip.__getattr__ = _cache  # type: ignore[attr-defined]
+    RuleSet.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def _without_caches(self: Strip, segments: Iterable[Segment], cell_length: int | None = None) -> None:
+    self._segments = list(segments)
+    self._cell_length = cell_length
+    self._render_cache = self._link_ids = self._cell_count = None
+
+
+def _cache(self: Strip, name: str) -> FIFOCache[Any, Any]:
+    """The cache called `name`, which is not there yet."""
+    if name not in _SIZES:
+        raise AttributeError(f"a strip has no {name!r}")
+    cache: FIFOCache[Any, Any] = FIFOCache(_SIZES[name])
+    setattr(self, name, cache)
+    return cache
