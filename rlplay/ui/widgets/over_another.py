@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
+from textual.events import ScreenResume
 from textual.filter import LineFilter
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.strip import Strip
@@ -61,6 +62,11 @@ class Underneath(_AnyScreen):
                 above._set_dirty(*regions)
             self.app.screen.refresh(*regions)
 
+    def _screen_resized(self, size: Size) -> None:
+        """Lay out another size; Textual also lays out the same one again whenever a dialogue opens."""
+        if size != self._size:
+            super()._screen_resized(size)
+
 
 class MainScreen(Underneath, Screen[None]):
     """The playground."""
@@ -87,6 +93,17 @@ class OverAnother(Underneath):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """None for the screen below: it is made of lines that have passed them."""
         return super().get_line_filters() if self._screen_below() is None else []
+
+    async def _compose(self) -> None:
+        """Begin with the classes for this size: if they came later, Textual would style every widget again."""
+        app = self.app
+        for cells, classes in zip(app.size, (app.HORIZONTAL_BREAKPOINTS, app.VERTICAL_BREAKPOINTS), strict=True):
+            self.add_class(*self._get_breakpoint_classes(cells, classes or []))
+        await super()._compose()
+
+    def _on_screen_resume(self, event: ScreenResume) -> None:
+        """Keep the styles of widgets that have just been made."""
+        event.refresh_styles = event.refresh_styles and self._has_time
 
     def _on_timer_update(self) -> None:
         self._has_time = True
