@@ -1,11 +1,13 @@
 """Help: about the panel that has the focus, from the registries."""
 
 from textual.app import App, ComposeResult
+from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Markdown, Static
+from textual.widgets import Static
 
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import METRICS
+from rlplay.ui.format.markdown import markdown
 from rlplay.ui.plot.views import KL
 from rlplay.ui.screens.glossary import GlossaryScreen
 from rlplay.ui.screens.help import GENERAL, HelpScreen
@@ -32,25 +34,34 @@ class Host(App):
         self.push_screen(HelpScreen(self.widget))
 
 
-async def shown(widget: Widget | None) -> tuple[str, str]:
-    """The panel's own words, and everything below them."""
+def words(screen: Screen) -> str:
+    """What the help on the screen says."""
+    return str(next(text for text in screen.query(Static) if type(text) is Static).render())
+
+
+async def shown(widget: Widget | None) -> str:
+    """What the help about a panel says."""
     app = Host(widget)
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        sections = [str(section.render()) for section in app.screen.query(Static) if type(section) is Static]
-        return app.screen.query_one(Markdown).source, "\n".join(sections)
+        return words(app.screen)
 
 
 async def test_every_panel_explains_itself():
     for widget in (CurvePanel(KL), Narrator(), Tokens(), Rollouts()):
-        words, _ = await shown(widget)
-        assert words == widget.HELP
-        assert words.startswith("# ")
+        assert (await shown(widget)).startswith(markdown(widget.HELP).plain)
 
 
 async def test_without_a_panel_it_says_what_this_is():
-    words, _ = await shown(None)
-    assert words == GENERAL
+    assert (await shown(None)).startswith(markdown(GENERAL).plain)
+
+
+def test_help_texts_become_styled_lines():
+    """One line for each paragraph and each item, with nothing left of the marks."""
+    text = markdown("# Title\n\nThe `c` key, and\nthe **panel**.\nOne of:\n* first,\n  goes on\n* second\n")
+    assert text.plain == "Title\n\nThe c key, and the panel. One of:\n• first, goes on\n• second"
+    styles = {text.plain[span.start : span.end]: span.style for span in text.spans}
+    assert styles == {"Title": "bold $accent", "c": "$accent", "panel": "bold"}
 
 
 async def test_a_part_without_help_is_explained_by_what_is_around_it():
@@ -67,11 +78,11 @@ async def test_a_part_without_help_is_explained_by_what_is_around_it():
         await pilot.pause()
         app.push_screen(HelpScreen(app.query_one(Part)))
         await pilot.pause()
-        assert app.screen.query_one(Markdown).source == Narrator.HELP
+        assert words(app.screen).startswith(markdown(Narrator.HELP).plain)
 
 
 async def test_a_curve_is_explained_by_its_metrics():
-    _, below = await shown(CurvePanel(KL))
+    below = await shown(CurvePanel(KL))
     for name in ("kl", "kl_old"):
         assert METRICS[name].formula in below
         assert METRICS[name].reading in below
@@ -100,7 +111,7 @@ async def test_the_labels_panel_defines_the_implicit_reward_with_its_logarithm()
 
 
 async def test_the_tokens_are_explained_by_every_lens_with_its_scale():
-    _, below = await shown(Tokens())
+    below = await shown(Tokens())
     for lens in LENSES.values():
         assert lens.formula in below
         assert lens.reading in below
@@ -108,7 +119,7 @@ async def test_the_tokens_are_explained_by_every_lens_with_its_scale():
 
 
 async def test_every_key_is_listed():
-    _, below = await shown(Narrator())
+    below = await shown(Narrator())
     for verb in VERBS.values():
         assert not verb.keys or verb.help in below
     for key in (" . ", " ? ", " [ ", " F12 ", "ctrl+p"):
@@ -116,10 +127,10 @@ async def test_every_key_is_listed():
 
 
 async def test_kl_is_explained_in_words_where_it_is_drawn():
-    text = (await shown(CurvePanel(KL)))[0]
+    text = await shown(CurvePanel(KL))
     for message in ("How far one policy is from another", "from its frozen copy", "How far one update"):
         assert message in text
-    for estimator in ("* k1 = −log r", "* k2 = ½·(log r)²", "* k3 = r − 1 − log r"):
+    for estimator in ("• k1 = −log r", "• k2 = ½·(log r)²", "• k3 = r − 1 − log r"):
         assert estimator in text
 
 

@@ -10,11 +10,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Markdown, Static
+from textual.widgets import Static
 
 from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
+from rlplay.ui.format.markdown import markdown
 from rlplay.ui.messages import Perform
 from rlplay.ui.shortcuts import LIST_KEYS, written
 from rlplay.ui.widgets.inspector import Inspector
@@ -57,16 +58,11 @@ class HelpScreen(Dialogue[None]):
     HelpScreen { align: center middle; background: $background 70%; }
     HelpScreen > VerticalScroll {
         width: 100; max-width: 100%; height: auto; max-height: 95%; padding: 0 0 0 2; scrollbar-size-vertical: 1;
-        background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
+        scrollbar-gutter: stable; background: $background;
+        border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
-    HelpScreen Markdown { padding: 0 2 0 0; margin: 0; background: $background; }
-    HelpScreen Markdown MarkdownBlock {
-        &:dark > .code_inline, &:light > .code_inline { color: $accent; background: $background; }
-    }
-    HelpScreen MarkdownH1 { content-align: left middle; color: $accent; text-style: bold; margin: 0 0 1 0; }
-    HelpScreen VerticalScroll > Static { margin: 1 2 0 0; }
-    HelpScreen MarkdownBulletList { margin: 0 0 1 0; }
+    HelpScreen Static { padding: 0 2 0 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", "close"),
@@ -84,11 +80,9 @@ class HelpScreen(Dialogue[None]):
             page.border_title = "Help"
             page.border_subtitle = keyed("`↑ ↓` scroll · `?` glossary · `esc` close")
             word = step_word_of(self.app)
-            about = (self._panel.HELP if self._panel is not None else "") or GENERAL
-            yield Markdown(worded(about, word), open_links=False)
-            for section in _statistics(self._panel, self._settings, word):
-                yield Static(section)
-            yield Static(_keys(self._panel, getattr(self.app, "own_keys", {}), word))
+            about = worded((self._panel.HELP if self._panel is not None else "") or GENERAL, word)
+            keys = _keys(self._panel, getattr(self.app, "own_keys", {}), word)
+            yield Static(Content("\n\n").join([markdown(about), *_statistics(self._panel, self._settings, word), keys]))
 
     def on_mount(self) -> None:
         self.query_one(VerticalScroll).focus()
