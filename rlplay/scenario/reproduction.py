@@ -63,16 +63,24 @@ def bundled_name(started: Started) -> str:
     return origin if origin in bundled() else ""
 
 
+def _read(name: str) -> Scenario | None:
+    try:
+        return load(name)
+    except ScenarioError:
+        return None
+
+
+_bundled = lru_cache(maxsize=4)(_read)
+"""A bundled scenario, read once: the knobs ask for it whenever they open. A user's file may change meanwhile."""
+
+
 class Reproduction:
     """How to play one scenario again, with the changes of its command line."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._name = scenario.origin or scenario.name
-        try:
-            self._file: Scenario | None = load(self._name)
-        except ScenarioError:
-            self._file = None
+        self._file = _bundled(self._name) if self._name in bundled() else _read(self._name)
 
     def command(self, wanted: Settings) -> str:
         """What to type to play it with the settings `wanted`, quoted for a shell.

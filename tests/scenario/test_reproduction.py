@@ -7,8 +7,9 @@ import pytest
 
 from rlplay.algorithms.apply import apply_all, resolve
 from rlplay.cli import play as cli_play
+from rlplay.scenario import reproduction
 from rlplay.scenario.changes import with_changes
-from rlplay.scenario.loader import load
+from rlplay.scenario.loader import load, source
 from rlplay.scenario.reproduction import Reproduction, scenario_of
 from tests.recorded import synthetic_started
 
@@ -87,3 +88,21 @@ def test_words_of_another_version_are_passed_over():
     text = "name: flattery\ntitle: T\nquestion: Q\nmax_updates: 20\nseed: 4\nunheard: of\n"
     scenario = scenario_of(msgspec.structs.replace(synthetic_started(), scenario_text=text))
     assert Reproduction(scenario).command(resolve(load("flattery").settings)) == "rlplay flattery --seed 4"
+
+
+def test_a_bundled_scenario_is_read_once_and_a_users_file_each_time(monkeypatch, tmp_path):
+    read, plain = [], reproduction.load
+
+    def note(name):
+        read.append(name)
+        return plain(name)
+
+    monkeypatch.setattr(reproduction, "load", note)
+    reproduction._bundled.cache_clear()
+    own = tmp_path / "own.yaml"
+    own.write_text(source("two-plus-two"), encoding="utf-8")
+    for name in ("two-plus-two", str(own)):
+        scenario = plain(name)
+        for _ in range(2):
+            Reproduction(scenario)
+    assert read == ["two-plus-two", str(own), str(own)]

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from textual.app import App
+from textual.css.stylesheet import Stylesheet
 from textual.widgets import Input, OptionList, Static
 
 from rlplay.algorithms.apply import resolve
@@ -14,7 +15,7 @@ from rlplay.algorithms.settings import choices
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
 from rlplay.ui.screens.knobs import KnobsScreen
-from rlplay.ui.widgets.knobs import KnobList
+from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from tests.ui.stage import PATIENCE, playground, settled, until
 
 CHOSEN = msgspec.to_builtins(resolve({"algorithm": "grpo"}))
@@ -358,3 +359,18 @@ async def test_an_algorithm_that_is_refused_names_those_nearest():
         text = str(app.screen.query_one(Static).render())
         assert "'grop'" in text
         assert "grpo, " in text
+
+
+async def test_the_list_has_the_focus_at_once(monkeypatch):
+    """Taking it from the search line would style and check the line three times more."""
+    styled, apply = [], Stylesheet.apply
+
+    def note(self, node, **more):
+        styled.append(type(node))
+        apply(self, node, **more)
+
+    monkeypatch.setattr(Stylesheet, "apply", note)
+    app = Host()
+    async with app.run_test(size=(80, 24)):
+        assert isinstance(app.screen.focused, KnobList)
+        assert styled.count(KnobSearch) == 1

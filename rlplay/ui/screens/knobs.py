@@ -75,6 +75,7 @@ class KnobsScreen(Dialogue[Changes | None]):
         &.-typing { display: block; }
     }
     """
+    AUTO_FOCUS = "KnobList"
     VERBS_ON_CHANGES: ClassVar[set[str]] = {"apply", "reset", "compare"}
     """Actions that need a change. Until there is one, their letters search like all others."""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -120,7 +121,7 @@ class KnobsScreen(Dialogue[Changes | None]):
             yield KnobList(*self._options(self.at))
             yield Entry(id="value", select_on_focus=True)
             with VerticalScroll(can_focus=False):
-                yield Static(self._detail("algorithm"))
+                yield Static()
 
     def on_mount(self) -> None:
         knobs = self.query_one(KnobList)
@@ -128,9 +129,10 @@ class KnobsScreen(Dialogue[Changes | None]):
         knobs.highlighted = knobs.get_option_index(self.at) if self.at in KNOBS else 1
         self._describe()
 
-    def on_resize(self) -> None:
+    @on(KnobList.Resized)
+    def _fit(self) -> None:
         """Show as many choices as fit."""
-        self.call_after_refresh(self._refresh)
+        self._refresh()
 
     @property
     def name_under_cursor(self) -> str:

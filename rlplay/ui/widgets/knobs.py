@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.widgets import Input, OptionList
 
 
@@ -16,9 +17,13 @@ class KnobList(OptionList):
         Binding("right,plus", "screen.nudge(1)", "higher", show=False),
     ]
 
+    class Resized(Message):
+        """The lines have another width."""
+
     def on_resize(self) -> None:
         """Keep the setting under the cursor visible when the text below grows or shrinks."""
         self.scroll_to_highlight()
+        self.post_message(self.Resized())
 
 
 class KnobSearch(Input):
