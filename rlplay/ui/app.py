@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,6 +29,7 @@ from rlplay.ui import dialogues
 from rlplay.ui.actions import ACTIONS
 from rlplay.ui.commands import send
 from rlplay.ui.key_queue import KeyQueue
+from rlplay.ui.leisure import Leisure
 from rlplay.ui.messages import (
     Answered,
     CursorMoved,
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from textual.command import Provider
 
 FRAMES = 15
+LOOKS = 4
+"""How many times a second it looks whether there is time for something else."""
 SWITCH = 0.0005
 """Seconds for which one thread may hold up another."""
 
@@ -112,6 +114,7 @@ class RlplayApp(Tuning):
         self.samples_first = False  # whether the first batch is sampled without a key
         self._greeted = False
         self.refresher = Refresher(self)
+        self.leisure = Leisure(lambda: self.screen is self.main)
 
     def get_driver_class(self) -> type[Driver]:
         """The driver for the terminal, or the one for the browser."""
@@ -153,8 +156,9 @@ class RlplayApp(Tuning):
         if self.other_runs.sessions:
             self.other_runs.listen()
             dialogues.compare(self)
-        # Objects made at start-up live until the end. Scanning them in every collection would delay key presses.
-        gc.freeze()
+        if not self.is_headless:
+            self.leisure.begin()
+            self.set_interval(1 / LOOKS, self.leisure.look)
         # A thread that reads or digests updates would keep the interpreter for 5 ms whenever a key lets go of it.
         sys.setswitchinterval(SWITCH)
 
@@ -252,6 +256,8 @@ class RlplayApp(Tuning):
 
     async def on_event(self, event: events.Event) -> None:
         """Typed keys and pasted text queue up; other events are handled at once."""
+        if isinstance(event, events.InputEvent | events.Paste):
+            self.leisure.end()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self.key_queue.take(event)
         else:

@@ -1,0 +1,57 @@
+"""What the screen's process does while nobody presses a key: it imports the dialogues, and it collects garbage.
+
+Python goes through all objects whenever a quarter more have come. A dialogue makes ten thousand, so that happened while
+it opened, for 30 to 50 ms. Here only young objects are collected at any time; the others wait for a pause.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+PAUSE = 1.0
+"""Seconds without a key or a mouse button after which the user is thinking or reading."""
+EVERY = 60.0
+"""Seconds after which the garbage is collected again although nobody has pressed a key: updates make some, too."""
+YOUNG = 5000, 5, 1000
+"""Objects before a collection of the youngest; such collections before one of the next, and before one of all objects.
+
+The last number bounds the memory if keys never pause.
+"""
+
+
+class Leisure:
+    """One thing at a time, so that a key pressed meanwhile waits for one of them at most."""
+
+    def __init__(self, at_home: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
+        """`at_home` says whether no dialogue is open."""
+        self._at_home, self._clock = at_home, clock
+        self._pressed = self._collected = clock()
+        self._screens = sorted(file.stem for file in (Path(__file__).parent / "screens").glob("[a-z]*.py"))
+        self._settled = False
+
+    def begin(self) -> None:
+        """Objects made at start-up live until the end: collections leave them out."""
+        gc.set_threshold(*YOUNG)
+        gc.freeze()
+
+    def end(self) -> None:
+        """The user has pressed something."""
+        self._pressed = self._clock()
+
+    def look(self) -> None:
+        """Do the next thing, if there is time; to be called a few times a second."""
+        now = self._clock()
+        if now - self._pressed < PAUSE:
+            return
+        if self._screens:
+            import_module(f"rlplay.ui.screens.{self._screens.pop(0)}")
+        elif self._pressed > self._collected or now - self._collected > EVERY or not self._settled:
+            self._collected = now
+            gc.collect()
+            if not self._settled and self._at_home():
+                self._settled = True
+                gc.freeze()

@@ -1,0 +1,79 @@
+"""In pauses the screen's process imports its dialogues and collects garbage; while keys are pressed it does neither."""
+
+import gc
+import sys
+
+import pytest
+
+from rlplay.ui import leisure
+from rlplay.ui.leisure import EVERY, PAUSE, YOUNG, Leisure
+from tests.ui.stage import playground, settled
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def collected(monkeypatch):
+    """How many times all garbage was collected, and how often the rest was set aside."""
+    done = []
+    monkeypatch.setattr(leisure.gc, "collect", lambda: done.append("collected"))
+    monkeypatch.setattr(leisure.gc, "freeze", lambda: done.append("set aside"))
+    return done
+
+
+def test_all_waits_for_a_pause(collected):
+    clock, home = Clock(), True
+    it = Leisure(lambda: home, clock)
+    screens = len(it._screens)
+    assert screens > 20
+    it.look()
+    assert len(it._screens) == screens
+    for _ in range(screens):
+        clock.now += PAUSE
+        it.look()
+    assert not it._screens
+    assert "rlplay.ui.screens.compare_moments" in sys.modules
+    assert collected == []
+    home = False
+    it.look()
+    assert collected == ["collected"], "while a dialogue is open, its objects are not set aside"
+    home = True
+    it.look()
+    assert collected == ["collected", "collected", "set aside"]
+    it.look()
+    assert len(collected) == 3
+    clock.now += 0.1
+    it.end()
+    it.look()
+    assert len(collected) == 3, "a key has just been pressed"
+    clock.now += PAUSE
+    it.look()
+    it.look()
+    assert len(collected) == 4
+    clock.now += EVERY + 1
+    it.look()
+    assert len(collected) == 5
+
+
+def test_while_keys_are_pressed_only_young_objects_are_collected():
+    before = gc.get_threshold()
+    try:
+        Leisure(lambda: True).begin()
+        assert gc.get_threshold() == YOUNG
+    finally:
+        gc.set_threshold(*before)
+
+
+async def test_a_key_ends_the_pause():
+    app, _ = playground()
+    async with app.run_test() as pilot:
+        await settled(pilot)
+        pressed = app.leisure._pressed
+        await pilot.press("c")
+        await settled(pilot)
+        assert app.leisure._pressed > pressed
