@@ -1,14 +1,19 @@
 """What the program makes cheaper in Textual works as before."""
 
 import gc
+import weakref
 
 import pytest
 from rich.segment import Segment
+from textual._styles_cache import StylesCache
 from textual.cache import FIFOCache
+from textual.color import Color
 from textual.css.model import RuleSet
 from textual.strip import Strip
+from textual.widgets import OptionList
 
 from rlplay.ui.lean import _SIZES, slim
+from tests.ui.stage import home, playground, settled, until
 
 
 @pytest.fixture(autouse=True)
@@ -40,3 +45,25 @@ def test_a_rule_is_found_by_identity():
     one, other = RuleSet(), RuleSet()
     assert RuleSet.__hash__ is object.__hash__
     assert {one: 1, other: 2}[other] == 2
+
+
+async def test_a_closed_dialogue_leaves_no_lines_behind():
+    app, _ = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        await settled(pilot)
+        await pilot.press("o")
+        await settled(pilot)
+        lines = weakref.ref(app.screen.query_one(OptionList)._styles_cache)
+        await home(pilot)
+
+        def gone():
+            gc.collect()
+            return lines() is None
+
+        await until(pilot, gone)  # a timer knows the dialogue a little longer
+
+
+def test_colours_around_a_border_are_as_textual_mixes_them():
+    below, widget = Color.parse("#102030"), Color.parse("#ffffff").with_alpha(0.5)
+    inner, outer = StylesCache().get_inner_outer(below, widget)
+    assert (inner.background, outer.background) == (below + widget, below)
