@@ -57,20 +57,28 @@ class Learner:
         return await self._wait(self._done(step), patience)
 
     async def solves(
-        self, claims: Sequence[Expect], patience: float | None, missed: Callable[[list[Outcome]], None]
+        self,
+        claims: Sequence[Expect],
+        patience: float | None,
+        missed: Callable[[list[Outcome]], None],
+        reached: Callable[[], None],
     ) -> bool:
         """Wait until every claim holds and the engine rests; False as above.
 
         Claims that hold from the beginning solve nothing: they must have failed in between. Wherever the engine rests
-        meanwhile, `missed` gets the outcomes; none before there is a number.
+        meanwhile, `missed` gets the outcomes; none before there is a number. `reached` is called once in a run whose
+        claims hold, so that the run may end.
         """
-        failed, seen = False, self._place
+        failed, seen, told = False, self._place, False
 
         def solved() -> bool:
-            nonlocal failed, seen
+            nonlocal failed, seen, told
             outcomes = [self._screen.check(each) for each in claims]
             holds = all(each.passed for each in outcomes)
             failed = failed or not holds
+            if failed and holds and not self._resting and not told:
+                reached()
+            told = not self._resting and (told or (failed and holds))
             if not holds and self._resting and self._place != seen:
                 seen = self._place
                 missed(_measured(outcomes))

@@ -58,6 +58,7 @@ class Player:
         self._answer: asyncio.Future[int | None] | None = None
         self.learner = Learner(stage)
         self._watched: list[Expect] = []  # what is said as soon as it holds
+        self._ending: asyncio.Future[None] | None = None  # a command under way that ends a run
         self._playing = False
         self._left: Place = (0, "sample")  # where the engine was at the script's last text
         self._begun: dict[str, Any] = {}  # the settings that the run began with
@@ -313,7 +314,12 @@ class Player:
     async def _solved(self, step: Exercise, text: str, hint: str) -> bool:
         """Show `text`, with the outcomes of each try, until the learner has solved it or gives up."""
         self._show(text, hint)
-        return await self.learner.solves(step.claims, self._patience(text), partial(self._show, text, hint))
+        missed = partial(self._show, text, hint)
+        return await self.learner.solves(step.claims, self._patience(text), missed, self._end_run)
+
+    def _end_run(self) -> None:
+        """Let a run that goes on by itself rest after the update under way."""
+        self._ending = asyncio.ensure_future(self._stage.send(Advance("update", 1)))
 
     def _patience(self, text: str) -> float | None:
         """Seconds to wait for the learner: for ever, or hands-free the time to read `text`."""

@@ -105,6 +105,19 @@ async def test_an_exercise_is_solved_when_its_claims_hold():
     assert not any(isinstance(command, Set) for command in stage.sent)
 
 
+async def test_a_run_that_solves_an_exercise_ends_with_its_update():
+    player, stage = playing([EXERCISE, {"say": "Next."}])
+    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
+    task = await settled(player)
+    stage.tell(running=True, update=4)
+    assert stage.sent == []
+    stage.tell(update=5)
+    stage.tell()
+    await task
+    assert stage.sent == [Advance("update", 1)], "once"
+    assert stage.captions[-1][:2] == ("✓ Solved.", [True])
+
+
 async def test_a_try_that_misses_is_answered_with_its_numbers():
     player, stage = playing([EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 3, stage.status.update or None, "")
