@@ -95,6 +95,7 @@ class Playground(GatedApp):
 
     def speak(self, step_word: str) -> None:
         """Name what the policy samples in the parts that are written about tokens."""
+        self.tokens.step_word = step_word
         self.inspector.border_title = worded("Token", step_word)
         self.inspector.words = worded(self.inspector.EMPTY, step_word)
         self.keys.speak(step_word)

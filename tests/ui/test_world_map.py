@@ -17,10 +17,12 @@ from rlplay.scenario.loader import load, read
 from rlplay.scenario.schema import Job
 from rlplay.trace.answers import measures
 from rlplay.trace.history import History
+from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.format.token_title import title
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
 from rlplay.ui.plot.world_map import MAPS, WorldMap, unshaded
@@ -277,6 +279,8 @@ def test_settings_and_parts_of_words_keep_the_word() -> None:
     text = "Tokens: a token counts as in level=token or seq_mean_token_mean."
     assert worded(text, "move") == "Moves: a move counts as in level=token or seq_mean_token_mean."
     assert worded(text, "token") == text
+    head = title(LENSES["token_rewards"], False, None, 60, True, "move")
+    assert head.plain == "Moves · colour: move reward: same for every move"
 
 
 def test_the_map_is_drawn_again_once_sampling_has_ended(source: Source) -> None:

@@ -11,12 +11,11 @@ from rlplay.ui.format.text import within
 from rlplay.ui.words.step_word import worded
 
 
-def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool = False) -> Content:
+def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool, word: str) -> Content:
     """The panel's title: the lens and, if there is room, its optimizer steps and how it was chosen.
 
-    If all tokens are `alike`, none has a colour; the title then says so.
+    If all tokens are `alike`, none has a colour; the title then says so. `word` names what the policy samples.
     """
-    word = "token" if update is None else update.step_word
     head, name = worded("Tokens", word), worded(within(lens.title), word)
     same = worded(": same for every token" * alike, word)
     colour = f" · colour: {name}{_steps(lens, update)}{same}"

@@ -90,7 +90,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self._folds = Folds()
         self._signs = False
         self._steps = 0
-        self._word = "token"  # what the policy samples
+        self.step_word = "token"  # what the policy samples
         self._previews = False
         self._layout = Layout()
         self.cursor = (0, 0)
@@ -116,7 +116,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         self._previews = flipped is not None
         self._found = None if finder is None or finder.found is None else finder.found.tokens
         self._folds = Folds(copies, set(unfolded), self._seen)
-        self._sampled, self._word = sampled, "token" if update is None else update.step_word
+        self._sampled = sampled
         self._values = self._means = None
         self._repeated = {} if update is None else repeated(update, order)
         alike, past, counts = False, (False, False), list[int]()
@@ -141,11 +141,11 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         else:
             self._lay_out()
         found = "" if finder is None or finder.query is None else f" · {finder.summary}"
-        named = title(lens, automatic, update, self.title_room - cell_len(found), alike)
-        head = worded("Tokens", self._word)
+        named = title(lens, automatic, update, self.title_room - cell_len(found), alike, self.step_word)
+        head = worded("Tokens", self.step_word)
         named = Content.assemble(head, (found, "$accent"), named[len(head) :])
         if version:
-            name = worded(within(lens.title), self._word)
+            name = worded(within(lens.title), self.step_word)
             named = Content.assemble(head, (f" · {version}", "$warning"), (f" · {name}", "$text-muted"))
         room, reached = self.outer_size.width - CORNERS, "sample" if update is None else update.phase
         waiting = self._sampled is None  # for the first answers: nothing is missing yet
@@ -195,7 +195,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         if not len(places) or sampled is None or lens is None:
             return None, ""
         if lens.name == "clip_state" and not best:
-            return None, worded("No token is clipped.", self._word)
+            return None, worded("No token is clipped.", self.step_word)
         here = np.flatnonzero((places == self.cursor).all(axis=1))
         at = (int(here[0]) + 1) % len(places) if len(here) else 0
         completion, token = places[at].tolist()
@@ -205,13 +205,13 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         answer = f"answer {sum(counts[: self._order.index(completion)]) + 1} of {sum(counts)}"
         own = int(sampled.mask[start:end].sum())
         which = literal(quoted(text)), answer, own
-        return (completion, token), describe_largest(lens, best, places, at, which, self._word)
+        return (completion, token), describe_largest(lens, best, places, at, which, self.step_word)
 
     @property
     def tip(self) -> str:
         """What the colour means."""
         name, reading = ("", "") if self._lens is None else (self._lens.title, self._lens.reading)
-        return name and worded(f"{name}: {reading} Click to choose another colour.", self._word)
+        return name and worded(f"{name}: {reading} Click to choose another colour.", self.step_word)
 
     def clipping(self) -> tuple[str, str]:
         """The text to copy: the token under the cursor."""
@@ -219,7 +219,7 @@ Symbols: ⏎ newline · ∎ end of the answer · ◦ only part of a character.
         if sampled is None or not self._length(self.cursor[0]):
             return "", ""
         token = int(sampled.offsets[self.cursor[0]]) + self.cursor[1]
-        return worded("the token", self._word), visible_lines(
+        return worded("the token", self.step_word), visible_lines(
             sampled.pieces.get(int(sampled.token_ids[token]), sampled.texts[token])
         )
 
