@@ -3,7 +3,10 @@
 import pytest
 
 from rlplay.link.messages import Advance, Rewind, Set
+from rlplay.scenario.claim import parse_expect
 from rlplay.scenario.expect import Outcome
+from rlplay.ui.script_view import AppStage
+from tests.recorded import synthetic_update
 from tests.ui.fake_stage import playing, settled
 from tests.ui.stage import playground
 from tests.ui.stage import settled as drawn
@@ -226,3 +229,14 @@ async def test_a_lesson_left_for_a_walk_says_where_it_was_and_its_colour_ends_wi
         chosen = app.lens_choice
         await pressed("t")
         assert app.lens_choice == chosen, "somebody's own choice stays"
+
+
+async def test_claims_are_about_the_last_update_that_has_ended_while_the_next_is_sampled():
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        source.records(synthetic_update(2)[:1])
+        await drawn(pilot)
+        assert (app.session.newest.number, app.session.ended.number) == (2, 1)
+        claim = parse_expect({"text": "Pull", "lens": "credit", "of": "max", "above": -100})
+        assert AppStage(app).check(claim).passed

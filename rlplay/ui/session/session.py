@@ -121,6 +121,14 @@ class Session:
         return self._newest
 
     @property
+    def ended(self) -> Update | None:
+        """The last update that has ended, which claims are about; the current one if none has."""
+        newest = self._newest
+        if newest is None or newest.finished is not None:
+            return newest
+        return self._updates.get(newest.number - 1, newest)
+
+    @property
     def abilities(self) -> Abilities | None:
         """What another program's trainer can do; None: rlplay's own engine trains, or nothing does."""
         return None if self.status is None else self.status.abilities
