@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from rlplay.algorithms.symbols import Term, is_number
-from rlplay.trace.numbers import compact
+from rlplay.trace.numbers import compact, real_minus
 
 Part = tuple[str, Literal["plain", "won", "lost"]]
 """A piece of a written formula; of the terms in a min or max, the smaller or larger one "won"."""
@@ -163,4 +163,4 @@ def _exponential(text: str) -> str:
 
 
 def _constant(value: float) -> str:
-    return compact(value).replace("-", "−")
+    return real_minus(compact(value))

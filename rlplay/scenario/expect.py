@@ -8,7 +8,7 @@ import msgspec
 
 from rlplay.scenario.claim import TOLERANCE, Bounds, Expect
 from rlplay.scenario.measure import Measured, Series, measure
-from rlplay.trace.numbers import compact
+from rlplay.trace.numbers import compact, real_minus
 from rlplay.trace.update import Update
 
 
@@ -76,7 +76,7 @@ def _names(text: str, bound: float) -> bool:
 
 
 def _written(value: float) -> str:
-    return (f"{value:,.0f}" if abs(value) >= 1000 else compact(value, 3)).replace("-", "−")
+    return real_minus(f"{value:,.0f}" if abs(value) >= 1000 else compact(value, 3))
 
 
 def _signed(value: float) -> str:

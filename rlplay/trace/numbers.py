@@ -18,8 +18,12 @@ def number(value: float, digits: int = 3, noise: float = NOISE) -> str:
         return "≈0"
     if 1e3 <= abs(value) < 1e6:
         return f"{value:,.0f}".replace("-", "−")
-    short = compact(value, digits)
-    return "−" + short[1:] if short.startswith("-") else short
+    return real_minus(compact(value, digits))
+
+
+def real_minus(text: str) -> str:
+    """The text of a number with a real minus as its sign; an exponent keeps the hyphen that programs read."""
+    return "−" + text[1:] if text.startswith("-") else text
 
 
 def compact(value: float, digits: int = 6) -> str:

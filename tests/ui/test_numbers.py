@@ -7,6 +7,7 @@ import pytest
 from rlplay.algorithms.equations import terms
 from rlplay.algorithms.settings import Settings, written
 from rlplay.export.trl.fields import literal
+from rlplay.scenario.expect import _written
 from rlplay.trace.numbers import compact, number, percent
 from rlplay.ui.format.numbers import plain, short, signed, tenths
 
@@ -46,12 +47,10 @@ def test_durations(seconds, shown):
     assert tenths(seconds) == shown
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"), [(4e-5, "4e-5"), (-1.5e-7, "-1.5e-7"), (4e-4, "0.0004"), (1e10, "1e10"), (2.0, "2")]
-)
+@pytest.mark.parametrize(("value", "shown"), [(4e-5, "4e-5"), (-1.5e-7, "-1.5e-7"), (4e-4, "0.0004"), (2.0, "2")])
 def test_an_exponent_has_no_padding(value, shown):
     assert compact(value) == written(value) == shown
-    assert number(value, noise=0) == ("−" + shown[1:] if value < 0 else shown)
+    assert number(value, noise=0) == _written(value) == ("−" + shown[1:] if value < 0 else shown)
 
 
 def test_a_small_setting_is_written_alike_in_settings_equations_and_scripts():
