@@ -315,11 +315,25 @@ class Player:
         """Show `text`, with the outcomes of each try, until the learner has solved it or gives up."""
         self._show(text, hint)
         missed = partial(self._show, text, hint)
-        return await self.learner.solves(step.claims, self._patience(text), missed, self._end_run)
+        while await self.learner.solves(step.claims, self._patience(text), missed, self._end_run):
+            ending, self._ending = self._ending, None
+            if ending is None:
+                return True
+            await ending
+            outcomes = [self._stage.check(claim) for claim in step.claims]
+            if all(each.passed for each in outcomes):
+                return True
+            missed(outcomes)  # the last update has lost what the one before had reached
+        return False
 
     def _end_run(self) -> None:
         """Let a run that goes on by itself rest after the update under way."""
-        self._ending = asyncio.ensure_future(self._stage.send(Advance("update", 1)))
+        here = self._engine.update
+
+        def rests(status: Status) -> bool:
+            return not status.running and (status.update > here or status.finished)
+
+        self._ending = asyncio.ensure_future(self._engine.until(Advance("update", 1), rests))
 
     def _patience(self, text: str) -> float | None:
         """Seconds to wait for the learner: for ever, or hands-free the time to read `text`."""

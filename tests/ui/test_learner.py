@@ -118,6 +118,7 @@ async def test_a_run_that_solves_an_exercise_ends_with_its_update():
     stage.tell()
     await task
     assert stage.sent == [Advance("update", 1)], "once"
+    assert (stage.status.update, player.playing) == (6, False), "nothing runs when the lesson goes on"
     assert stage.captions[-1][:2] == ("✓ Solved.", [True])
 
 
