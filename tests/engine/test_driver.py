@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from rlplay.trace.records import (
     Scored,
     Stepped,
 )  # fmt: skip
-from rlplay.trace.runfile import RunFileError
+from rlplay.trace.runfile import RunFileError, RunReader
 from rlplay.trace.settings import effective_from
 
 Start = Callable[..., tuple[Driver, list[AnyRecord]]]
@@ -40,6 +41,21 @@ def _numbers(records: list[AnyRecord], update: int) -> list[bytes]:
     kept = [r for r in records if r.update == update and isinstance(r, (Scored, Credited, Stepped))]
     done = [r for r in records if r.update == update and isinstance(r, Sampled) and r.done]
     return [RECORDS.encode(r) for r in done[-1:] + kept[-8:]]
+
+
+def test_an_update_is_in_the_file_before_anyone_hears_of_it(start: Start, tmp_path: Path) -> None:
+    driver, _ = start()
+    there = []
+
+    def hear(record: AnyRecord) -> None:
+        if isinstance(record, Finished):
+            with RunReader(tmp_path / "run.rlplay") as run:
+                there.append(record.update in run.updates())
+
+    driver._sink = hear
+    driver.advance("update", 2, never)
+    driver.close()
+    assert there == [True, True]
 
 
 def test_each_way_of_stepping_stops_where_it_says(start: Start) -> None:
