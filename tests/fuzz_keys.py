@@ -58,7 +58,10 @@ async def opened(app: RlplayApp, size: tuple[int, int]) -> AsyncIterator[Pilot[o
 
 
 async def play(app: RlplayApp, dice: random.Random, size: tuple[int, int]) -> list[str]:
-    """Press the keys of a round, none of which means to leave; raises AssertionError if the app has ended."""
+    """Press the keys of a round, none of which means to leave; raises AssertionError if the app has ended.
+
+    A lesson that is opened in its place ends a live run, and with it the round.
+    """
     pressed = list[str]()
     source = app.session.source
     later = _later(source.poison) if isinstance(source, Answering) else []
@@ -74,6 +77,8 @@ async def play(app: RlplayApp, dice: random.Random, size: tuple[int, int]) -> li
                 source.status(3)
             await pilot.press(key)
             await keys_done(pilot)
+            if app.next_scenario is not None:
+                break  # a lesson was chosen, which is played in place of this run
             if number % _PAINT_EVERY == 0:
                 await settled(pilot)
             assert app.is_running, f"ended after {pressed[-12:]}"
