@@ -95,7 +95,9 @@ class Answering(Fed):
         await super().send(command)
         answer = self._answer(command)
         if answer is not None:
-            self.say(msgspec.structs.replace(answer, refused="x") if self.refuses else answer)
+            said = self.poison.into(msgspec.structs.replace(answer, refused="x") if self.refuses else answer)
+            # What was asked comes back as it was: the screen asks again where it differs.
+            self.put(msgspec.structs.replace(said, changes=command.changes) if isinstance(said, Imagined) else said)
 
     def _answer(self, command: Any) -> Any:  # noqa: PLR0911 - one for each question
         pieces = {1: "x", 2: "x"}
