@@ -7,7 +7,7 @@ the best policy ends long before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,11 +26,10 @@ Values = dict[str, float]
 
 @dataclass(frozen=True)
 class Plan:
-    """The optimal values V*(s) and Q*(s, a) of every state that does not end an episode, and the sweeps they took."""
+    """The optimal values V*(s) and Q*(s, a) of every state that does not end an episode."""
 
     values: Values
     action_values: dict[str, Values]
-    sweeps: int
 
     def best(self, state: str) -> str:
         """The best action, the first of equally good ones."""
@@ -44,8 +43,8 @@ def plan(world: World, gamma: float) -> Plan:
 
     Raises ValueError if the values do not settle, as with γ = 1 and a reward that can be earned for ever.
     """
-    values, sweeps = _settled(world, gamma, lambda _state, options: max(options.values()))
-    return Plan(values, {state: _options(world, state, values, gamma) for state in values}, sweeps)
+    values = _settled(world, gamma)
+    return Plan(values, {state: _options(world, state, values, gamma) for state in values})
 
 
 def evaluate(world: World, policy: Mapping[str, Mapping[str, float]], gamma: float) -> Values:
@@ -96,15 +95,15 @@ def dynamics(world: World) -> Dynamics:
     return Dynamics(states, rewards, leads)
 
 
-def _settled(world: World, gamma: float, backup: Callable[[str, Values], float]) -> tuple[Values, int]:
+def _settled(world: World, gamma: float) -> Values:
     values = {state: 0.0 for state in world.states if not world.ends(state)}
-    for sweep in range(1, _SWEEPS + 1):
+    for _ in range(_SWEEPS):
         moved = 0.0
         for state, old in values.items():
-            values[state] = backup(state, _options(world, state, values, gamma))
+            values[state] = max(_options(world, state, values, gamma).values())
             moved = max(moved, abs(values[state] - old))
         if moved <= _TOLERANCE:
-            return values, sweep
+            return values
     raise ValueError(f"the values of this world do not settle with gamma={gamma:g}: choose a smaller gamma")
 
 
