@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from rlplay.algorithms import returns, scales, surrogates
+from rlplay.algorithms import masks, returns, scales, surrogates
 from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.divergences import ESTIMATORS
@@ -158,6 +158,14 @@ def test_clip_state_is_where_the_surrogate_has_no_gradient(
     assert torch.equal(state != 0, gradient == 0)
 
 
+@pytest.mark.parametrize(("ratio", "advantage"), [(1.2, 1.0), (0.75, -1.0), (3.0, -1.0)])
+def test_a_ratio_at_its_bound_still_has_a_gradient(ratio: float, advantage: float) -> None:
+    given, sign = torch.tensor([ratio], dtype=torch.double, requires_grad=True), torch.tensor([advantage])
+    (gradient,) = torch.autograd.grad(surrogates.ppo(T, given, sign, 0.25, 0.2, 3.0).sum(), given)
+    assert gradient.item() == -advantage
+    assert surrogates.ppo_clip_state(T, given.detach(), sign, 0.25, 0.2, 3.0).item() == 0
+
+
 def test_where_there_is_no_advantage_a_geometric_ratio_is_bounded_below_as_for_a_bad_answer() -> None:
     """It still weighs the KL term there; TRL's GMPOTrainer takes the same side."""
     change = torch.tensor([[-1.0, -0.1, 0.1, 1.0]] * 3)
@@ -165,6 +173,14 @@ def test_where_there_is_no_advantage_a_geometric_ratio_is_bounded_below_as_for_a
     wanted = torch.tensor([[-1.0, -0.1, 0.1, 0.3], [-0.2, -0.1, 0.1, 1.0], [-0.2, -0.1, 0.1, 1.0]])
     whole = geometric(Tensors(change), change, torch.ones(3, 4).bool(), advantages, 0.2, 0.3)
     torch.testing.assert_close(whole, wanted.mean(-1, keepdim=True))
+
+
+def test_an_answer_that_drifted_is_left_out_beyond_the_threshold_and_only_where_it_is_a_bad_one() -> None:
+    drifted = torch.tensor([[-0.25, -0.25, -9.0], [-0.5, -0.25, 9.0]], dtype=torch.double)
+    mask = torch.tensor([[True, True, False]] * 2)
+    for advantage, kept in ((-1.0, [True, False]), (0.0, [True, True]), (1.0, [True, True])):
+        found = masks.on_policy(T, drifted, torch.full((2, 3), advantage), mask, 0.25)
+        assert (found & mask)[:, :2].tolist() == [[each] * 2 for each in kept]
 
 
 @pytest.mark.parametrize("change", [[19.0, 19.0, 1.0], [-9.0, -8.0, -7.0], [50.0, -30.0, 0.5], [-60.0, -1.0, 0.0]])

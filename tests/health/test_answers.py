@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.health.answers import containing, marked, marks_within, repetition, rows, texts
+from rlplay.health.answers import containing, marked, marks_within, openings, repetition, rows, tails, texts
 from tests.recorded import END, synthetic_update
 
 
@@ -47,6 +47,19 @@ def test_marks_before_the_end_of_an_answer(sampled):
     assert marks_within(sampled, found) == {END: 1, "<s>": 1}
     bare = msgspec.structs.replace(sampled, texts=[re.sub("[<>|]", "", text) for text in sampled.texts])
     assert not len(marked(bare))
+
+
+def test_an_answer_that_is_only_its_end_opens_with_no_mark(sampled):
+    ended = msgspec.structs.replace(
+        sampled, texts=[*sampled.texts, END], offsets=np.append(sampled.offsets, len(sampled.texts) + 1)
+    )
+    assert openings(ended) == {"<s>": 1}
+
+
+def test_the_last_quarter_of_a_cut_answer_is_what_it_ended_in(sampled):
+    pieces = dict(zip(sampled.token_ids.tolist(), sampled.texts, strict=True))
+    cut = msgspec.structs.replace(sampled, truncated=np.array([False, False, True, False]), pieces=pieces)
+    assert tails(cut) == {"!": 1}, "one token of four"
 
 
 def test_a_column_s_value_counts_as_a_whole_word_in_any_case(sampled):

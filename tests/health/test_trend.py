@@ -55,6 +55,7 @@ def test_the_slope_and_its_error_are_those_of_numpy():
     (slope, _), covariance = np.polyfit(x, rewards[37 - WINDOW : 37], 1, cov=True)
     assert found.slope == pytest.approx(slope, rel=1e-9)
     assert found.margin == pytest.approx(T95 * np.sqrt(covariance[0, 0]), rel=1e-3)
+    assert found.text.startswith("+0.00")
 
 
 def test_the_interval_holds_the_true_slope_in_95_of_100_runs():
@@ -101,6 +102,8 @@ def test_a_reward_at_its_ceiling_is_reported():
     assert diagnosed(arrived) == ""
     now = np.mean(arrived[-WINDOW:])
     assert risen(run(arrived)).startswith(f"at its ceiling: {now:.3g} on average over the last {WINDOW} updates")
+    late = np.concatenate([np.full(40, 0.2), np.full(WINDOW, 0.96)])
+    assert risen(run(late)).startswith(f"at its ceiling: 0.96 on average over the last {WINDOW} updates")
     stays = np.concatenate([arrived, arrived[-WINDOW:]])
     assert "flat" in diagnosed(stays, best=2.0), "an answer earns twice as much"
     assert "flat: 0 ± 0 per update" in diagnosed([0.1] * 30), "nothing but rounding"

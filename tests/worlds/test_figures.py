@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -50,3 +51,40 @@ def test_no_move_is_the_best_where_a_reward_can_be_earned_for_ever() -> None:
     survey = surveyed(endless, np.zeros((3, 4)))
     assert figures(endless, survey, "policy_gradient", 1.0) == {}
     assert figures(endless, survey, "policy_gradient", 0.9)["greedy_rate"] > 0
+
+
+ICE = read_world({"map": ["S.O", "2.G"], "slip": 0.3, "steps": 4, "step": -0.1})
+
+
+def earned(policy: dict[str, dict[str, float]], state: str, left: int) -> float:
+    """The expected sum of the rewards of `left` moves from a square of `ICE`, along every way there is."""
+    return sum(
+        share * o.probability * (o.reward + (earned(policy, o.state, left - 1) if left > 1 and not o.over else 0.0))
+        for move, share in policy[state].items()
+        for o in ICE.outcomes(state, move)
+    )
+
+
+@pytest.mark.parametrize("loss_type", ["q_learning", "sarsa"])
+def test_figures_of_action_values_are_those_of_every_way_through_the_world(loss_type: str) -> None:
+    dice = np.random.default_rng(1)
+    survey = surveyed(ICE, dice.normal(size=(4, 4)))
+    q = dice.normal(size=(4, 4)).astype(np.float32)
+    found = figures(ICE, msgspec.structs.replace(survey, action_values=q), loss_type, 0.8)
+    shares = np.exp(survey.logprobs.astype(np.float64))
+    behaviour, greedy, values, gaps = {}, {}, {}, []
+    for s, state in enumerate(survey.states):
+        behaviour[state] = dict(zip(survey.actions, shares[s].tolist(), strict=True))
+        greedy[state] = {survey.actions[int(q[s].argmax())]: 1.0}
+        values[state] = float(q[s].max()) if loss_type == "q_learning" else float((shares[s] * q[s]).sum())
+    for state, moves in behaviour.items():
+        worth = {
+            move: sum(o.probability * (o.reward + (0 if o.over else 0.8 * values[o.state]))
+                      for o in ICE.outcomes(state, move))
+            for move in moves
+        }  # fmt: skip
+        mean = sum(share * worth[move] for move, share in moves.items())
+        gaps.append(abs(values[state] - (max(worth.values()) if loss_type == "q_learning" else mean)))
+    assert found["bellman_residual"] == pytest.approx(np.mean(gaps), abs=1e-9)
+    assert found["behaviour_reward"] == pytest.approx(earned(behaviour, "a1", 4), abs=1e-9)
+    assert found["greedy_reward"] == pytest.approx(earned(greedy, "a1", 4), abs=1e-9)
