@@ -51,7 +51,7 @@ NO_REVEAL = {
     "step-by-step": {"The largest return, before both steps"},
     "stale": {"The smallest ratio of a token at that step"},
     "trust-region": {"KL of the first step, limit 0.01"},
-    "estimators": {"Exact KL of the same answers, against k1"},
+    "estimators": {"From k1 to the exact KL of the same answers"},
     "you-choose": {
         "Loss of the first step, ln 2",
         "Share of pairs that tied and taught nothing",
