@@ -39,7 +39,7 @@ FAMILY = (
     Term("Q-learning",
          "A value-based method: after each step the action value moves towards the reward plus the value of the best "
          "next action, whether or not that action was taken. So it is off-policy: the ε-greedy policy makes the moves, "
-         "and Q is about the greedy one. It therefore ignores what exploring costs. In a tiny world the Token panel "
+         "and Q is about the greedy one. It therefore ignores what exploring costs. In a tiny world the Move panel "
          "shows Q(s, ·) and each step with its numbers.",
          "Q(s, a) ← Q(s, a) + α·(r + γ·maxₐ′ Q(s′, a′) − Q(s, a))", ("DQN",), ("knobs", "loss_type"),
          algorithm="q-learning"),

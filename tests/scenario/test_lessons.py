@@ -86,3 +86,10 @@ def test_a_lesson_asks_for_a_prediction_and_has_an_exercise(name: str) -> None:
     kinds = [type(step) for step in parse(load(name).script)]
     assert kinds.count(Ask) >= 1
     assert kinds.count(Exercise) >= 1
+
+
+@pytest.mark.parametrize("name", [name for name in bundled() if load(name).world is not None])
+def test_a_lesson_in_a_world_calls_the_panels_by_the_names_that_they_have_there(name: str) -> None:
+    steps = parse(load(name).script)
+    said = " ".join(step.text for step in steps if isinstance(step, Say | You | Exercise))
+    assert "panel Token" not in said
