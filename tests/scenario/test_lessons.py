@@ -64,7 +64,7 @@ NO_REVEAL = {
     "trouble-moving": {"Mean reward at update 10", "Mean reward 15 updates after the move"},
     "trouble-size": {"Mean reward after 5 updates, 9 squares"},
     "trouble-simulator": {"Mean reward in the simulator"},
-    "race": {"REINFORCE, mean reward at update 6", "A2C, mean reward at update 6"},
+    "race": {"REINFORCE, mean reward at update 6"},
     "race-sums": {"GRPO, mean reward at update 4"},
 }
 """Claims without a prediction: they check what the screen shows already, what a text has just said, the first half of a
