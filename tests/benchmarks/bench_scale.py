@@ -4,13 +4,16 @@
 
 Each way runs in a process of its own, on a Llama of random weights and a reward of the tokens' ids. Time is that of
 the faster of two updates without sampling (reference, credit, optimizer step, look). Memory is the peak of the process
-less what it held before the model was loaded; on a GPU, of what torch has allocated.
+less what it held before the model was loaded; on a GPU, of what torch has allocated. The gradient is that of the first
+update, and what is printed is its distance from the plain way's as a share of the latter's length; nothing where other
+parameters are trained or other tokens were sampled.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -34,6 +37,7 @@ SIZES = {"2M": (192, 4, 1024), "29M": (512, 9, 1024), "117M": (768, 12, 16384), 
 """Hidden size, layers and vocabulary of each."""
 _OF_THE_MODEL = ("dtype", "use_peft")
 _UPDATES = 2
+_FIRST, _NEW = "first.pt", "new.pt"
 _TIMED = ("reference", "credit", "forward", "backward", "step", "look")
 
 _REWARD = "def uneven(completion_ids, **columns):\n    return [sum(ids) % 7 / 7 for ids in completion_ids]\n"
@@ -56,7 +60,7 @@ def saved_model(size: str, folder: Path) -> Path:
     return folder
 
 
-def measured(way: str, model: Path, device: str, answers: int, length: int) -> dict[str, float]:
+def measured(way: str, model: Path, device: str, answers: int, length: int) -> dict[str, float | None]:
     """Seconds and megabytes of an update that way, and its estimate; in this process."""
     import torch
     from transformers import AutoConfig
@@ -66,7 +70,7 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
     from rlplay.engine.estimate import needs
     from rlplay.engine.weights import Weights
     from rlplay.scenario.schema import Job, Scenario
-    from rlplay.trace.records import AnyRecord, Finished
+    from rlplay.trace.records import AnyRecord, Finished, Sampled
 
     given = WAYS[way]
     settings = {name: value for name, value in given.items() if name not in _OF_THE_MODEL}
@@ -84,14 +88,34 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
         driver = Driver(Job(scenario, f"{folder}/r.rlplay", device, threads=1), found.append)
         driver.load(lambda what, fraction: None)
         driver._store.keep = lambda *given, **named: None  # type: ignore[method-assign]
-        driver.advance("update", _UPDATES, lambda: False)
+        driver.advance("update", 1, lambda: False)
+        gradient = {name: p.grad for name, p in driver._state.parameters.items() if p.grad is not None}
+        tokens = next(r.token_ids for r in found if isinstance(r, Sampled) and r.done)
+        torch.save((torch.from_numpy(tokens), gradient), model / _NEW)
+        del gradient
+        driver.advance("update", _UPDATES - 1, lambda: False)
         peak = _peak(device) - before
         driver._keep = lambda *given, **named: None  # type: ignore[method-assign]
         driver.close()
     seconds = min(sum(r.timings[p] for p in _TIMED) for r in found if isinstance(r, Finished))
     estimate = needs(AutoConfig.from_pretrained(model), Weights.of(scenario), resolve(settings)).memory
-    del torch
-    return {"seconds": seconds, "megabytes": peak, "estimated": estimate / 2**20}
+    return {"seconds": seconds, "megabytes": peak, "estimated": estimate / 2**20, "apart": apart(model)}
+
+
+def apart(model: Path) -> float | None:
+    """How far the new gradient is from the first, as a share of its length; None if they do not compare."""
+    import torch
+
+    first, new = model / _FIRST, model / _NEW
+    if not first.exists():
+        new.rename(first)
+        return 0.0
+    (tokens, gradient), (others, other) = (torch.load(path, map_location="cpu", mmap=True) for path in (first, new))
+    new.unlink()
+    if gradient.keys() != other.keys() or not torch.equal(tokens, others):
+        return None
+    squared = sum(float((gradient[name] - other[name]).float().square().sum()) for name in gradient)
+    return math.sqrt(squared / sum(float(each.float().square().sum()) for each in gradient.values()))
 
 
 def _peak(device: str) -> float:
@@ -120,7 +144,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             model = saved_model(size, Path(folder))
             print(f"{size}: {given.answers} answers of {given.length} tokens on {given.device}", flush=True)
-            plain: dict[str, float] = {}
+            plain: dict[str, Any] = {}
             for way in given.ways:
                 words = ["--one", way, str(model), "--device", given.device, "--answers", str(given.answers)]
                 out = subprocess.run(
@@ -130,8 +154,9 @@ def main() -> None:
                 now = json.loads(out.splitlines()[-1])
                 plain = plain or now
                 time, memory = (now[name] / plain[name] for name in ("seconds", "megabytes"))
+                gradient = "" if now["apart"] is None else f"gradient {now['apart']:.1e}"
                 print(f"  {way:42} {now['seconds']:7.2f} s {time:5.2f}  {now['megabytes']:7.0f} MB {memory:5.2f}  "
-                      f"estimated {now['estimated']:7.0f} MB", flush=True)  # fmt: skip
+                      f"estimated {now['estimated']:7.0f} MB  {gradient}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":
