@@ -2,11 +2,12 @@
 
     python -m tests.benchmarks.bench_scale [--sizes 2M 29M 117M 387M] [--device cpu] [--answers 32] [--length 128]
 
-Each way runs in a process of its own, on a Llama of random weights and a reward of the tokens' ids. Time is that of
-the faster of two updates without sampling (reference, credit, optimizer step, look). Memory is the peak of the process
-less what it held before the model was loaded; on a GPU, of what torch has allocated. The gradient is that of the first
-update, and what is printed is its distance from the plain way's as a share of the latter's length; nothing where other
-parameters are trained or other tokens were sampled.
+Each way runs in a process of its own, on a Llama of random weights and a reward of the tokens' ids. Time is that of the
+faster of two updates without sampling (reference, credit, optimizer step, look); on a CPU, of the processor, which
+other work on the machine disturbs least. Memory is the peak of the process less what it held before the model was
+loaded; on a GPU, of what torch has allocated. The gradient is that of the first update, and what is printed is its
+distance from the plain way's as a share of the latter's length; nothing where other parameters are trained or other
+tokens were sampled.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 WAYS: dict[str, dict[str, Any]] = {
@@ -66,12 +69,15 @@ def measured(way: str, model: Path, device: str, answers: int, length: int) -> d
     from transformers import AutoConfig
 
     from rlplay.algorithms.apply import resolve
+    from rlplay.engine import stopwatch
     from rlplay.engine.driver import Driver
     from rlplay.engine.estimate import needs
     from rlplay.engine.weights import Weights
     from rlplay.scenario.schema import Job, Scenario
     from rlplay.trace.records import AnyRecord, Finished, Sampled
 
+    if device == "cpu":
+        stopwatch.time = SimpleNamespace(perf_counter=time.process_time)  # type: ignore[assignment]
     given = WAYS[way]
     settings = {name: value for name, value in given.items() if name not in _OF_THE_MODEL}
     settings |= {"num_prompts": answers // 8, "num_generations": 8, "max_completion_length": length}
@@ -153,9 +159,9 @@ def main() -> None:
                 ).stdout  # fmt: skip
                 now = json.loads(out.splitlines()[-1])
                 plain = plain or now
-                time, memory = (now[name] / plain[name] for name in ("seconds", "megabytes"))
+                ratio, memory = (now[name] / plain[name] for name in ("seconds", "megabytes"))
                 gradient = "" if now["apart"] is None else f"gradient {now['apart']:.1e}"
-                print(f"  {way:42} {now['seconds']:7.2f} s {time:5.2f}  {now['megabytes']:7.0f} MB {memory:5.2f}  "
+                print(f"  {way:42} {now['seconds']:7.2f} s {ratio:5.2f}  {now['megabytes']:7.0f} MB {memory:5.2f}  "
                       f"estimated {now['estimated']:7.0f} MB  {gradient}", flush=True)  # fmt: skip
 
 
