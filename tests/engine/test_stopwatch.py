@@ -87,6 +87,25 @@ def test_what_happens_between_moments_is_not_theirs(clock: Clock) -> None:
     assert watch.take() == {"evaluate": 13, OTHER: 300}
 
 
+def test_a_gpu_ends_its_work_in_the_part_that_began_it(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = 0.0
+
+    def synchronize() -> None:
+        nonlocal left
+        clock.now += left
+        left = 0.0
+
+    monkeypatch.setattr(torch.accelerator, "synchronize", synchronize)
+    watch = Stopwatch(torch.device("cuda"))
+    with watch:
+        with spent_on("forward"):
+            left = 5.0
+        clock.now += 1
+        with spent_on("backward"):
+            left = 7.0
+    assert watch.take() == {OTHER: 1, "forward": 5, "backward": 7}
+
+
 _POLICY_GRADIENT = {"sample", "score", "reference", "credit", "forward", "backward", "step", "look", "record", OTHER}
 
 
