@@ -12,6 +12,9 @@ of an idle machine. rlplay's figure includes recording, snapshots and the run fi
 
 The roofline is the time that the update's matrix products would take at the rate of a large one, measured beside it:
 every prompt computed once, no padding, and a backward pass for those completions alone that have a gradient.
+
+One thread of 2 busy CPU cores, the median of three rounds: 2.0 times as fast as TRL with natural lengths, 1.2 times
+with equal ones, where a quarter of the update is sampling and an eighth is the look at the tokens after it.
 """
 
 from __future__ import annotations
