@@ -11,6 +11,7 @@ import torch
 
 from rlplay.engine.reward_calls import LARGEST
 from rlplay.engine.state import Halt
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import Credited, Finished, Scored
 from tests.engine.test_more_axes import records_of
 
@@ -51,8 +52,8 @@ def test_a_score_too_large_for_float32_is_named(start: Start, score: Any) -> Non
         played(start, lambda n: [0.0] * (n - 1) + [score])
     text = str(halted.value)
     size = 1e39 if isinstance(score, list) else abs(score)
-    assert f"reward function 'uneven' gave {size:g} for completion 11" in text
-    assert "more than the 1e+15" in text
+    assert f"reward function 'uneven' gave {compact(size)} for completion 11" in text
+    assert "more than the 1e15" in text
     assert text.endswith("scale it down, then go on")
     assert "\n" not in text
     assert "nan" not in text
