@@ -22,8 +22,8 @@ class Stage(Protocol):
     def say(self, text: str, outcomes: Sequence[Outcome], hint: str) -> None:
         """Show a scenario's text and the outcomes of its claims."""
 
-    def ask(self, question: str, choices: Sequence[str]) -> None:
-        """Ask a question; the choice comes back through `Player.answered`."""
+    def ask(self, question: str, choices: Sequence[str], wanted: str) -> None:
+        """Ask a question, for a "prediction" or an "answer"; the choice comes back through `Player.answered`."""
 
     def under_way(self, update: int, target: int) -> None:
         """Show the progress of the engine towards the update at which the script continues."""

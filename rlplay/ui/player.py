@@ -275,7 +275,9 @@ class Player:
     async def _ask(self, step: Ask) -> bool:
         """Wait for a prediction (hands-free: for the reading time); False if the question was withdrawn."""
         self._answer = asyncio.get_running_loop().create_future()
-        self._stage.ask(step.question, step.choices)
+        later = self._script.steps[self._script.at :]
+        quiz = not any(isinstance(each, Expect) for each in later)
+        self._stage.ask(step.question, step.choices, "answer" if quiz else "prediction")
         seconds = self._pace(f"{step.question} {' '.join(step.choices)}") if self.hands_free else None
         try:
             choice = await asyncio.wait_for(self._answer, seconds)

@@ -34,10 +34,10 @@ class AppStage:
         self._app.exhibit([metric for metric in spoken if metric is not None])
         self._app.narrator.say(text, outcomes, hint)
 
-    def ask(self, question: str, choices: Sequence[str]) -> None:
+    def ask(self, question: str, choices: Sequence[str], wanted: str) -> None:
         """Ask a question about the live update."""
         self._app.session.back_to_live()
-        self._app.narrator.ask(question, choices)
+        self._app.narrator.ask(question, choices, wanted)
 
     def under_way(self, update: int, target: int) -> None:
         """Show the progress of the engine towards the update at which the script continues."""

@@ -52,9 +52,10 @@ class FakeStage:
     def say(self, text, outcomes, hint) -> None:
         self.captions.append((text, [outcome.passed for outcome in outcomes], hint))
 
-    def ask(self, question, choices) -> None:
+    def ask(self, question, choices, wanted) -> None:
         assert choices
         self.asked.append(question)
+        self.wanted = wanted
 
     def under_way(self, update, target) -> None:
         self.progress.append((update, target))

@@ -45,7 +45,7 @@ async def test_a_question_waits_for_its_answer_and_is_resolved_by_the_claims_tha
     await player.play()
     await player.play()
     task = await settled(player)
-    assert stage.asked == ["Longer?"]
+    assert (stage.asked, stage.wanted) == (["Longer?"], "prediction")
     assert len(stage.sent) == 1, "nothing runs before the prediction"
     player.answered(0)
     await task
@@ -82,6 +82,7 @@ async def test_a_question_stays_open_while_the_learner_brings_its_answer_about()
 async def test_a_question_without_claims_is_resolved_at_once():
     player, stage = playing([LESSON[4], {"say": "Next."}])
     task = await settled(player)
+    assert stage.wanted == "answer"
     player.answered(1)
     await task
     assert [text[:1] for text, _, _ in stage.captions] == ["✓"]

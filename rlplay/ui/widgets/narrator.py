@@ -71,6 +71,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         self._top = 0  # the first visible line
         self._narration: Narration | None = None
         self._choices: Sequence[str] = ()
+        self._wanted = "prediction"  # what the choice is
         self._before_asking: Widget | None = None
 
     @property
@@ -113,9 +114,12 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         body = [_judged(text)] if text else []
         self._teach([*body, *results], keyed(hint, QUIET))
 
-    def ask(self, question: str, choices: Sequence[str]) -> None:
-        """Ask a question; posts `Answered` when the user presses a number or clicks a choice."""
-        self._choices = tuple(choices)
+    def ask(self, question: str, choices: Sequence[str], wanted: str = "prediction") -> None:
+        """Ask a question; posts `Answered` when the user presses a number or clicks a choice.
+
+        `wanted` is "answer" where nothing is predicted, as in a quiz.
+        """
+        self._choices, self._wanted = tuple(choices), wanted
         self.can_focus = True
         self._before_asking = self.screen.focused
         self.focus()
@@ -125,7 +129,7 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
             ).stylize(KEY, 0, 3)
             for number, choice in enumerate(choices, start=1)
         ]
-        hint = keyed(f"Your prediction? Press `1`-`{len(choices)}`", QUIET)
+        hint = keyed(f"Your {wanted}? Press `1`-`{len(choices)}`", QUIET)
         self._teach([keyed(question, STRONG), Content("  ").join(shown)], hint)
 
     def insist(self) -> None:
@@ -163,7 +167,9 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         if 0 <= choice < len(self._choices):
             said = self._choices[choice]
             self._stop_asking()
-            self._teach([Content.assemble("Your prediction: ", (visible(said), STRONG))], keyed("now watch", QUIET))
+            self._teach(
+                [Content.assemble(f"Your {self._wanted}: ", (visible(said), STRONG))], keyed("now watch", QUIET)
+            )
             self.post_message(Answered(choice))
 
     def key_choice(self, key: str) -> bool:
