@@ -121,8 +121,10 @@ class Player:
 
     def take_over(self) -> None:
         """The user took over: end hands-free play and withdraw an unanswered question."""
-        self.hands_free = False
+        watched, self.hands_free = self.hands_free, False
         if self.learner.at_work:
+            if watched:
+                self._show(self._words[0], "`t` do it for me")
             return
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
@@ -295,14 +297,14 @@ class Player:
 
     async def _you(self, step: You) -> bool:
         """Wait until the learner has done what `step` does, or do it; False if the engine stopped before its target."""
-        self._show(step.text, "`t` do it for me")
+        self._show(step.text, TAKE_OVER if self.hands_free else "`t` do it for me")
         if await self.learner.does(step.step, self._patience(step.text)):
             return True
         return await self._carry_out(step.step)
 
     async def _exercise(self, step: Exercise) -> None:
         """Wait until the learner has made every claim hold; on request, give the hint and then the solution."""
-        solved = await self._solved(step, step.text, "Your turn · `t` hint")
+        solved = await self._solved(step, step.text, TAKE_OVER if self.hands_free else "Your turn · `t` hint")
         if not solved and not self.hands_free:
             solved = await self._solved(step, f"{step.text} Hint: {step.hint}", "Your turn · `t` solution")
         if not solved:

@@ -5,6 +5,7 @@ import pytest
 from rlplay.link.messages import Advance, Rewind, Set
 from rlplay.scenario.claim import parse_expect
 from rlplay.scenario.expect import Outcome
+from rlplay.ui.player import TAKE_OVER
 from rlplay.ui.script_view import AppStage
 from tests.recorded import synthetic_update
 from tests.ui.fake_stage import playing, settled
@@ -89,8 +90,17 @@ async def test_another_colour_than_the_one_asked_for_does_not_count():
 async def test_hands_free_the_lesson_does_it_after_the_time_to_read():
     player, stage = playing([UPDATE, EXERCISE, {"say": "Done."}])
     await player.demo()
+    assert [hint for *_, hint in stage.captions[:2]] == [TAKE_OVER] * 2, "nobody's turn"
     assert stage.sent == [Advance("update", 1), Set({"beta": 0.5}), Advance("update", 2)]
     assert stage.captions[-1][0] == "Done."
+
+
+async def test_whoever_takes_over_at_a_task_is_told_who_does_it():
+    player, stage = playing([UPDATE, {"say": "Done."}], pace=lambda _text: 60.0)
+    player.hands_free = True
+    await settled(player)
+    player.take_over()
+    assert stage.captions[-1] == ("Take one update: press `u`.", [], "`t` do it for me")
 
 
 async def test_an_exercise_is_solved_when_its_claims_hold():
