@@ -55,7 +55,8 @@ AGGREGATIONS: dict[str, Aggregation] = {
             verl="seq-mean-token-sum-norm", sum="1/(N·{longest}) Σᵢ Σₜ", weight="1/(N·{longest})",
         ),
         Aggregation(
-            "seq_mean_token_sum", seq_mean_token_sum, "an answer counts with all its tokens.",
+            "seq_mean_token_sum", seq_mean_token_sum, "the losses of an answer's tokens are summed, so longer answers "
+            "count more.",
             verl="seq-mean-token-sum", sum="1/N Σᵢ Σₜ", weight="1/N",
         ),
     )

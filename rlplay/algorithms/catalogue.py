@@ -101,7 +101,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "a2c", "A2C", "Mnih et al. 2016, arXiv:1602.01783", "reinforce-baseline",
-            "Learns what to expect: a value head judges every token, so credit does not wait for the outcome.",
+            "Learns what to expect: a value head judges every token, so credit need not rest on the outcome alone.",
             _CRITIC | {"surrogate": "logp"},
         ),
         Preset(
@@ -171,7 +171,8 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "gspo", "GSPO", "Zheng et al. 2025, arXiv:2507.18071", "grpo",
-            "One ratio for the whole answer, its tokens' geometric mean: what is rewarded whole is clipped whole.",
+            "One ratio for the whole answer, the geometric mean of its tokens' ratios: the answer is rewarded as a "
+            "whole, so it is clipped as a whole.",
             _GROUP | _BY_ANSWER | _TWO_STEPS | {"importance_sampling_level": "sequence", "epsilon": 3e-4,
                                                 "epsilon_high": 4e-4},
         ),
@@ -189,22 +190,23 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "cispo", "CISPO", "MiniMax 2025, arXiv:2506.13585", "grpo",
-            "Caps a token's weight instead of clipping it: every token with an advantage keeps some gradient.",
+            "Caps a token's weight instead of cutting its gradient: every token with a nonzero advantage keeps some.",
             _GROUP | _TWO_STEPS | {"surrogate": "cispo", "epsilon_high": 5.0},
         ),
         Preset(
             "sapo", "SAPO", "Gao et al. 2025, arXiv:2511.20347", "grpo",
-            "A soft clip: it has no bound, but damps a token's pull more, the further its ratio is from 1.",
+            "A soft clip: no hard edge; the further a token's ratio is from 1, the more its pull is damped.",
             _GROUP | _BY_ANSWER | _TWO_STEPS | {"surrogate": "sapo"},
         ),
         Preset(
             "vespo", "VESPO", "arXiv:2602.10693", "cispo",
-            "Weights an answer by a smooth function of its whole ratio W, which falls to 0 for small and large W.",
+            "Weights an answer by a smooth function of its whole ratio W; the weight falls to 0 where W is very small "
+            "or very large.",
             _GROUP | _TWO_STEPS | {"surrogate": "vespo"},
         ),
         Preset(
             "lite-ppo", "Lite PPO", "Liu et al. 2025, arXiv:2508.08221", "grpo",
-            "Two changes: the std is taken over the batch, and every token counts the same.",
+            "GRPO with two changes: the std is taken over the batch, and every token counts the same.",
             _GROUP | {"scale_rewards": "batch"},
         ),
         Preset(

@@ -54,11 +54,12 @@ KNOBS: dict[str, Knob] = {
              "Higher: more exploration. Near 0: all samples are the same, and there is nothing to compare.",
              0.05, 5.0, 0.1),
         Knob("top_p", "Top-p", "sampling", "Samples from the likeliest tokens that together have this probability.",
-             "1: from all tokens. Below 1: answers without the unlikely ones. Log-probabilities, ratio, entropy and KL "
-             "are still those of all tokens, as in TRL.", 0.01, 1.0, 0.05),
+             "1: samples from all tokens. Below 1: leaves out the least likely. Log-probabilities, ratio, entropy and "
+             "KL are still those of all tokens, as in TRL, so the samples are no longer quite those of the policy "
+             "that is scored.", 0.01, 1.0, 0.05),
         Knob("top_k", "Top-k", "sampling", "Samples from this many of the likeliest tokens; 0: from all.",
-             "Smaller: less exploration. Log-probabilities, ratio, entropy and KL are still those of all tokens, as in "
-             "TRL.", 0, 1_000_000, 5),
+             "Smaller: less exploration. Log-probabilities, ratio, entropy and KL are still those of all tokens, as "
+             "in TRL, so the samples are no longer quite those of the policy that is scored.", 0, 1_000_000, 5),
         Knob("exploration_rate", "Exploration ε", "sampling", "Share of moves drawn from all moves, the best included.",
              "0: always the best move by Q. 1: every move equally often. In between: ε-greedy.", 0.0, 1.0, 0.05,
              needs=("loss_type", tuple(VALUE_LOSSES))),
@@ -67,17 +68,18 @@ KNOBS: dict[str, Knob] = {
         Knob("candidates", "Top-k recorded", "sampling", "Likeliest tokens recorded at each position.",
              "Limits what you can inspect; does not change training.", 1, 4096, 1),
         Knob("observe", "Passes to look at", "sampling", "Whether passes are made whose numbers are only looked at.",
-             "light: the policy does not read its answers again after the update, nor does the reference unless the "
-             "training needs it. What only they give, such as kl and kl_old, is then absent; training is the same."),
+             "light: skips scoring the answers again after the update, and skips the reference unless the training "
+             "needs it. What only they give, such as kl and kl_old, is then absent; training is the same."),
         Knob("reward_weights", "Reward weights", "credit", "Weight of each reward function in the sum.",
-             "Only rewards with a weight count; one of weight 0 is computed and tracked as a gold score. Empty: every "
+             "Only rewards with a nonzero weight count; one of weight 0 is tracked as a gold score. Empty: every "
              "reward has the weight 1. Pairs without a gold score are labelled by the sum."),
         Knob("squares", "Painted squares", "credit", "Squares of a world's map, painted over while it is learned.",
              "A number is the reward for entering the square. G, O, # and . make it a goal, a hole, a wall or floor: "
              "{d4: ., a4: G} moves the goal."),
         Knob("reward_stream", "Reward stream", "credit", "Where in the answer reward arrives.",
              "outcome: all on the last token. process: each step's score at its end. process_normalized: the same, "
-             "normalised in the group. shaping: the change in score from step to step, as a potential. Without step "
+             "normalised in the group. shaping: the change in score from step to step, with the score as the "
+             "potential. Without step "
              "scores, process and shaping are the same as outcome."),
         Knob("multi_objective_aggregation", "Combining rewards", "credit", "How several rewards become one.",
              "sum_then_normalize: added up first. normalize_then_sum: each is normalised in its group first, so that "
@@ -91,7 +93,8 @@ KNOBS: dict[str, Knob] = {
         Knob("scale_rewards", "Scale", "credit", "What advantages are divided by.",
              describe_choices(SCALES)),
         Knob("gamma", "Discount γ", "credit", "How much a reward is worth if it comes one token later.",
-             "Below 1, the early tokens of a long answer get little of a reward at its end.", 0.0, 1.0, 0.01),
+             "The further below 1, the less the early tokens of a long answer get of a reward at its "
+             "end.", 0.0, 1.0, 0.01),
         Knob("lam", "GAE λ", "credit", "0 relies on the value head, 1 on the rewards that followed.",
              "Lower: less noise, more bias.", 0.0, 1.0, 0.05, needs=("returns", ("gae",))),
         Knob("vine_samples", "Vine samples", "credit", "Answers sampled from the start of each reasoning step.",
@@ -135,7 +138,8 @@ KNOBS: dict[str, Knob] = {
              "none: nowhere. loss: a term of the loss. reward: subtracted from each token's reward. constraint: a "
              "limit on every update (TRPO)."),
         Knob("kl_estimator", "KL estimator", "objective", "k1, k2, k3 (Schulman) or full, over the whole vocabulary.",
-             "k1 can be negative; in the loss and without bias correction, it has no expected gradient on-policy. full "
+             "k1 can be negative. On-policy in the loss, without bias correction, its gradient is 0 on average, so it "
+             "holds nothing back. full "
              "is exact at each position and takes memory."),
         Knob("kl_anchor", "KL anchor", "objective", "The policy to which the KL is measured.",
              "ref: the frozen reference (RLHF). old: the policy that sampled (TRPO, PPO's penalty)."),
@@ -157,15 +161,16 @@ KNOBS: dict[str, Knob] = {
              "Larger: closer to the plain gradient, and easier to solve for.", 0.0, 100.0, 1.5, True,
              needs=("surrogate", ("trpo",))),
         Knob("line_search_steps", "Line search", "update", "Number of steps to try, each 0.8 times the one before.",
-             "If none keeps the KL limit and improves the surrogate, the policy does not move.", 1, 50, 1,
+             "How many shorter steps to try. If none keeps the KL limit and improves the surrogate, the policy does "
+             "not move.", 1, 50, 1,
              needs=("surrogate", ("trpo",))),
         Knob("aggregation", "Aggregation", "objective", "How token losses become one number.",
              describe_choices(AGGREGATIONS)),
         Knob("mask_truncated_completions", "Mask truncated", "objective", "Leaves cut answers out of the loss.",
-             "They teach nothing themselves, but still count in the baseline."),
+             "On: cut answers teach nothing themselves, but still count in the baseline."),
         Knob("top_entropy_quantile", "Top-entropy share", "objective",
              "Share of tokens whose surrogate counts, those of highest entropy first.",
-             "0.2: only the fifth of the tokens at which the policy was most undecided.", 0.01, 1.0, 0.1),
+             "0.2: trains only on the fifth of the tokens where the policy was most undecided.", 0.01, 1.0, 0.1),
         Knob("off_policy_mask_threshold", "Off-policy mask", "objective",
              "Mean log(old/new) above which an answer with A < 0 is left out; empty: none.",
              "Bad answers that have become much less likely stop pushing.", 0.0, 100.0, 0.05),
@@ -188,10 +193,12 @@ KNOBS: dict[str, Knob] = {
              "constant: not at all. constant_with_warmup: it rises from 0 in warmup_steps steps. linear and cosine: "
              "after such a rise it falls to 0 at the last planned update, and stays there."),
         Knob("warmup_steps", "Warm-up steps", "update", "Optimizer steps in which the learning rate rises from 0.",
-             "The very first step then moves nothing. With lr_scheduler_type=constant there is no such rise.",
+             "Above 0: the rate starts at 0, so the very first step moves nothing. With lr_scheduler_type=constant "
+             "there is no such rise.",
              0, 1_000_000, 5),
         Knob("weight_decay", "Weight decay", "update", "Share of a weight that a step of learning rate 1 takes away.",
-             "Above 0: every step shrinks the matrices, not biases and norms, by learning_rate·weight_decay (AdamW).",
+             "Above 0: every step shrinks the weight matrices, but not biases and norms, by the fraction "
+             "learning_rate·weight_decay (AdamW).",
              0.0, 10.0, 0.01),
         Knob("max_grad_norm", "Gradient clip", "update", "Largest norm of the gradient; 0: no limit.",
              "A longer gradient is shortened to it.", 0.0, 1000.0, 0.5),
@@ -199,7 +206,8 @@ KNOBS: dict[str, Knob] = {
              "Larger: the weights that policy and critic share follow the critic more. TRPO trains only the head.",
              0.0, 10.0, 0.05, needs=("baseline", ("value",))),
         Knob("cliprange_value", "Value clip", "update", "How far a value may move from its prediction at sampling.",
-             "Smaller: the critic changes less in one update.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
+             "Smaller: the critic has less reason to move far in one "
+             "update.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
         Knob("loss_type", "Loss", "preferences", "What the model learns from: rewards, examples or pairs.",
              "policy_gradient: rewards, by the settings above. sft: examples to imitate. reward: pairs, to train a "
              f"reward model. {' '.join(f'{loss.name}: {loss.about}' for loss in VALUE_LOSSES.values())} The others: "
@@ -216,7 +224,7 @@ KNOBS: dict[str, Knob] = {
              "robust undoes such errors on average; sigmoid, simpo and cpo hedge against them.", 0.0, 0.49, 0.05,
              needs=("loss_type", ("sigmoid", "robust", "simpo", "cpo"))),
         Knob("simpo_gamma", "SimPO margin γ", "preferences", "Gap of implicit rewards that SimPO aims for.",
-             "Larger: pairs keep their gradient even if the chosen answer is ahead.", 0.0, 10.0, 0.1,
+             "Larger: the chosen answer must be further ahead before the pair's gradient fades.", 0.0, 10.0, 0.1,
              needs=("loss_type", ("simpo",))),
         Knob("cpo_alpha", "CPO imitation α", "preferences", "Weight of imitating the chosen answer in CPO and SimPO.",
              "Keeps chosen answers likely, not only likelier than the rejected ones.", 0.0, 10.0, 0.1,

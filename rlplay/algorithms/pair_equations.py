@@ -27,7 +27,7 @@ def pair_equations(s: Settings) -> Iterator[tuple[str, str]]:
         yield "s", "score of the answer's last token by the reward model"
     yield "s", "" if of_tokens is None else equation(of_tokens)
     yield "Δ", "" if s.loss_type in ("sft", "kto") else "s of the chosen answer − s of the rejected one"
-    yield "z", "max(0, mean s of answers put after other prompts)" if s.loss_type == "kto" else ""
+    yield "z", "max(0, mean s of answers paired with the wrong prompts)" if s.loss_type == "kto" else ""
     yield "L", _loss(s)
 
 

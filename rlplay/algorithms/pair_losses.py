@@ -63,7 +63,7 @@ def kto(
 ) -> Any:
     """On single answers [N]: how far a good one is above z, or a bad one below (arXiv:2402.01306).
 
-    z, `kto_baseline`, is the mean score of answers put after other prompts, at least 0.
+    z, `kto_baseline`, is the mean score of answers paired with the wrong prompts, at least 0.
     """
     ahead = xp.let("d", xp.where(chosen, score - kto_baseline, kto_baseline - score))
     return (1 - xp.sigmoid(beta * ahead)) * xp.where(chosen, desirable_weight, undesirable_weight)

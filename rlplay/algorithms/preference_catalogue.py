@@ -37,13 +37,14 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "robust-dpo", "Robust DPO", "Chowdhury et al. 2024, arXiv:2403.00409", "cdpo",
-        "Also assumes a tenth of wrong labels, but subtracts their expected effect instead of hedging against it.",
+        "Like conservative DPO, assumes that a tenth of the labels are wrong, but subtracts their expected effect.",
         {"loss_type": "robust", "beta": 0.1, "label_smoothing": 0.1},
         "",
     ),
     (
         "ipo", "IPO", "Azar et al. 2023, arXiv:2310.12036", "dpo",
-        "Aims at a finite gap of 1/(2β) per token, so pairs whose label is certain are not pushed apart for ever.",
+        "Aims at a finite gap: 1/(2β) in mean log-ratio per token, so pairs whose label is certain are not pushed "
+        "apart for ever.",
         {"loss_type": "ipo", "beta": 0.1},
         "Log-ratios are averaged over tokens, as in TRL; the paper sums them over the answer.",
     ),
@@ -61,7 +62,8 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     ),
     (
         "simpo", "SimPO", "Meng et al. 2024, arXiv:2405.14734", "dpo",
-        "No reference: the reward is β times an answer's mean log-probability, and the aim is a gap of γ.",
+        "No reference: the reward is β times an answer's mean log-probability, and the loss asks for a gap of more "
+        "than γ.",
         {"loss_type": "simpo", "beta": 0.1, "cpo_alpha": 0.0},
         "By default β is 0.1 and γ 0.5, as in TRL, so the aim is a gap of 5 nats per token; in the paper β is 2 to 2.5 "
         "and γ/β is 0.1 to 0.8.",

@@ -48,7 +48,7 @@ SCALES: dict[str, Scale] = {
     for row in (
         Scale("none", none, "nothing (Dr. GRPO).", "arXiv:2503.20783", equation="G − b"),
         Scale(
-            "group", group, "the group's std, so that easy and hard prompts count alike.", "arXiv:2402.03300",
+            "group", group, "the group's std, so very easy and very hard prompts gain weight.", "arXiv:2402.03300",
             equation=f"(G − b)/(σ + {STD_EPSILON:g}), σ = std of the group's rewards",
         ),
         Scale(

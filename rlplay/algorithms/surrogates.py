@@ -134,7 +134,7 @@ SURROGATES: dict[str, Surrogate] = {
             instead="surrogate=ratio uses the ratio unclipped, however large",
         ),
         Surrogate(
-            "ppo", ppo, "clipped once it has moved far enough.", "arXiv:1707.06347", verl="vanilla",
+            "ppo", ppo, "clipped once it has moved far enough the way A pulls.", "arXiv:1707.06347", verl="vanilla",
             gradient_zero=ppo_clip_state, clipped=_ppo_clipped, unclipped=_ppo_unclipped,
             fused={"seq_mean_token_mean": "grpo", "constant": "dr_grpo", "seq_mean_token_sum": "luspo"},
         ),

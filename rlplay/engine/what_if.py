@@ -76,7 +76,7 @@ def _missing(batch: Batch, passes: Passes, new: Settings) -> Iterator[str]:
     if new.baseline == "value" and batch.values is None:
         yield "baseline=value needs the value head's predictions, which the next update makes"
     if new.baseline == "greedy" and batch.greedy_rewards is None:
-        yield "baseline=greedy needs the likeliest answer to each prompt, which the next update samples"
+        yield "baseline=greedy needs the greedy answer to each prompt, which the next update samples"
     if new.returns == "vine" and (batch.vine_values is None or new.vine_samples != old.vine_samples):
         yield "returns=vine needs answers continued from each reasoning step, which the next update samples"
     if batch.ref_logprobs is None and new.reads_reference:

@@ -23,8 +23,9 @@ BOUNDS = (
          "values are about the policy that makes the moves.",
          aliases=("on policy",), see=("lens", "importance_ratio")),
     Term("Off-policy",
-         "Learning from answers that other weights wrote: an earlier version, another model, a person. The ratio "
-         "corrects for the difference, but the further apart the two policies are, the more a few large ratios decide. "
+         "Learning from answers that other weights wrote: an earlier version, another model, a person. The ratio of a "
+         "whole answer corrects for the difference, that of a token only in part; the further apart the two policies "
+         "are, the more a few large ratios decide. "
          "Q-learning needs no ratio: its target takes the best next move, whichever was made.",
          aliases=("off policy", "stale", "importance sampling"), see=("knobs", "num_iterations")),
     Term("Ratio",
@@ -35,10 +36,12 @@ BOUNDS = (
     Term("Clipping",
          "Once w has left the band 1 ± ε in the direction that A pushes, the surrogate's gradient "
          "for this token is 0. That takes away the reason to go further. It limits neither the ratio nor the KL, "
-         "because other tokens still move the same weights. With one optimizer step per batch it never happens.",
+         "because one step can overshoot the band and other tokens still move the same weights. With one optimizer "
+         "step per batch it never happens.",
          "min(w·A, clip(w, 1 − ε, 1 + ε)·A)", ("clip", "epsilon", "ε", "clipped"), ("lens", "clip_state")),
     Term("Clip fraction",
-         "The share of tokens whose gradient clipping has set to 0: A > 0 above the band, or A < 0 below it. The share "
+         "The share of tokens that clipping leaves without a gradient: A > 0 above the band, or A < 0 below it. The "
+         "share "
          "outside the band on either side is a different, usually larger number.",
          aliases=("clipfrac", "clip ratio"), see=("curve", "clip_ratio/region_mean")),
     Term("Surrogate",
@@ -63,20 +66,22 @@ BOUNDS = (
          "Nobody can add up all possible texts, so KL is estimated from the sampled tokens, each with r = p_ref/p, the "
          "reference's probability over the policy's. k1 is right on average but noisy: tokens, and even whole curves, "
          "can be below 0. k2 is never below 0 and less noisy, but slightly biased; less so, the closer the policies. "
-         "k3 is never below 0 and right on average. (Schulman 2020, “Approximating KL Divergence”.)",
+         "k3 is never below 0 and right on average. That is about the value: on-policy in a loss, only the gradient "
+         "of k2 is right without a correction. (Schulman 2020, “Approximating KL Divergence”.)",
          "k1 = −log r\nk2 = ½·(log r)²\nk3 = r − 1 − log r", ("k1", "k2", "k3", "estimator"),
          ("knobs", "kl_estimator")),
     Term("KL weight β",
-         "What a nat of KL to the reference costs. At 0 nothing keeps the policy from drifting or from gaming the "
-         "reward; a high β keeps it close, and it learns little. Losses on pairs have a β too: in DPO it multiplies "
-         "the log-ratios.",
+         "What a nat of KL to the reference costs. At 0 no penalty keeps the policy from drifting or from gaming the "
+         "reward; a high β keeps it close, and it learns little. DPO's β is the same weight, there multiplying the "
+         "log-ratios; other losses on pairs have a β of their own.",
          "reward − β·KL(π‖π_ref)", ("beta", "β", "KL coefficient", "leash"), ("knobs", "beta")),
     Term("Trust region",
          "The neighbourhood of the old policy in which the surrogate can be relied on. TRPO keeps every update inside "
          "it by a hard limit on the KL to the old policy; a penalty on the KL to the reference is something else.",
          "maximise E[w·A] while KL(old‖new) ≤ δ", ("natural gradient", "δ"), ("knobs", "max_kl")),
     Term("PPO",
-         "Takes several optimizer steps on each batch and cuts the gradient of tokens whose ratio moved far enough. "
+         "Takes several optimizer steps on each batch and cuts the gradient of tokens whose ratio has moved far "
+         "enough the way their advantage pulls. "
          "Clipping makes large moves unrewarding; it does not make them impossible.",
          aliases=("proximal policy optimization", "PPO-clip"), see=("knobs", "algorithm"), algorithm="ppo"),
     Term("GRPO",

@@ -12,7 +12,7 @@ FAMILY = (
     Term("Supervised learning",
          "Learning from examples that come with the right answer: each token of the example is a target. Unsupervised "
          "learning has examples without answers and looks for structure in them, such as clusters. Reinforcement "
-         "learning has neither: it gets a score for what it did itself.",
+         "learning is neither: the learner gets a score for what it did itself.",
          aliases=("unsupervised learning", "labels", "imitation learning"), see=("knobs", "loss_type")),
     Term("Self-supervised learning",
          "Learning from targets that the data contain: hide the next word of a text and predict it. Nobody labels "

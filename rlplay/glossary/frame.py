@@ -72,8 +72,8 @@ FRAME = (
          "Gₜ = Σₖ γᵏ·rₜ₊ₖ", ("cumulative reward", "reward to go"), ("lens", "returns")),
     Term("Discount γ",
          "How much a reward is worth if it comes one step later. It compounds: at 0.9, less than half is left after "
-         "seven steps. Answers end, so γ = 1 is usual. Below 1, the early tokens of a long answer get little of a "
-         "reward at its end.",
+         "seven steps. Answers end, so γ = 1 is usual. The further below 1, the less the early tokens of a long "
+         "answer get of a reward at its end.",
          aliases=("gamma", "discount factor"), see=("knobs", "gamma")),
     Term("Policy",
          "The model that is trained. At every position it gives each token of its vocabulary a probability, and "
@@ -113,8 +113,8 @@ FRAME = (
          aliases=("uncertainty", "nats"), see=("lens", "entropy")),
     Term("Entropy collapse",
          "Entropy that falls to almost nothing before the reward is high: the policy has settled too early. Undo, then "
-         "try a lower learning rate, a higher temperature or an entropy bonus. Mode collapse is something else, though "
-         "it often comes with it: only a few kinds of answers are left.",
+         "try a lower learning rate, a higher temperature or an entropy bonus. Mode collapse is different but often "
+         "comes along: the policy writes only a few kinds of answers.",
          aliases=("collapse",), see=("curve", "entropy")),
     Term("Curse of dimensionality",
          "The number of possibilities grows exponentially with the number of choices. With a vocabulary of 1,000 "
@@ -132,7 +132,8 @@ FRAME = (
          "Q(s, a) = E[G | s, a]", ("Q-value", "Q function"), ("probe", None)),
     Term("Bellman equation",
          "A state is worth the next reward plus the discounted value of the next state, on average over what is chosen "
-         "and what follows. Temporal-difference learning makes both sides agree. With GAE, the value head here learns "
+         "and what follows. Temporal-difference learning moves the value towards the right side. With GAE, the value "
+         "head here learns "
          "the λ-return instead: at λ = 0 the right side of this equation, at λ = 1 the whole return. In a tiny world "
          "the Bellman residual is the mean gap between the two sides.",
          "V(s) = E[r + γ·V(s′)]", ("Bellman", "backup"), ("curve", "bellman_residual")),

@@ -7,17 +7,18 @@ from rlplay.glossary.term import Term
 LEARNING = (
     Term("Policy gradient",
          "The direction in which the expected reward grows fastest: change the log-probability of what was sampled in "
-         "proportion to its advantage. On average over samples this is exact, and the reward needs no gradient.",
+         "proportion to its advantage. With on-policy samples and an unbiased advantage this is right on average, and "
+         "the reward needs no gradient.",
          "∇J = E[A·∇ log π(a | s)]", ("gradient", "score function"), ("lens", "credit")),
     Term("REINFORCE",
          "The plainest policy gradient: return times the gradient of the log-probability. An answer that earned 0 "
-         "has no gradient. To push bad answers down takes a baseline, or rewards below 0.",
+         "has no gradient. Pushing bad answers down takes a baseline or negative rewards.",
          aliases=("Monte Carlo policy gradient",), see=("knobs", "algorithm"),
          algorithm="reinforce"),
     Term("Baseline",
          "What a return is compared with: the group's mean, the mean of the other answers, a value. If it does not "
          "depend on the action it judges, the gradient stays right on average, and a good baseline reduces its noise. "
-         "The group's mean contains the answer itself, which shrinks the gradient by the factor 1 − 1/G; leave-one-out "
+         "The group's mean contains the answer itself, which shrinks the gradient by the factor 1 − 1/n; leave-one-out "
          "does not.",
          aliases=("control variate", "leave-one-out"), see=("knobs", "baseline")),
     Term("Advantage",
@@ -26,15 +27,16 @@ LEARNING = (
          "A = Q − V, in practice (G − b)/scale", ("A", "better than expected"), ("lens", "advantages")),
     Term("Actor–critic",
          "The policy (actor) acts, and a value head (critic) learns what to expect, so that each token is judged "
-         "against that. The critic starts out knowing nothing; until it has learned, its judgement misleads.",
+         "against that. The critic starts out knowing nothing; until it has learned, it adds noise and, for λ < 1, "
+         "bias.",
          aliases=("critic",), see=("curve", "explained_variance")),
     Term("Credit assignment",
-         "Working out which tokens earned the reward. Broadcasting gives every token of an answer the same advantage, "
+         "Working out which tokens earned the reward. Broadcasting gives every token the whole return of its answer, "
          "not a share of it. Values, process rewards and sampled continuations tell tokens apart.",
          aliases=("blame",), see=("knobs", "returns")),
     Term("Credit",
-         "How hard the loss pulled on one token, + up, − down, added up over the update's optimizer steps. It is what "
-         "the optimiser was really given: a clipped token has an advantage but gets no credit from it.",
+         "How hard the loss pulled on one token, + up, − down, added up over the update's optimizer steps. It is the "
+         "loss's direct pull, not the advantage: in a step where a token is clipped, its advantage adds no credit.",
          aliases=("pull", "push", "dloss_dlogp"), see=("lens", "credit")),
     Term("Monte Carlo estimate",
          "An average over samples in place of an expectation that nobody can add up. It is right on average, and its "
@@ -47,13 +49,14 @@ LEARNING = (
          "δₜ = rₜ + γ·V(sₜ₊₁) − V(sₜ)", ("TD", "TD error", "bootstrapping"), ("curve", "td_error")),
     Term("GAE",
          "Generalised advantage estimation adds up the surprises from a token on, each later one weighted by a further "
-         "γλ. At λ = 0 only the next one counts and all rests on the value head; at λ = γ = 1 it is the return minus "
-         "the value. While the value head still predicts 0, tokens differ only by their distance from the rewards.",
+         "γλ. At λ = 0 only the token's own surprise counts, so all later reward is the value head's guess; at λ = 1 "
+         "it is the return minus the value. While the value head still predicts 0, tokens differ only by their "
+         "distance from the rewards.",
          "Aₜ = Σₖ (γλ)ᵏ·δₜ₊ₖ", ("generalised advantage estimation", "generalized advantage estimation", "lambda", "λ"),
          ("knobs", "lam")),
     Term("Bias and variance",
          "Two errors of an estimate: variance is how much it scatters from batch to batch, bias how far its average is "
-         "off. Relying on a value head lowers variance and adds bias; λ sets how much.",
+         "off. Bootstrapping from a value head lowers variance and adds bias; λ sets how much.",
          aliases=("bias–variance", "noise"), see=("knobs", "lam")),
     Term("Group",
          "All answers to one prompt in an update. Group methods compare an answer only with its siblings, so hard and "
@@ -61,7 +64,8 @@ LEARNING = (
          aliases=("siblings", "generations", "num_generations"), see=("panel", "answers")),
     Term("Dead group",
          "A group whose answers all earned the same. With an outcome reward and a group baseline these rewards cancel "
-         "out, and the group teaches nothing. If one answer in 20 is right, that happens to two of three groups of 8.",
+         "out, and the group teaches nothing. If one answer in 20 is right, that happens to about two in three groups "
+         "of 8.",
          aliases=("no signal", "zero-variance group", "frac_reward_zero_std"),
          see=("curve", "frac_reward_zero_std")),
     Term("Update",
@@ -69,7 +73,8 @@ LEARNING = (
          "(iterations), each cut into minibatches, with one optimizer step for each.",
          aliases=("training step", "batch"), see=("timeline", None)),
     Term("Epoch",
-         "One pass over the answers of an update; TRL calls it an iteration. After the first optimizer step, so from "
+         "Here, one pass over the answers of an update (an iteration in TRL), not over the data set. After the first "
+         "optimizer step, so from "
          "the second minibatch on, the policy is no longer the one that sampled, and ratios differ from 1.",
          aliases=("iteration", "num_iterations", "reuse"), see=("knobs", "num_iterations")),
     Term("Minibatch",
@@ -102,8 +107,8 @@ LEARNING = (
          aliases=("ORM", "final answer"), see=("knobs", "reward_stream")),
     Term("Process reward",
          "A score for each step of the reasoning, placed where the step ends. With returns=to_go a token gets the "
-         "scores of its step and of all later ones. So a right second step is not blamed for a wrong first one, but a "
-         "right first step shares in what follows. Somebody or something has to judge the steps.",
+         "scores of its step and of all later ones. So a right second step is not blamed for a wrong first step, but "
+         "a right first step is blamed for a wrong second one. Somebody or something has to judge the steps.",
          aliases=("PRM", "step reward"), see=("knobs", "reward_stream")),
     Term("Hierarchical reward",
          "A goal cut into sub-goals, each with its own reward, added up by weights. Potential-based shaping pays for "
@@ -114,8 +119,8 @@ LEARNING = (
          "ratios have left the band. Sampling answers is usually the expensive part.",
          aliases=("cost", "data efficiency"), see=("curve", "num_tokens")),
     Term("Generalisation",
-         "Doing well on prompts that were not trained on, the held-out ones. If only the training reward rises, the "
-         "policy is learning answers by heart.",
+         "Doing well on prompts that were not trained on, the held-out ones. If only the training reward rises, what "
+         "the policy learns does not carry over; it may be memorising answers.",
          aliases=("held-out", "generalization", "overfitting", "evaluation"), see=("curve", "eval_reward")),
     Term("Catastrophic forgetting",
          "Losing abilities that the reward does not ask for while gaining the one it asks for. One way to see it: the "

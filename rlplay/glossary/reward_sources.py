@@ -23,7 +23,8 @@ REWARD_SOURCES = (
          "err. The model learns what the labeller prefers, mistakes included.",
          aliases=("annotator", "human feedback", "label noise", "labeler"), see=("knobs", "labeller")),
     Term("Reward model",
-         "A copy of the model that outputs a score for an answer instead of a next token, trained to score preferred "
+         "A model, here a copy of the policy, that outputs a score for an answer instead of a next token, trained to "
+         "score preferred "
          "answers higher. Only differences of scores mean anything, and only on answers like those it was trained on.",
          aliases=("RM", "preference model", "reward-model"), see=("curve", "accuracy"),
          algorithm="reward-model"),
@@ -38,9 +39,10 @@ REWARD_SOURCES = (
          aliases=("reinforcement learning from human feedback",), see=("knobs", "algorithm")),
     Term("DPO",
          "Direct preference optimisation needs no reward model: β times the log-ratio to the reference serves as the "
-         "reward. Its pairs come from a file; without one, the frozen reference writes them here. Only the gap is "
-         "trained, so the chosen answer's probability may fall too. Its optimum is RLHF's if preferences follow "
-         "Bradley–Terry, the reward model fits them perfectly and both reach their optimum.",
+         "reward. Its pairs come from a file; without a file, the frozen reference writes them here. Only the gap is "
+         "trained, so the chosen answer's probability may fall too. With the same β and reference, its optimum is "
+         "RLHF's if preferences follow Bradley–Terry, the reward model fits them perfectly and the pairs cover all "
+         "answers.",
          aliases=("direct preference optimization", "direct preference optimisation"), see=("curve", "rewards/margins"),
          algorithm="dpo"),
     Term("Implicit reward",
@@ -77,16 +79,18 @@ REWARD_SOURCES = (
          "in; your reward function can call one.",
          aliases=("AI feedback", "judge")),
     Term("Constitutional AI",
-         "A model criticises and rewrites its answers by a list of written principles. Comparisons by a model that "
-         "follows this list take the place of human ones (Bai et al. 2022, arXiv:2212.08073).",
+         "A model criticises and rewrites its answers by a list of written principles. It is fine-tuned on the "
+         "rewrites; then comparisons by a model that follows the list replace human ones about harm (Bai et al. 2022, "
+         "arXiv:2212.08073).",
          aliases=("constitution", "RLAIF")),
     Term("Sim-to-real gap",
          "The difference between a stand-in used in training, such as a simulated labeller, and what it stands for. "
          "What is learned holds only as far as the stand-in is right.",
          aliases=("sim-to-real", "simulated labeller"), see=("knobs", "label_noise")),
     Term("Safety constraint",
-         "Something the policy must not do even while it learns. Constrained reinforcement learning enforces it: "
-         "forbidden actions are masked, or a Lagrange multiplier raises their cost until a limit holds. A fixed "
+         "Something the policy must not do even while it learns. Masking the forbidden actions ensures this. A "
+         "Lagrange multiplier raises their cost until a limit holds on average, but may let them happen on the way. A "
+         "fixed "
          "penalty only makes them costly, and a KL limit such as TRPO's bounds the size of an update, not what the "
          "policy does.",
          aliases=("constraint", "safe exploration", "constrained RL"), see=("knobs", "reward_weights")),

@@ -206,8 +206,8 @@ LENSES: dict[str, Lens] = {
             "clip_state", "Clipping", "clip",
             "+1 high (A>0, w>1+ε), −1 low (A<0, w<1−ε), +2 dual (A<0, w>δ), else 0; GMPO: ℓ − ℓ_old beyond ±ε",
             "", "update", "states", -1.0, 1.0,
-            "Clipped: the surrogate's gradient is exactly zero in this step. Only a KL term or an entropy bonus in the "
-            "loss still acts on the token.",
+            "Clipped: the surrogate's gradient is exactly zero in this step. Of the loss, only a KL term or an "
+            "entropy bonus still acts on the token directly; other tokens move it through the shared weights.",
             _stepped("clip_state"),
         ),
         Lens(
@@ -229,7 +229,7 @@ LENSES: dict[str, Lens] = {
             "values", "Value", "V",
             "the value head before the token; returns=vine: sampled where its step began; a reward model: after it",
             "reward", "credit", "sequential", 0.0, 1.0,
-            "The reward to expect from here on, by a value head or sampled by VinePPO. While a reward model is "
+            "The return to expect from here on, by a value head or sampled by VinePPO. While a reward model is "
             "trained: its score of the answer up to here. Other algorithms have no values.",
             _credited("values"),
             {
@@ -262,7 +262,7 @@ LENSES: dict[str, Lens] = {
         ),
         Lens(
             "implicit_reward", "Implicit reward", "β(ℓ − ℓʳ)",
-            "β·(old logprob − ref logprob); without a reference β·old logprob, in SimPO and ORPO over the length",
+            "β·(old logprob − ref logprob); without a reference β·old logprob, in SimPO and ORPO divided by the length",
             "reward", "credit", "diverging", -0.5, 0.5,
             "This token's share of its answer's implicit reward, before the update. DPO and hinge compare the sums of "
             "the two answers, IPO their means per token; KTO compares each sum with a common baseline.",

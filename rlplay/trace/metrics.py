@@ -90,12 +90,13 @@ _ROWS = (
     Metric("loss", "Loss", "mean of the optimizer steps' losses", "",
            "Learning from examples or pairs: lower is better. Learning from rewards: no measure of progress. PPO and "
            "GRPO begin each update with a policy loss of minus the mean advantage, and centred advantages keep that "
-           "near 0. Read the reward there.", ROUNDING),
+           "near 0. Watch the reward instead.", ROUNDING),
     Metric("policy_loss", "Policy loss", "the loss without its KL, value and entropy terms", "", "", ROUNDING),
     Metric("value_loss", "Value loss", "½ mean max((v−R)², (clip(v)−R)²)", "",
            "The critic's error on the returns that it learns to predict."),
     Metric("explained_variance", "Explained variance", "1 − Var(R − V) / Var(R)", "",
-           "1: the critic predicts every return. 0: no better than a constant. Below 0: worse than one."),
+           "1: the critic predicts every return, up to a constant error. 0: no better than a constant. Below 0: worse "
+           "than a constant."),
     Metric("td_error", "TD error", "mean over the update's moves of |r + γ·following − Q(s, a)|", "",
            "How far the values of moves were from their targets. It falls as Q settles. Where moves slip it does not "
            "reach 0, because the same move leads to different squares."),
@@ -125,14 +126,17 @@ _ROWS = (
            "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
            "moved yet, and for a surrogate that does not clip."),
-    Metric("clip_ratio/region_mean", "Clipped", "share of tokens whose surrogate gradient is zero (low + high)", "",
-           "Sign-aware, as TRL logs it; a KL or entropy term in the loss still moves these tokens. Where an answer "
+    Metric("clip_ratio/region_mean", "Clipped", "share of tokens clipped low or high: their surrogate gradient is "
+    "zero", "",
+           "Sign-aware, as TRL logs it; a KL or entropy term in the loss, and the shared weights, still move these "
+           "tokens. Where an answer "
            "has one ratio, the share of answers. If it stays above about 0.3, take fewer steps per batch or lower "
            "the learning rate."),
     Metric("clip_ratio/delta_mean", "Clipped at δ", "share of tokens with A < 0 and ratio > δ", "",
            "The dual clip: the loss stops pushing bad tokens that have become much likelier. Not part of the clipped "
            "share."),
-    Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 and ratio > ε_high, whose weight is capped", "",
+    Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 whose weight is capped, ratio > ε_high; capped "
+    "weights at A < 0 are not counted", "",
            "These tokens keep a gradient with the weight ε_high: CISPO bounds the weight and drops no gradient."),
     Metric("ratio_outside", "Outside the band",
            "share of tokens with ratio outside [1 − ε, 1 + ε_high]; in GMPO, ℓ − ℓ_old outside [−ε, ε_high]", "",
@@ -150,7 +154,8 @@ _ROWS = (
            "Without a reference it is β·Σℓ, in SimPO and ORPO β·mean ℓ. It may fall while the margin grows: DPO "
            "trains only the difference.", ROUNDING),
     Metric("rewards/rejected", "Implicit reward, rejected", "the same over the rejected answers", "",
-           "With a reference, below 0 means less likely than the reference finds these answers. Without one (SimPO, "
+           "With a reference: below 0, the policy finds these answers less likely than the reference does. Without "
+           "one (SimPO, "
            "CPO, ORPO) it is always below 0.", ROUNDING),
     Metric("rewards/margins", "Margin", "mean of implicit reward chosen − rejected", "",
            "Above 0, the chosen answers are ahead on average. Plain DPO never stops widening it; hinge stops at 1, and "
@@ -169,7 +174,8 @@ _ROWS = (
            "ORPO widens it, besides imitating."),
     Metric("log_odds_ratio", "ORPO term", "mean of log σ(log odds ratio)", "",
            "ORPO's preference term without its factor −β. It rises towards 0 as the chosen answers get ahead."),
-    Metric("kto/kl", "KTO baseline", "max(0, mean Σ(ℓ − ℓʳ) of answers put after other prompts)", "nats per answer",
+    Metric("kto/kl", "KTO baseline", "max(0, mean Σ(ℓ − ℓʳ) of answers paired with the wrong "
+                                     "prompts)", "nats per answer",
            "The log-ratio that an answer has to beat to count as a gain. TRL logs it as kl."),
     Metric("mean_token_accuracy", "Token accuracy", "share of the chosen answers' tokens that were the likeliest", "",
            "How often the policy's likeliest token, before the update, was the given one."),
@@ -183,7 +189,8 @@ _ROWS = (
     Metric("max_reward", "Highest score", "highest score of a compared answer by the reward model", "", ""),
     Metric("frac_pairs_tied", "Ties", "share of pairs whose answers are the same text or have the same score", "",
            "They carry no preference, so they get no label and teach nothing."),
-    Metric("label_accuracy", "Right labels", "share of labels that agree with the gold score, where it differs", "",
+    Metric("label_accuracy", "Right labels", "share of labels that agree with the gold score, among pairs whose gold "
+    "scores differ", "",
            "Below 1, some labels contradict the gold score: errors from label_noise, or a person or a file that "
            "judges otherwise."),
     Metric("eval_reward", "Held-out reward", "mean reward on prompts that are kept out of training", "",

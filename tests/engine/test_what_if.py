@@ -182,7 +182,7 @@ def test_what_the_batch_cannot_tell_is_refused_with_the_reason(start: Start) -> 
     driver, _ = go(start)
     for changes, reason in (
         ({"algorithm": "ppo"}, "value head's predictions"),
-        ({"algorithm": "remax"}, "likeliest answer to each prompt"),
+        ({"algorithm": "remax"}, "greedy answer to each prompt"),
         ({"algorithm": "vineppo"}, "continued from each reasoning step"),
         ({"kl_estimator": "full", "beta": 0.1}, "forward pass"),
         ({"kl_estimator": "full", "beta": 0.1, "kl_placement": "reward"}, "forward pass"),
