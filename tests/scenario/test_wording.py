@@ -84,7 +84,7 @@ def test_a_word_leads_to_what_it_means(typed: str, name: str):
 
 def test_mode_collapse_differs_from_entropy_collapse():
     assert matching("mode collapse")[0].name == "Entropy collapse"
-    assert "Mode collapse is something else" in TERMS["Entropy collapse"].text
+    assert "Mode collapse is different" in TERMS["Entropy collapse"].text
     with pytest.raises(ValueError, match="mode collapse"):
         term_called("mode collapse")
 
