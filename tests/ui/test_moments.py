@@ -17,8 +17,10 @@ from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.widgets.steady_static import SteadyStatic
 from rlplay.ui.widgets.two_moments import AskedList, BothAnswers
 from rlplay.ui.widgets.updates import Updates
+from rlplay.verbs import VERBS, VIEWS
 from tests.recorded import synthetic_run, synthetic_update
 from tests.trace.test_learning import run
+from tests.ui.curve_panels import title
 from tests.ui.stage import Fed, all_text, playground, settled, shown
 
 SIZE = (120, 35)
@@ -144,5 +146,15 @@ async def test_tokens_of_a_prompt_that_both_updates_trained_on_are_compared() ->
             screen.tokens[1].rows.index(row) for row in heads[1]
         ]
         assert isinstance(screen.runs.updates()[1], Update)
+        for name in VIEWS:
+            await pilot.press(VERBS[name].keys[0])
+            await settled(pilot)
+            panels = screen.views.panels
+            assert [title(panel).split(" · ")[0] for panel in panels] == ["━ A update 1", "┅ B update 2"]
+            assert [panel.marked_update for panel in panels] == [1, 2]
+            assert all(panel.region.area for panel in panels)
+        await pilot.press(VERBS[VIEWS[-1]].keys[0])
+        await settled(pilot)
+        assert screen.curves.region.area, "the same key brings the curves back"
         await pilot.press("escape")
         assert isinstance(app.screen, MomentsScreen)

@@ -37,6 +37,8 @@ KEYS = "`[ ]` updates  `c` colour  `p` panels  `BTPE` views  `?` help  `esc` clo
 MANY_KEYS = f"`< >` other run  {KEYS}"
 LIVE_KEYS = "`space` catch up  `u` update  `[ ]` updates  `p` panels  `BTPE` views  `?` help  `esc`"
 VIEWS = ("answers", "token", "curves")
+VIEW_KEYS = [Binding(",".join(VERBS[name].keys), f"view('{name}')", VERBS[name].title, id=name) for name in NAMED_VIEWS]
+"""The keys of the views that take the place of the curves."""
 
 
 class DisplayOptions(Protocol):
@@ -94,7 +96,7 @@ branch left the part that it shares with the other run.
         Binding("w", "perform('shot')", "save the view", id="shot"),
         Binding("A", "label", "which is better?", id="prefer"),
         Binding("p", "panels", "panels", id="panel"),
-        *(Binding(",".join(VERBS[name].keys), f"view('{name}')", VERBS[name].title, id=name) for name in NAMED_VIEWS),
+        *VIEW_KEYS,
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,b,q", "dismiss", "close"),
     ]
@@ -154,7 +156,7 @@ branch left the part that it shares with the other run.
         self.curves.mark_update(self.runs.picked)
         styles = [tokens.run_style for tokens in self.tokens]
         self.views.follow(self.runs, styles, [tokens.cursor for tokens in self.tokens])
-        self.views.mark_update(self.runs.picked)
+        self.views.mark_updates(self.runs.marked)
         lens, chosen, signs = self._display_options()
         updates = self.runs.updates()
         if self._unfolded_at != self.runs.numbers:

@@ -12,12 +12,12 @@ from rlplay.trace.text import visible
 from rlplay.ui.messages import CursorMoved
 from rlplay.ui.plot.several_runs import RUN_STYLES, RunStyle, Shown
 from rlplay.ui.plot.views import FIRST
-from rlplay.ui.screens.compare import CompareScreen, DisplayOptions
+from rlplay.ui.screens.compare import VIEW_KEYS, CompareScreen, DisplayOptions
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.two_runs import MomentPair
 from rlplay.ui.widgets.steady_static import SteadyStatic
 
-_KEYS = "`c` colour  `x` largest  `p` panels  `?` help  `esc` close"
+_KEYS = "`c` colour  `x` largest  `p` panels  `BTPE` views  `?` help  `esc` close"
 
 
 class CompareMomentsScreen(CompareScreen, inherit_bindings=False):
@@ -33,6 +33,10 @@ differ.
 The cursor is in both. Below are the distributions at the cursor. They are comparable only if the words before the token
 are the same; the frame says whether they are.
 
+`B`, `T`, `P` and `E` put belief river, answer tree, pull map and learning map in place of the curves; the same key
+brings the curves back. Tree and pull map are of the two updates. River and learning map are of the whole run: both
+panels show the same, and the mark is at the update of each.
+
 `p` enlarges the answers, the token or the curves of the run in turn.
 """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -43,6 +47,7 @@ are the same; the frame says whether they are.
         Binding("y", "perform('copy')", "copy", id="copy"),
         Binding("w", "perform('shot')", "save the view", id="shot"),
         Binding("p", "panels", "panels", id="panel"),
+        *VIEW_KEYS,
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,b,q", "dismiss", "close"),
     ]

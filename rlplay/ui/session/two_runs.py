@@ -47,6 +47,11 @@ class RunPair:
         """The update of each run that is compared: of two runs, the same."""
         return self.number, self.number
 
+    @property
+    def marked(self) -> tuple[int | None, int | None]:
+        """The update to mark in a view of each run: the one that the user chose."""
+        return self.picked, self.picked
+
     def updates(self) -> tuple[Update | None, Update | None]:
         """The compared update of each run; None if its answers were not kept."""
         one, other = (self._update(side) for side in (0, 1))
@@ -163,6 +168,15 @@ class MomentPair(RunPair):
     def numbers(self) -> tuple[int, int]:
         """The two updates."""
         return self._moments
+
+    @property
+    def marked(self) -> tuple[int | None, int | None]:
+        """The two updates, where both views are of the same run."""
+        return self._moments
+
+    def values(self, side: int) -> list[str]:
+        """Which update it is: what else differs, the head of the comparison says."""
+        return [f"update {self._moments[side]}"]
 
 
 def _scenario(started: Started) -> Scenario:

@@ -72,16 +72,17 @@ class ComparedViews(Widget):
         states = [(self.shown, view.state(source)) for source in sources]
         if states != self._equal[0]:
             one, other = (view.data(source) for source in sources)
-            self._equal = states, one is not None and one == other
+            same = view.of_run and pair.both[0] is pair.both[1]  # one run at two updates goes without saying
+            self._equal = states, one is not None and one == other and not same
         for side, (panel, style, source) in enumerate(zip(self.panels, styles, sources, strict=True)):
             named = ", ".join(pair.values(side))
             short = named if len(named) <= _NAMED else f"{named[: _NAMED - 1]}…"
             panel.view = OneOfTwo(view, style, short, styles[1 - side].letter if self._equal[1] else "")
             panel.show(source)
 
-    def mark_update(self, update: int | None) -> None:
-        """Highlight the compared update in views of whole runs."""
-        for panel in self.panels:
+    def mark_updates(self, updates: Sequence[int | None]) -> None:
+        """Highlight the compared update of each run in views of whole runs."""
+        for panel, update in zip(self.panels, updates, strict=True):
             panel.mark_update(update)
 
     @on(CurvePanel.Moved)
