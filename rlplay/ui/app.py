@@ -46,6 +46,7 @@ from rlplay.ui.terminal.driver import chosen_driver
 from rlplay.ui.theme.no_color import Plain
 from rlplay.ui.theme.themes import THEMES, borrowed, quiet, run_inks
 from rlplay.ui.tuning import Tuning
+from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.splits import Splits
 from rlplay.ui.words.lesson import no_lesson
 from rlplay.verbs import VERBS
@@ -242,6 +243,10 @@ class RlplayApp(Tuning):
     @on(CursorMoved)
     def _cursor_moved(self, event: CursorMoved) -> None:
         self.point(event.completion, event.token)
+
+    @on(CurvePanel.Altered)
+    def _view_altered(self) -> None:
+        self.keys.follow(self.main.focused)
 
     @on(UpdatePicked)
     def _update_picked(self, event: UpdatePicked) -> None:

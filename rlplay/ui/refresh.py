@@ -63,6 +63,7 @@ class Refresher:
         changes = session.take_changes()
         self._unshown |= changes
         if changes:
+            app.keys.follow(app.main.focused)
             app.header.show(session)
             app.phases.show(session)
         if "status" in changes:

@@ -41,6 +41,18 @@ async def test_it_shows_the_keys_of_the_panel_with_the_focus(size):
         assert len(line(app)) <= size[0]
 
 
+async def test_enter_has_the_name_of_what_it_does_in_the_view():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        for key, name in (("P", "enter next region"), ("E", "enter answers"), ("B", "enter look")):
+            await pilot.press(key)
+            await settled(pilot)
+            assert isinstance(app.focused, CurvePanel)
+            assert name in line(app)
+
+
 async def test_on_a_curve_a_wide_screen_has_all_its_keys():
     app, _ = playground()
     async with app.run_test(size=(160, 45)) as pilot:

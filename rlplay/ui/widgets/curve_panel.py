@@ -166,6 +166,12 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
         self._drawn: tuple[Size, Picture | str] | None = None
 
     @property
+    def shortcuts(self) -> tuple[Shortcut, ...]:
+        """The keys of this view, for the footer."""
+        instead = "answers" if isinstance(self.view, LearningMap) else "next region" if self.shows_map else "look"
+        return tuple(replace(each, title=instead) if each.keys == ("enter",) else each for each in self.SHORTCUTS)
+
+    @property
     def help_metrics(self) -> tuple[str, ...]:
         """The metrics shown, for the help screen."""
         return self.view.metrics

@@ -87,21 +87,26 @@ class Footer(Widget):
 
     def on_mount(self) -> None:
         """Follow the focus."""
-        self.watch(self.screen, "focused", self._follow)
+        self.watch(self.screen, "focused", self.follow)
 
-    def _follow(self, focused: Widget | None) -> None:
-        shortcuts: tuple[Shortcut, ...] = getattr(focused, "SHORTCUTS", ())
+    def follow(self, focused: Widget | None) -> None:
+        """Show the keys of the panel with the focus, as they are in its present view."""
+        shortcuts: tuple[Shortcut, ...] = getattr(focused, "shortcuts", getattr(focused, "SHORTCUTS", ()))
         bound = [each for each in getattr(focused, "BINDINGS", ()) if isinstance(each, Binding) and each.id]
         names = {key: verb.name for verb in VERBS.values() for key in verb.keys} | {each.key: each.id for each in bound}
-        self._panel = [
-            Entry(
-                tuple(self._own.get(names.get(key) or "", key) for key in each.keys),
-                each.title,
-                _EARLY if each.early else _LATE,
-            )
-            for each in shortcuts
-        ]
-        self.refresh()
+        before, self._panel = (
+            self._panel,
+            [
+                Entry(
+                    tuple(self._own.get(names.get(key) or "", key) for key in each.keys),
+                    each.title,
+                    _EARLY if each.early else _LATE,
+                )
+                for each in shortcuts
+            ],
+        )
+        if self._panel != before:
+            self.refresh()
 
     def render(self) -> RenderResult:
         entries = self.fitting(self.size.width)
