@@ -1,0 +1,77 @@
+"""The digest of a small batch, against what can be counted in it by hand."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from rlplay.health.digest import Digest, digest
+from rlplay.health.finding import Place
+from rlplay.trace.records import Finished, Sampled, Stepped, spans
+from rlplay.trace.update import Update
+from tests.recorded import synthetic_update
+
+
+def digested(length=12, cut=(), finished=True, token_ids=None, **metrics) -> Digest:
+    """That of two prompts with two answers each, of which `cut` were; the last record has these metrics, too."""
+    update = Update(1)
+    for record in synthetic_update(1, prompts=2, generations=2, length=length):
+        if isinstance(record, Sampled):
+            truncated = np.isin(np.arange(4), cut).astype(np.uint8)
+            ids = record.token_ids if token_ids is None else token_ids(record)
+            update.add(msgspec.structs.replace(record, truncated=truncated, token_ids=ids))
+        elif isinstance(record, Stepped | Finished):
+            if finished or isinstance(record, Stepped):
+                update.add(msgspec.structs.replace(record, metrics=record.metrics | metrics))
+        else:
+            update.add(record)
+    found = digest(update)
+    assert found is not None
+    return found
+
+
+def test_only_a_cut_answer_has_a_limit_and_a_place():
+    whole, cut = digested(), digested(cut=(2, 3))
+    assert (whole.cut, whole.limit, whole.cut_earned) == (0, 0, None)
+    assert "cut" not in whole.places
+    lengths = np.diff(synthetic_update(1, prompts=2, generations=2)[0].offsets)
+    assert (cut.cut, cut.limit) == (2, lengths[2:].max())
+    assert cut.places["cut"] == Place(1, 2, lengths[2] - 1)
+
+
+def test_an_answer_is_empty_if_it_ended_at_once():
+    assert digested(length=1, cut=(3,)).empty == 3
+    assert digested().empty == 0
+
+
+def test_one_answer_that_repeats_itself_has_a_place():
+    def repeating(sampled):
+        ids = np.arange(len(sampled.token_ids), dtype=np.int32)
+        ids[sampled.offsets[1] : sampled.offsets[2]] = 7
+        return ids
+
+    found, (a, b) = digested(token_ids=repeating), synthetic_update(1, prompts=2, generations=2)[0].offsets[1:3]
+    assert found.places["repeated"].answer == 1
+    assert found.repeats == pytest.approx((1 - 1 / (b - a - 3)) / 4)
+    assert "repeated" not in digested(token_ids=lambda sampled: np.arange(len(sampled.token_ids))).places
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_numbers_that_are_not_finite_are_those_of_the_last_record(finished):
+    assert digested(finished=finished, loss=np.nan, grad_norm=np.inf).broken == ("grad_norm", "loss")
+    assert digested(finished=finished).broken == ()
+
+
+def test_the_token_that_moved_most_and_the_one_that_is_farthest_off_have_places():
+    sampled, *_, stepped, finished = synthetic_update(1, prompts=2, generations=2, steps=1)
+    old = sampled.old_logprobs
+    token = int(sampled.offsets[2]) + 1
+    new = np.where(np.arange(len(old)) == token, old - 0.5, old).astype(np.float32)
+    update = Update(1)
+    update.add(sampled)
+    update.add(msgspec.structs.replace(stepped, logprobs=new[spans(sampled.offsets, stepped.rows)]))
+    update.add(msgspec.structs.replace(finished, logprobs=new))
+    found = digest(update)
+    assert found is not None
+    assert found.places["moved"] == found.places["mismatch"] == Place(1, 2, 1)
+    assert found.mismatch == pytest.approx((np.exp(-0.5) - 1 + 0.5) / len(old), rel=1e-5)
+    assert found.shift == pytest.approx((1 - np.exp(-0.5)) / len(old), rel=1e-5)
