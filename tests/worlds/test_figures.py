@@ -53,7 +53,7 @@ def test_no_move_is_the_best_where_a_reward_can_be_earned_for_ever() -> None:
     assert figures(endless, survey, "policy_gradient", 0.9)["greedy_rate"] > 0
 
 
-ICE = read_world({"map": ["S.O", "2.G"], "slip": 0.3, "steps": 4, "step": -0.1})
+ICE = read_world({"map": ["S.O", "2SG"], "slip": 0.3, "steps": 4, "step": -0.1})
 
 
 def earned(policy: dict[str, dict[str, float]], state: str, left: int) -> float:
@@ -65,26 +65,49 @@ def earned(policy: dict[str, dict[str, float]], state: str, left: int) -> float:
     )
 
 
+def worth(survey: Survey, values: dict[str, float]) -> list[dict[str, float]]:
+    """What each move is worth in each square of `ICE` if what follows is worth `values`, discounted by 0.8."""
+    return [
+        {
+            move: sum(o.probability * (o.reward + (0 if o.over else 0.8 * values[o.state]))
+                      for o in ICE.outcomes(state, move))
+            for move in survey.actions
+        }
+        for state in survey.states
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("loss_type", ["q_learning", "sarsa"])
 def test_figures_of_action_values_are_those_of_every_way_through_the_world(loss_type: str) -> None:
     dice = np.random.default_rng(1)
     survey = surveyed(ICE, dice.normal(size=(4, 4)))
     q = dice.normal(size=(4, 4)).astype(np.float32)
     found = figures(ICE, msgspec.structs.replace(survey, action_values=q), loss_type, 0.8)
-    shares = np.exp(survey.logprobs.astype(np.float64))
-    behaviour, greedy, values, gaps = {}, {}, {}, []
-    for s, state in enumerate(survey.states):
-        behaviour[state] = dict(zip(survey.actions, shares[s].tolist(), strict=True))
-        greedy[state] = {survey.actions[int(q[s].argmax())]: 1.0}
-        values[state] = float(q[s].max()) if loss_type == "q_learning" else float((shares[s] * q[s]).sum())
-    for state, moves in behaviour.items():
-        worth = {
-            move: sum(o.probability * (o.reward + (0 if o.over else 0.8 * values[o.state]))
-                      for o in ICE.outcomes(state, move))
-            for move in moves
-        }  # fmt: skip
-        mean = sum(share * worth[move] for move, share in moves.items())
-        gaps.append(abs(values[state] - (max(worth.values()) if loss_type == "q_learning" else mean)))
-    assert found["bellman_residual"] == pytest.approx(np.mean(gaps), abs=1e-9)
-    assert found["behaviour_reward"] == pytest.approx(earned(behaviour, "a1", 4), abs=1e-9)
-    assert found["greedy_reward"] == pytest.approx(earned(greedy, "a1", 4), abs=1e-9)
+    shares, best = np.exp(survey.logprobs.astype(np.float64)), q.argmax(1)
+    expected = q.max(1) if loss_type == "q_learning" else (shares * q).sum(1)
+    values = dict(zip(survey.states, expected.tolist(), strict=True))
+    gaps = []
+    for row, moves, value in zip(shares, worth(survey, values), expected, strict=True):
+        backed = max(moves.values()) if loss_type == "q_learning" else np.dot(row, list(moves.values()))
+        gaps.append(abs(value - backed))
+    assert found["bellman_residual"] == pytest.approx(np.mean(gaps), abs=1e-7)
+    behaviour = {
+        state: dict(zip(survey.actions, row.tolist(), strict=True))
+        for state, row in zip(survey.states, shares, strict=True)
+    }
+    greedy = {state: {survey.actions[move]: 1.0} for state, move in zip(survey.states, best, strict=True)}
+    for name, policy in (("behaviour_reward", behaviour), ("greedy_reward", greedy)):
+        assert found[name] == pytest.approx(np.mean([earned(policy, start, 4) for start in ("a1", "b2")]), abs=1e-9)
+
+
+def test_a_critics_residual_is_on_average_over_the_moves_of_the_policy() -> None:
+    dice = np.random.default_rng(2)
+    values = dice.normal(size=4).astype(np.float32)
+    survey = msgspec.structs.replace(surveyed(ICE, dice.normal(size=(4, 4))), values=values)
+    rows = np.array(
+        [list(moves.values()) for moves in worth(survey, dict(zip(survey.states, values.tolist(), strict=True)))]
+    )
+    backed = (np.exp(survey.logprobs.astype(np.float64)) * rows).sum(1)
+    found = figures(ICE, survey, "policy_gradient", 0.8)
+    assert found["bellman_residual"] == pytest.approx(np.abs(values - backed).mean(), abs=1e-7)
+    assert "greedy_reward" not in found
