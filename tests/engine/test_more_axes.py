@@ -96,7 +96,8 @@ def test_an_entropy_bonus_raises_the_entropy(start: Start) -> None:
 def test_ziegler_and_ppo_move_beta_towards_the_target() -> None:
     assert divergences.ziegler(0.1, 0.2, 0.1, 64, 10000) == pytest.approx(0.1 * (1 + 0.2 * 0.0064))
     assert divergences.ziegler(0.1, 0.09, 0.1, 64, 10000) == pytest.approx(0.1 * (1 - 0.1 * 0.0064))
-    assert [divergences.halve_or_double(1.0, x, 0.03) for x in (0.019, 0.021, 0.044, 0.046)] == [0.5, 1.0, 1.0, 2.0]
+    assert [divergences.halve_or_double(3.0, x, 0.03) for x in (0.019, 0.021, 0.044, 0.046)] == [1.5, 3.0, 3.0, 6.0]
+    assert [divergences.halve_or_double(1.0, x, 3.0) for x in (2.0, 4.5)] == [1.0, 1.0]
 
 
 def test_an_adapted_beta_is_recorded_survives_a_rewind_and_yields_to_the_knob(start: Start) -> None:
@@ -187,6 +188,11 @@ def test_the_least_decided_tokens_are_kept(seed: int, share: float) -> None:
     assert not bool((kept & ~mask).any())
     assert float(entropy[kept].min()) >= float(entropy[mask & ~kept].max()) if bool((mask & ~kept).any()) else True
     assert abs(int(kept.sum()) - share * int(mask.sum())) <= 1.5
+
+
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_where_no_token_counts_none_is_kept(share: float) -> None:
+    assert not masks.top_entropy(Tensors, torch.ones(2, 3), torch.zeros(2, 3).bool(), share).any()
 
 
 def test_a_long_answer_pays_from_the_buffer_on() -> None:
