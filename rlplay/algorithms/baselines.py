@@ -39,7 +39,7 @@ def leave_one_out(xp: Any, outcomes: Any, group: Any) -> Any:
 
 def length_weighted(xp: Any, outcomes: Any, lengths: Any, group: Any) -> Any:
     """Σ n_i R_i / Σ n_i over a completion's group (OPO, arXiv:2505.23585)."""
-    return weighted_mean(xp, outcomes, lengths * xp.ones_like(outcomes), group, count(group))[group]
+    return weighted_mean(xp, outcomes, lengths, group, count(group))[group]
 
 
 def greedy(xp: Any, greedy_rewards: Any) -> Any:  # noqa: ARG001
