@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -127,7 +127,10 @@ def apart(model: Path) -> float | None:
 def _peak(device: str) -> float:
     """Megabytes at the most so far."""
     if device == "cpu":
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+        # Not `ru_maxrss`: a process inherits that of the one which started it, and here that one has made the model.
+        found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
+        assert found is not None
+        return int(found[1]) / 2**10
     import torch
 
     return torch.cuda.max_memory_allocated() / 2**20
