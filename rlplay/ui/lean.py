@@ -1,8 +1,8 @@
 """Three of Textual's classes made cheaper, for the version that `pyproject.toml` names.
 
 A dialogue that opens makes some two thousand `Strip`s, one for each piece of a line. Textual gives each of them seven
-caches, of which most strips never use one: a quarter of a strip's cost, and two thirds of the objects that the
-garbage collector visits. Here a strip gets a cache when it first needs it.
+caches, of which most strips never use one: a third of all objects that the garbage collector visits. Here a strip gets
+a cache when it first needs it.
 
 A style sheet hashes all its rules for each widget that it styles, in Python. Here that is Python's own hash, by
 identity as well.

@@ -1,4 +1,4 @@
-"""Help texts as styled words for one widget; Textual's own has a widget for each paragraph and takes twice as long."""
+"""Help texts as styled words for one widget: Textual's own styles and lays out a widget for each paragraph."""
 
 from __future__ import annotations
 
