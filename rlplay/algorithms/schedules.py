@@ -17,7 +17,7 @@ def share(schedule: Schedule, step: int, steps: int, warmup_steps: int) -> float
     if schedule == "constant":
         return 1.0
     if step < warmup_steps:
-        return step / max(1, warmup_steps)
+        return step / warmup_steps
     if schedule == "constant_with_warmup":
         return 1.0
     done = min(1.0, (step - warmup_steps) / max(1, steps - warmup_steps))

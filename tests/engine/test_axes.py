@@ -15,7 +15,7 @@ from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.ratios import geometric
-from rlplay.algorithms.statistics import group_mean, group_std
+from rlplay.algorithms.statistics import group_mean, group_statistics, group_std
 from rlplay.engine.objective import Inputs, objective
 from rlplay.engine.tensors import Tensors
 
@@ -108,6 +108,13 @@ def test_a_permutation_of_the_completions_permutes_the_statistics(batch: tuple[T
     order = torch.tensor([3, 5, 0, 4, 1, 2])
     torch.testing.assert_close(group_mean(T, outcomes, group)[order], group_mean(T, outcomes[order], group[order]))
     torch.testing.assert_close(group_std(T, outcomes, group)[order], group_std(T, outcomes[order], group[order]))
+
+
+@pytest.mark.parametrize(("values", "mean"), [([3.0], 3.0), ([math.nan], 0.0), ([math.nan, 3.0], 3.0)])
+def test_a_single_value_and_none_have_a_spread_of_0(values: list[float], mean: float) -> None:
+    given = torch.tensor(values, dtype=torch.double)
+    means, spreads = group_statistics(T, given, torch.zeros(len(values), dtype=torch.long), 2)
+    assert (means.tolist(), spreads.tolist()) == ([mean, 0.0], [0.0, 0.0])
 
 
 def test_an_answer_without_siblings_is_its_own_baseline() -> None:
