@@ -13,6 +13,7 @@ from torch import Tensor
 from rlplay.algorithms import baselines, masks, returns, scales, surrogates
 from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.credit import advantages
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.ratios import geometric
 from rlplay.algorithms.statistics import group_mean, group_statistics, group_std
@@ -48,6 +49,15 @@ def test_gae_with_lambda_one_is_the_return_less_the_value_and_with_zero_the_td_e
     following = torch.cat([values[:, 1:] * mask[:, 1:], torch.zeros(ROWS, 1, dtype=torch.double)], dim=1)
     one = returns.gae(T, rewards, values, mask, gamma, 0.0)
     torch.testing.assert_close(one, (rewards + gamma * following - values) * mask)
+
+
+@given(batches())
+def test_with_lambda_one_the_critic_learns_the_discounted_rewards(batch: tuple[Tensor, Tensor]) -> None:
+    rewards, mask = batch[0] * batch[1], batch[1]
+    knobs = resolve({"algorithm": "a2c", "lam": 1.0, "gamma": 0.9})
+    found, baseline, _ = advantages(T, rewards, torch.arange(ROWS), mask, knobs, values=rewards.cos())
+    torch.testing.assert_close(found, returns.to_go(T, rewards, mask, 0.9))
+    torch.testing.assert_close(baseline, rewards.cos() * mask)
 
 
 @given(batches(), st.integers(0, 2**WIDTH - 1))
