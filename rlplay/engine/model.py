@@ -255,8 +255,11 @@ def wrap(policy: Any, tokenizer: Any, device: torch.device) -> LanguageModel:
 POLICY = "policy."
 """What the names of the policy's parameters begin with."""
 
+VALUE = "value."
+"""What the names of the value head's parameters begin with."""
+
 
 def trainable(lm: LanguageModel, value_head: nn.Module) -> dict[str, Tensor]:
     """Every tensor an update may change, by a stable name; tied weights once."""
     named = {f"{POLICY}{name}": p for name, p in lm.policy.named_parameters() if p.requires_grad}
-    return named | {f"value.{name}": p for name, p in value_head.named_parameters()}
+    return named | {f"{VALUE}{name}": p for name, p in value_head.named_parameters()}

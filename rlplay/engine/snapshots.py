@@ -10,10 +10,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from rlplay.engine import ranks
-from rlplay.engine.model import POLICY
+from rlplay.engine.model import POLICY, VALUE
 from rlplay.engine.reward_model import reward_model_of
 from rlplay.engine.stages import Stage, stage_at
-from rlplay.engine.state import REWARD, State, copy_weights, new_optimizer
+from rlplay.engine.state import REWARD, State, copy_weights, forget_values, new_optimizer
 from rlplay.trace.files_on_disk import unfinished_snapshots
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.runfile_format import snapshots_folder
@@ -164,9 +164,10 @@ def restore(state: State, path: Path, update: int) -> None:
     state.without_reward_model()
     if any(name.startswith(REWARD) for name in tensors):
         reward_model_of(state)
-    for name, parameter in state.parameters.items():
-        if name not in tensors or tensors[name].shape != parameter.shape:
-            raise ValueError(f"snapshot {path} belongs to another model ({name} does not fit); rewind elsewhere")
+    held = {name: tensor.shape for name, tensor in tensors.items() if name.startswith((POLICY, VALUE, REWARD))}
+    needed = {name: parameter.shape for name, parameter in state.parameters.items()}
+    if others := [name for name in held | needed if held.get(name) != needed.get(name)]:
+        raise ValueError(f"snapshot {path} belongs to another model ({others[0]} does not fit); rewind elsewhere")
     state.optimizer = new_optimizer(state.parameters, state.settings)
     for name, parameter in state.parameters.items():
         with torch.no_grad():
@@ -183,9 +184,7 @@ def restore(state: State, path: Path, update: int) -> None:
 def restart(state: State) -> None:
     """Put the state back to before the first update: the policy as the reference, a fresh head and optimizer."""
     copy_weights(state.lm.reference, state.lm.policy)
-    with torch.no_grad():
-        for parameter in state.value_head.parameters():
-            parameter.zero_()
+    forget_values(state.value_head)
     state.without_reward_model()
     state.optimizer = new_optimizer(state.parameters, state.settings)
     state.update = state.num_tokens = 0

@@ -17,6 +17,7 @@ from rlplay.engine.lora import FrozenAdapters
 from rlplay.engine.master_weights import MasterAdamW
 from rlplay.engine.model import LanguageModel, trainable
 from rlplay.engine.stages import Stage
+from rlplay.engine.world_policy import is_table
 from rlplay.tasks.task import Example, Task
 from rlplay.trace.records import Choice
 from rlplay.worlds.task import REWARD as REWARD_OF_WORLD
@@ -105,9 +106,7 @@ class State:
         copy_weights(self.lm.policy, self.lm.reference)
         if isinstance(self.lm.reference, FrozenAdapters):
             self.lm.reference.off = False
-        with torch.no_grad():
-            for parameter in self.value_head.parameters():
-                parameter.zero_()
+        forget_values(self.value_head)
         self.optimizer = new_optimizer(self.parameters, self.settings)
         self.adapted = 0.0, 0.0
         self.stage = stage
@@ -137,10 +136,12 @@ class State:
 
     @classmethod
     def fresh(cls, lm: LanguageModel, task: Task, settings: Settings) -> State:
-        """The state before the first update: the value head answers 0 everywhere, Adam has seen nothing."""
-        head = nn.Linear(lm.hidden_size, 1, device=lm.device)
-        nn.init.zeros_(head.weight)
-        nn.init.zeros_(head.bias)
+        """The state before the first update: the value head answers 0 everywhere, Adam has seen nothing.
+
+        A table's head has no bias, which would move V on squares that no episode has visited.
+        """
+        head = nn.Linear(lm.hidden_size, 1, bias=not is_table(lm.policy), device=lm.device)
+        forget_values(head)
         parameters = trainable(lm, head)
         return cls(lm, task, settings, head, new_optimizer(parameters, settings), parameters=parameters)
 
@@ -159,6 +160,13 @@ def _groups(parameters: Mapping[str, Tensor]) -> list[dict[str, Any]]:
     others = [p for p in parameters.values() if p.ndim <= 1]
     both = {"params": matrices, "decays": True}, {"params": others, "decays": False}
     return [group for group in both if group["params"]]
+
+
+@torch.no_grad()
+def forget_values(value_head: nn.Linear) -> None:
+    """Let the value head answer 0 everywhere."""
+    for parameter in value_head.parameters():
+        parameter.zero_()
 
 
 @torch.no_grad()

@@ -27,7 +27,7 @@ from rlplay.engine.score import score
 from rlplay.engine.state import Halt, Plan, State
 from rlplay.engine.tensors import group_statistics
 from rlplay.engine.update_summary import finished, length_metrics, reward_metrics, step_means
-from rlplay.engine.world_policy import WorldPolicy
+from rlplay.engine.world_policy import WorldPolicy, is_table
 from rlplay.scenario.world import check_squares
 from rlplay.trace.records import AnyRecord, Array, Credited, Finished
 from rlplay.worlds.values import no_values
@@ -98,8 +98,7 @@ def sweep(batch: Batch, state: State) -> Learned:
 def check_world(settings: Settings, lm: LanguageModel, world: World | None) -> None:
     """Raises ValueError, one line, if the settings ask of the world or its policy what they do not have."""
     check_squares(world, settings.squares)
-    table = isinstance(lm.policy, WorldPolicy) and lm.policy.layer is None
-    if problem := no_values(settings, world, table):
+    if problem := no_values(settings, world, is_table(lm.policy)):
         raise ValueError(problem)
 
 

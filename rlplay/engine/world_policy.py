@@ -59,8 +59,7 @@ class WorldPolicy(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
     """logits = head(hidden(features of the last token)).
 
     Of a table, the features are one-hot and the hidden state is the features: each token has its own row of logits,
-    and a value head on the hidden state is a table V(s) plus a bias that all squares share. Of a network,
-    hidden = ReLU(W·features + b).
+    and a value head without a bias on the hidden state is a table V(s). Of a network, hidden = ReLU(W·features + b).
     """
 
     config_class = WorldPolicyConfig
@@ -104,6 +103,11 @@ class WorldPolicy(PreTrainedModel, GenerationMixin):  # type: ignore[misc]
             past_key_values=(DynamicCache() if past_key_values is None else past_key_values) if use_cache else None,
             hidden_states=(hidden,) if output_hidden_states else None,
         )
+
+
+def is_table(policy: nn.Module) -> bool:
+    """Whether every square has a row of its own, so that training changes nothing where no episode has been."""
+    return isinstance(policy, WorldPolicy) and policy.layer is None
 
 
 def epsilon_greedy(values: Tensor, epsilon: float) -> Tensor:

@@ -56,3 +56,6 @@ def test_a_damaged_snapshot_and_one_of_another_model_are_refused_in_one_line(
     driver._state.parameters[f"{name}.more"] = driver._state.parameters[name]
     with pytest.raises(ValueError, match="belongs to another model"):
         restore(driver._state, kept, 1)
+    del driver._state.parameters[f"{name}.more"], driver._state.parameters["value.bias"]
+    with pytest.raises(ValueError, match=r"belongs to another model \(value.bias does not fit\)"):
+        restore(driver._state, kept, 1)

@@ -61,7 +61,7 @@ NO_REVEAL = {
     "calculator": {"Right answers"},
     "trouble-credit": {"Mean reward after 5 updates"},
     "trouble-samples": {"Mean reward after 6 updates, 96 walks"},
-    "trouble-moving": {"Mean reward at update 10", "Mean reward 15 updates after the move"},
+    "trouble-moving": {"Mean reward at update 6", "Mean reward 15 updates after the move"},
     "trouble-size": {"Mean reward after 5 updates, 9 squares"},
     "trouble-simulator": {"Mean reward in the simulator"},
     "race": {"REINFORCE, mean reward at update 6"},

@@ -142,6 +142,15 @@ def test_the_surveys_policy_is_the_one_that_sampled(tmp_path: Path) -> None:
     assert squares["a1"].value is not None
 
 
+def test_a_tables_critic_values_no_square_that_nobody_has_visited(tmp_path: Path) -> None:
+    world = read_world({**GRID, "steps": 3})
+    charts = [chart(world, update) for update in trained(tmp_path, {**GRID, "steps": 3}, 3, {"algorithm": "ppo"})]
+    visited = {square for each in charts for path in each.paths.values() for square in path}
+    values = {name: square.value for name, square in charts[-1].squares.items()}
+    assert values["a1"]
+    assert {values[name] for name in values.keys() - visited - {"d4"}} == {0.0}
+
+
 @pytest.mark.parametrize("beta", [1.0, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_a_bandit_on_a_leash_reaches_the_closed_form(tmp_path: Path, beta: float) -> None:
     """π* ∝ π_ref·exp(r/β): Ziegler et al. 2019, arXiv:1909.08593, equation 2."""
