@@ -69,6 +69,20 @@ def lines(view: WorldMap, source: Source, width: int = 56, height: int = 9) -> l
     return drawn.content.plain.split("\n")
 
 
+def test_the_map_stays_while_the_next_walks_are_sampled(source: Source, maze: Path) -> None:
+    with RunReader(maze) as reader:
+        before, now = reader.load(1), reader.load(2)
+    assert now.sampled is not None
+    sampling = Update(2)
+    sampling.add(msgspec.structs.replace(now.sampled, done=False, survey=None))
+    known = replace(source, shown=before)
+    assert lines(WorldMap(), replace(source, shown=sampling, live=before)) == lines(WorldMap(), known)
+    later = Update(3)
+    later.add(msgspec.structs.replace(now.sampled, update=3, done=False, survey=None))
+    blank = lines(WorldMap(), replace(source, shown=later, live=before))
+    assert blank != lines(WorldMap(), known), "the policy of update 1 does not sample update 3"
+
+
 def test_a_length_is_in_moves(source: Source) -> None:
     update = source.shown
     assert update is not None

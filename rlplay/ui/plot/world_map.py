@@ -9,6 +9,7 @@ from typing import Any, Literal
 from textual.content import Content
 
 from rlplay.trace.text import visible
+from rlplay.trace.update import Update
 from rlplay.ui.plot.bars import horizontal
 from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import Frame, Picture, Size
@@ -51,7 +52,7 @@ class WorldMap:
 
     def state(self, source: Source) -> object:
         """The update and its phase, the answer under the cursor, and what the values depend on."""
-        shown = source.shown
+        shown = _update(source)
         if shown is None:
             return None, source.settings.get("gamma"), id(source.world)
         sampled = shown.sampled is not None and shown.sampled.done  # only then is the policy on every square known
@@ -67,7 +68,7 @@ class WorldMap:
         world = source.world
         if world is None:
             return "This run has no world."
-        found = chart(world, source.shown)
+        found = chart(world, _update(source))
         if world.arms:
             return _arms(world, found, size)
         rows, columns = len(world.map), len(world.map[0])
@@ -98,7 +99,7 @@ class WorldMap:
         world = source.world
         if world is None:
             return Content(self.title), Content("")
-        found = chart(world, source.shown)
+        found = chart(world, _update(source))
         tall = source.lines >= 2 * len(world.map)
         known = any(square.policy is not None for square in found.squares.values())
         words = {
@@ -260,13 +261,22 @@ def _arms(world: World, found: Chart, size: Size) -> Picture | str:
     return Picture(Content("\n").join(lines), Frame(size.width, 0, size.width - 1, 0, 1))
 
 
+def _update(source: Source) -> Update | None:
+    """The update whose policy is on the map; while its walks are sampled, the one before, whose policy samples them."""
+    shown, last = source.shown, source.live
+    if shown is None or shown.sampled is None or shown.sampled.done:
+        return shown
+    return last if last is not None and last.number == shown.number - 1 and last.finished is not None else shown
+
+
 def _path(found: Chart, source: Source) -> tuple[frozenset[str], str]:
     """The squares of the answer under the cursor, and the one on which the move under the cursor was made."""
     row, token = source.cursor
     path = found.paths.get(row, [])
-    if not path or source.shown is None or source.shown.sampled is None:
+    shown = _update(source)
+    if not path or shown is None or shown.sampled is None:
         return frozenset(), ""
-    sampled = source.shown.sampled
+    sampled = shown.sampled
     start, end = int(sampled.offsets[row]), int(sampled.offsets[row + 1])
     moves = int(sampled.mask[start : min(start + token + 1, end)].sum())
     return frozenset(path), path[min(max(moves - 1, 0), len(path) - 1)]
