@@ -74,7 +74,7 @@ def prepare(job: Job, progress: Progress) -> tuple[State, Plan, Started]:
 
 
 def _language_model(job: Job, settings: Settings, device: torch.device, progress: Progress) -> LanguageModel:
-    """The model with a warning of the memory it takes."""
+    """Load the model; what an estimate says of its memory is among its remarks."""
     weights, short = Weights.of(job.scenario), list[str]()
 
     def say(what: str) -> None:

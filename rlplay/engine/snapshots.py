@@ -167,7 +167,10 @@ def restore(state: State, path: Path, update: int) -> None:
     held = {name: tensor.shape for name, tensor in tensors.items() if name.startswith((POLICY, VALUE, REWARD))}
     needed = {name: parameter.shape for name, parameter in state.parameters.items()}
     if others := [name for name in held | needed if held.get(name) != needed.get(name)]:
-        raise ValueError(f"snapshot {path} belongs to another model ({others[0]} does not fit); rewind elsewhere")
+        raise ValueError(
+            f"snapshot {path} does not fit this model ({others[0]}): another model, or another version "
+            f"of rlplay, wrote it"
+        )
     state.optimizer = new_optimizer(state.parameters, state.settings)
     for name, parameter in state.parameters.items():
         with torch.no_grad():

@@ -21,6 +21,10 @@ Found = TypeVar("Found")
 _running: Stopwatch | None = None
 
 
+def _at_once() -> None:
+    """A CPU has done its work when Python goes on."""
+
+
 class Stopwatch:
     """Runs inside `with`; what no `spent_on` claims is `OTHER`.
 
@@ -28,7 +32,7 @@ class Stopwatch:
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._wait: Callable[[], object] = torch.accelerator.synchronize if device.type != "cpu" else float
+        self._wait: Callable[[], object] = torch.accelerator.synchronize if device.type != "cpu" else _at_once
         self._seconds: dict[str, float] = {}
         self._open: list[str] = []
         self._since = 0.0

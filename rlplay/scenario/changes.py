@@ -68,6 +68,8 @@ def with_changes(scenario: Scenario, **changes: Unpack[Changes]) -> Scenario:
     replaces the weights of the task's rewards. An algorithm replaces all its axes, another model the settings in
     `OTHER_MODEL`. `sets` override all of these. Paths become absolute, so that a run can be resumed from anywhere.
     """
+    if strange := changes.keys() - Changes.__annotations__.keys():
+        raise TypeError(f"with_changes takes no {', '.join(sorted(strange))}")
     given: dict[str, Any] = {name: value for name, value in changes.items() if value not in (None, (), [])}
     replaced = _settings(scenario, given)
     replaced |= other_prompts(scenario, given.get("task"), given.get("dataset"))

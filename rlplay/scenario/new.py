@@ -16,6 +16,7 @@ from rlplay.scenario.record_to_script import script_from
 from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario, Stage
 from rlplay.trace.runfile import RunReader
+from rlplay.trace.text import visible
 
 _EXAMPLE = """\
 # Play it: rlplay {path}      Check what it claims: rlplay run {path}
@@ -130,6 +131,8 @@ def from_run(run: Path, path: Path) -> str:
     """
     with RunReader(run) as reader:
         started = reader.started
+        if started.source:
+            raise ValueError(f"{run}: {visible(started.source)} trained this run; only a run of rlplay can be repeated")
         try:
             scenario = scenario_of(started)
             script = script_from(reader.events())

@@ -261,7 +261,7 @@ class RlplayApp(Tuning):
 
     async def on_event(self, event: events.Event) -> None:
         """Typed keys and pasted text queue up; other events are handled at once."""
-        if isinstance(event, events.InputEvent | events.Paste):
+        if isinstance(event, events.InputEvent | events.Paste) and not isinstance(event, events.MouseMove):
             self.leisure.end()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self.key_queue.take(event)

@@ -1,7 +1,8 @@
 """What the screen's process does while nobody presses a key: it imports the dialogues, and it collects garbage.
 
-Python goes through all objects whenever a quarter more have come. A dialogue makes ten thousand, so that happened while
-it opened, for 30 to 50 ms. Here only young objects are collected at any time; the others wait for a pause.
+Python, up to 3.13, goes through all objects whenever a quarter more have come. A dialogue makes ten thousand, so that
+happened while it opened, for 30 to 50 ms. Here only young objects are collected at any time; the others wait for a
+pause.
 """
 
 from __future__ import annotations
@@ -49,9 +50,13 @@ class Leisure:
             return
         if self._screens:
             import_module(f"rlplay.ui.screens.{self._screens.pop(0)}")
-        elif self._pressed > self._collected or now - self._collected > EVERY or not self._settled:
+        elif self._pressed > self._collected or now - self._collected > EVERY or self._settles():
             self._collected = now
             gc.collect()
-            if not self._settled and self._at_home():
+            if self._settles():
                 self._settled = True
                 gc.freeze()
+
+    def _settles(self) -> bool:
+        """Whether the dialogues are imported, none is open, and what there is has not been set aside yet."""
+        return not self._settled and self._at_home()

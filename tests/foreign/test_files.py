@@ -56,6 +56,19 @@ def test_verl(tmp_path: Path) -> None:
     assert found[2].steps == []
 
 
+@pytest.mark.parametrize("command", ["new x.yaml --from RUN", "export RUN --format trl --out x"])
+def test_what_repeats_a_run_refuses_one_of_another_trainer(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines(tmp_path / "rollouts" / "1.jsonl", verl_rows(1))
+    run = str(Copy(tmp_path / "rollouts").path)
+    status, _, err = called(capsys, *(run if word == "RUN" else word for word in command.split()))
+    assert status == 2
+    assert "verl trained this run" in err
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("x")]
+
+
 def test_trl_writes_texts_or_messages(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -25,6 +25,11 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+def test_a_change_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(TypeError, match="with_changes takes no typo"):
+        with_changes(load("two-plus-two"), typo=3)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize("name", bundled())
 def test_bundled_scenarios_are_whole(name: str) -> None:
     scenario = load(name)

@@ -161,3 +161,10 @@ def test_a_clip_range_belongs_to_an_own_surrogate_that_takes_it(tmp_path):
     plain.put("surrogate", f"{file}:plain")
     assert soft.foreign("epsilon") == ""
     assert "only with surrogate=ppo" in plain.foreign("epsilon")
+
+
+def test_a_foreign_run_says_nothing_of_settings_that_are_not_on_record():
+    draft = Draft({"algorithm": "", "epsilon": 0.3, "learning_rate": 1e-5}, live=False, foreign=True)
+    assert set(draft.listed(None, list(KNOBS))) == {"algorithm", "learning_rate", "epsilon"}
+    assert draft.idle("epsilon") == ""
+    assert "one optimizer step" in Draft(settings()).idle("epsilon")

@@ -41,7 +41,11 @@ def test_all_waits_for_a_pause(collected):
     assert collected == []
     home = False
     it.look()
-    assert collected == ["collected"], "while a dialogue is open, its objects are not set aside"
+    assert collected == [], "while a dialogue is open, its objects are not set aside"
+    clock.now += EVERY + 1
+    it.look()
+    it.look()
+    assert collected == ["collected"], "not at every look"
     home = True
     it.look()
     assert collected == ["collected", "collected", "set aside"]

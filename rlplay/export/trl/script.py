@@ -16,6 +16,7 @@ from rlplay.scenario.reproduction import scenario_of
 from rlplay.scenario.schema import Scenario
 from rlplay.scenario.stage_settings import stage_scenarios
 from rlplay.trace.runfile import RunReader
+from rlplay.trace.text import visible
 from rlplay.user_code import names_function
 from rlplay.version import __version__
 
@@ -36,6 +37,8 @@ def export_trl(run: Path, out: Path) -> None:
 
 def script(reader: RunReader) -> str:
     """The script for the updates that a run has. Raises ValueError as `export_trl` does."""
+    if source := reader.started.source:
+        raise ExportError(f"{reader.path.name}: {visible(source)} trained this run; export its tokens or curves")
     scenario = scenario_of(reader.started)
     for seen in (scenario, *stage_scenarios(scenario)):
         if reason := unsupported_task(seen):

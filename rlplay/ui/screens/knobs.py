@@ -103,7 +103,7 @@ class KnobsScreen(Dialogue[Changes | None]):
         The cursor starts on the setting named `at`, else on the first.
         """
         super().__init__()
-        self.draft = Draft(settings, live, abilities)
+        self.draft = Draft(settings, live, abilities, foreign)
         self.reproduction = Reproduction(scenario)
         self.live, self.at = live, at
         self._foreign = foreign

@@ -21,14 +21,17 @@ from rlplay.link.messages import Abilities
 class Draft:
     """An editable copy of the run's settings."""
 
-    def __init__(self, settings: dict[str, Any], live: bool = True, abilities: Abilities | None = None) -> None:
+    def __init__(
+        self, settings: dict[str, Any], live: bool = True, abilities: Abilities | None = None, foreign: bool = False
+    ) -> None:  # fmt: skip
         """Of the current `settings`; the user's functions run only in a `live` run of rlplay's own engine.
 
-        With `abilities` another program trains, and only some settings can be changed.
+        With `abilities` another program trains, and only some settings can be changed. Another program made a `foreign`
+        run, which may not say how every setting was.
         """
         self._live, self._abilities = live and abilities is None, abilities
         self._original = msgspec.convert(settings, Settings)
-        self._on_record = settings.keys()
+        self._on_record = settings.keys() if foreign else None
         self._settings = self._original
         self._of_algorithms = {*AXES}
 
@@ -113,7 +116,8 @@ class Draft:
         A changed setting, and the one under the cursor, `at`, are always among them.
         """
         changed_or_at = [name for name in KNOBS if self.changed(name) or name == at]
-        usual = [name for name in only if name in self._on_record and not self.foreign(name)]
+        known = only if self._on_record is None else [name for name in only if name in self._on_record]
+        usual = [name for name in known if self._on_record is not None or not self.foreign(name)]
         return [name for name in KNOBS if name in changed_or_at or name in usual]
 
     def foreign(self, name: str) -> str:
@@ -140,6 +144,8 @@ class Draft:
         s = self._settings
         if fixed := self.fixed(name):
             return fixed
+        if self._on_record is not None:  # what it depends on may not be known
+            return ""
         if (foreign := self.foreign(name)) or s.loss_type != "policy_gradient":
             return foreign
         kl, trpo = ("beta", "kl_estimator", "kl_anchor", "kl_ctrl"), s.surrogate == "trpo"

@@ -23,8 +23,9 @@ _SOURCES = ("task", "dataset", "dataset_config", "dataset_train_split", "reward"
             "eval_prompts", "eval_generations")  # fmt: skip
 """Fields of a scenario that define its prompts, rewards and stages."""
 _PROGRAMS = ("rlplay", "torch", "transformers")
+"""Programs whose versions may affect rounding or sampling."""
 _SHARES = ("threads", "processes")
-"""Programs whose versions may affect rounding or sampling, and into how many parts a sum is cut, which may, too."""
+"""Into how many parts a sum is cut, which may affect rounding, too."""
 _KEPT = 8
 """Updates kept in memory, of both runs together."""
 
