@@ -96,7 +96,7 @@ class Session:
             except RunFileError as error:
                 self._link.send(Failed(str(error), traceback.format_exc()))
                 return 1
-            self._report(running=bool(self._steps))
+            self._report(running=bool(self._steps) or isinstance(self._held, Advance))
 
     def _advance(self, command: Advance) -> None:
         self._rest, self._counted = None, command.until != "forever"

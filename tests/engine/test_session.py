@@ -21,9 +21,10 @@ class Wire:
         self.commands: queue.Queue[AnyCommand | None] = queue.Queue()
         self.commands.put(first)
         self.meanwhile = list(meanwhile)
+        self.running: list[bool] = []
 
     def send(self, event: Any) -> None:
-        pass
+        self.running.append(event.running)
 
 
 class Engine:
@@ -72,3 +73,9 @@ def test_what_is_asked_for_meanwhile(first: AnyCommand, meanwhile: list[AnyComma
     engine = Engine(wire, len(done))
     assert Session(wire, engine).serve() == 0  # type: ignore[arg-type]
     assert engine.done == done
+
+
+def test_a_free_run_that_a_step_ends_does_not_seem_to_rest_in_between() -> None:
+    wire = Wire(Advance("forever"), Advance("update"))
+    assert Session(wire, Engine(wire, 2)).serve() == 0  # type: ignore[arg-type]
+    assert wire.running == [False, True, True, False]
