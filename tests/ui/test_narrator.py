@@ -72,6 +72,16 @@ async def test_a_question_insists_on_its_answer():
         assert "update 7 of 25" in narrator.render().plain
 
 
+@pytest.mark.parametrize(("wanted", "goes_on"), [("prediction", True), ("answer", False)])
+async def test_only_after_a_prediction_is_there_something_to_watch(wanted, goes_on):
+    app = Strip()
+    async with app.run_test(size=(80, 12)):
+        narrator = app.query_one(Narrator)
+        narrator.ask("Longer?", ["shorter", "longer"], wanted)
+        narrator.action_choose(1)
+        assert ("now watch" in narrator.render().plain) == goes_on
+
+
 async def test_what_does_not_fit_is_a_key_away():
     app = Strip()
     async with app.run_test(size=(60, 16)) as pilot:

@@ -167,9 +167,8 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
         if 0 <= choice < len(self._choices):
             said = self._choices[choice]
             self._stop_asking()
-            self._teach(
-                [Content.assemble(f"Your {self._wanted}: ", (visible(said), STRONG))], keyed("now watch", QUIET)
-            )
+            hint = "now watch" if self._wanted == "prediction" else ""
+            self._teach([Content.assemble(f"Your {self._wanted}: ", (visible(said), STRONG))], keyed(hint, QUIET))
             self.post_message(Answered(choice))
 
     def key_choice(self, key: str) -> bool:
