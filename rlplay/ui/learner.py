@@ -56,14 +56,10 @@ class Learner:
         """Wait until what `step` does is done; False when the learner gives up, or after `patience` seconds."""
         return await self._wait(self._done(step), patience)
 
-    async def solves(
-        self,
-        claims: Sequence[Expect],
-        patience: float | None,
-        missed: Callable[[list[Outcome]], None],
-        reached: Callable[[], None],
-    ) -> bool:
-        """Wait until every claim holds and the engine rests; False as above.
+    def attempt(
+        self, claims: Sequence[Expect], missed: Callable[[list[Outcome]], None], reached: Callable[[], None]
+    ) -> Callable[[], bool]:
+        """A test for whether every claim holds and the engine rests.
 
         Claims that hold from the beginning solve nothing: they must have failed in between. Wherever the engine rests
         meanwhile, `missed` gets the outcomes; none before there is a number. `reached` is called once in a run whose
@@ -84,14 +80,18 @@ class Learner:
                 missed(_measured(outcomes))
             return failed and holds and self._resting
 
-        solved()  # as it is at the beginning
-        return await self._wait(solved, patience)
+        return solved
+
+    async def solves(self, attempt: Callable[[], bool], patience: float | None) -> bool:
+        """Wait until the `attempt` has succeeded; False as above. It may be continued by another call."""
+        return attempt() or await self._wait(attempt, patience)
 
     async def _wait(self, test: Callable[[], bool], patience: float | None) -> bool:
         self._performed.clear()
         self._waiting = test, asyncio.get_running_loop().create_future()
         try:
-            return await asyncio.wait_for(self._waiting[1], patience)
+            async with asyncio.timeout(patience):
+                return await self._waiting[1]
         except TimeoutError:
             return False
         finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, cast
 
 from rlplay.link.messages import Advance, Status
@@ -58,7 +57,8 @@ class Player:
         self._answer: asyncio.Future[int | None] | None = None
         self.learner = Learner(stage)
         self._watched: list[Expect] = []  # what is said as soon as it holds
-        self._ending: asyncio.Future[None] | None = None  # a command under way that ends a run
+        self._task = "", ""  # what the learner is to do, and which key helps
+        self._ending: asyncio.Future[None] | None = None  # the sending of what ends a run, held until it is sent
         self._playing = False
         self._left: Place = (0, "sample")  # where the engine was at the script's last text
         self._begun: dict[str, Any] = {}  # the settings that the run began with
@@ -297,16 +297,19 @@ class Player:
 
     async def _you(self, step: You) -> bool:
         """Wait until the learner has done what `step` does, or do it; False if the engine stopped before its target."""
-        self._show(step.text, TAKE_OVER if self.hands_free else "`t` do it for me")
+        self._set_task(step.text, "`t` do it for me")
         if await self.learner.does(step.step, self._patience(step.text)):
             return True
         return await self._carry_out(step.step)
 
     async def _exercise(self, step: Exercise) -> None:
         """Wait until the learner has made every claim hold; on request, give the hint and then the solution."""
-        solved = await self._solved(step, step.text, TAKE_OVER if self.hands_free else "Your turn · `t` hint")
+        attempt = self.learner.attempt(step.claims, self._show_task, self._end_run)
+        self._set_task(step.text, "Your turn · `t` hint")
+        solved = await self.learner.solves(attempt, self._patience(step.text))
         if not solved and not self.hands_free:
-            solved = await self._solved(step, f"{step.text} Hint: {step.hint}", "Your turn · `t` solution")
+            self._set_task(f"{step.text} Hint: {step.hint}", "Your turn · `t` solution")
+            solved = await self.learner.solves(attempt, None)
         if not solved:
             for each in step.solution:
                 await self._carry_out(each)
@@ -315,29 +318,18 @@ class Player:
         more = self._script.at + 1 < len(self._script.steps)
         self._say("✓ Solved." if solved else f"The solution: {step.hint}", outcomes, more)
 
-    async def _solved(self, step: Exercise, text: str, hint: str) -> bool:
-        """Show `text`, with the outcomes of each try, until the learner has solved it or gives up."""
-        self._show(text, hint)
-        missed = partial(self._show, text, hint)
-        while await self.learner.solves(step.claims, self._patience(text), missed, self._end_run):
-            ending, self._ending = self._ending, None
-            if ending is None:
-                return True
-            await ending
-            outcomes = [self._stage.check(claim) for claim in step.claims]
-            if all(each.passed for each in outcomes):
-                return True
-            missed(outcomes)  # the last update has lost what the one before had reached
-        return False
+    def _set_task(self, text: str, on: str) -> None:
+        self._task = text, on
+        self._show_task([])
+
+    def _show_task(self, outcomes: Sequence[Outcome]) -> None:
+        """Show what the learner is to do, with the outcomes of the last try."""
+        text, on = self._task
+        self._show(text, TAKE_OVER if self.hands_free else on, outcomes)
 
     def _end_run(self) -> None:
         """Let a run that goes on by itself rest after the update under way."""
-        here = self._engine.update
-
-        def rests(status: Status) -> bool:
-            return not status.running and (status.update > here or status.finished)
-
-        self._ending = asyncio.ensure_future(self._engine.until(Advance("update", 1), rests))
+        self._ending = asyncio.ensure_future(self._stage.send(Advance("update", 1)))
 
     def _patience(self, text: str) -> float | None:
         """Seconds to wait for the learner: for ever, or hands-free the time to read `text`."""

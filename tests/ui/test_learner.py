@@ -1,5 +1,7 @@
 """Lessons in which the learner acts: the player waits for what is asked, gives help, and speaks up during a run."""
 
+import asyncio
+
 import pytest
 
 from rlplay.link.messages import Advance, Rewind, Set
@@ -21,6 +23,24 @@ EXERCISE = {
         "solution": [{"set": {"beta": 0.5}}, {"run": 2}],
     }
 }
+
+
+async def _turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def _solving():
+    """A run whose claims hold from update 5 on, which has been asked to end after the one under way."""
+    player, stage = playing([EXERCISE, {"say": "Next."}])
+    stage.stuck = True
+    stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
+    task = await settled(player)
+    stage.tell(running=True, update=4)
+    stage.tell(update=5)
+    await _turns()
+    assert stage.sent == [Advance("update", 1)]
+    return player, stage, task
 
 
 async def test_a_lesson_waits_until_the_learner_has_taken_the_update():
@@ -95,14 +115,6 @@ async def test_hands_free_the_lesson_does_it_after_the_time_to_read():
     assert stage.captions[-1][0] == "Done."
 
 
-async def test_whoever_takes_over_at_a_task_is_told_who_does_it():
-    player, stage = playing([UPDATE, {"say": "Done."}], pace=lambda _text: 60.0)
-    player.hands_free = True
-    await settled(player)
-    player.take_over()
-    assert stage.captions[-1] == ("Take one update: press `u`.", [], "`t` do it for me")
-
-
 async def test_an_exercise_is_solved_when_its_claims_hold():
     player, stage = playing([EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.settings["beta"] > 0, 1.0, "")
@@ -118,7 +130,7 @@ async def test_an_exercise_is_solved_when_its_claims_hold():
     assert not any(isinstance(command, Set) for command in stage.sent)
 
 
-async def test_a_run_that_solves_an_exercise_ends_with_its_update():
+async def test_a_run_that_solves_an_exercise_ends_after_the_update_under_way():
     player, stage = playing([EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.update >= 5, 1.0, "")
     task = await settled(player)
@@ -129,6 +141,38 @@ async def test_a_run_that_solves_an_exercise_ends_with_its_update():
     await task
     assert stage.sent == [Advance("update", 1)], "once"
     assert (stage.status.update, player.playing) == (6, False), "nothing runs when the lesson goes on"
+    assert stage.captions[-1][:2] == ("✓ Solved.", [True])
+
+
+@pytest.mark.parametrize("helped", [False, True], ids=["alone", "with a hint meanwhile"])
+async def test_a_run_that_solves_an_exercise_may_be_paused_before_it_ends(helped):
+    player, stage, task = await _solving()
+    if helped:
+        player.learner.gives_up()
+        await _turns()
+        assert stage.captions[-1][0] == "Make it longer. Hint: Raise beta."
+    stage.tell(running=False, phase="score")
+    await asyncio.wait_for(task, 2)
+    assert stage.sent == [Advance("update", 1)]
+    assert stage.captions[-1][:2] == ("✓ Solved.", [True])
+
+
+@pytest.mark.parametrize(("rests", "ends"), [(4, 7), (6, 6)], ids=["undone", "lost in the last update"])
+async def test_what_a_run_had_reached_may_be_lost_before_it_ends(rests, ends):
+    player, stage, task = await _solving()
+    stage.check = lambda claim: Outcome(claim.text, stage.status.update > ends, 1.0, "")
+    stage.tell(running=False, update=rests)
+    await _turns()
+    assert stage.captions[-1] == ("Make it longer.", [False], "Your turn · `t` hint")
+    assert player.learner.at_work
+    stage.tell(running=True, update=ends + 1)
+    await _turns()
+    assert stage.sent == [Advance("update", 1)] * 2, "the next run that solves it ends, too"
+    player.learner.gives_up()
+    await _turns()
+    assert stage.captions[-1][0] == "Make it longer. Hint: Raise beta."
+    stage.tell(running=False, update=ends + 2)
+    await asyncio.wait_for(task, 2)
     assert stage.captions[-1][:2] == ("✓ Solved.", [True])
 
 
