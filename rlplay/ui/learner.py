@@ -31,6 +31,7 @@ class Learner:
         self._status: Status | None = None
         self._performed: set[str] = set()  # since the lesson began to wait
         self._waiting: tuple[Callable[[], bool], asyncio.Future[bool]] | None = None
+        self._limit: asyncio.Timeout | None = None  # of this wait
 
     @property
     def at_work(self) -> bool:
@@ -55,6 +56,11 @@ class Learner:
     async def does(self, step: Step, patience: float | None) -> bool:
         """Wait until what `step` does is done; False when the learner gives up, or after `patience` seconds."""
         return await self._wait(self._done(step), patience)
+
+    def takes_time(self) -> None:
+        """The learner took over: wait from now on without a time limit."""
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(None)
 
     def attempt(
         self, claims: Sequence[Expect], missed: Callable[[list[Outcome]], None], reached: Callable[[], None]
@@ -90,12 +96,12 @@ class Learner:
         self._performed.clear()
         self._waiting = test, asyncio.get_running_loop().create_future()
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(patience) as self._limit:
                 return await self._waiting[1]
         except TimeoutError:
             return False
         finally:
-            self._waiting = None
+            self._waiting = self._limit = None
 
     def _look(self) -> None:
         if self._waiting is not None and not self._waiting[1].done() and self._waiting[0]():

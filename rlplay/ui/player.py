@@ -124,7 +124,8 @@ class Player:
         watched, self.hands_free = self.hands_free, False
         if self.learner.at_work:
             if watched:
-                self._show(self._words[0], "`t` do it for me")
+                self.learner.takes_time()
+                self._show_task(self._words[1])
             return
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)

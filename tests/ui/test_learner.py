@@ -115,6 +115,23 @@ async def test_hands_free_the_lesson_does_it_after_the_time_to_read():
     assert stage.captions[-1][0] == "Done."
 
 
+@pytest.mark.parametrize(
+    ("step", "text", "helped"),
+    [(UPDATE, UPDATE["you"]["say"], "`t` do it for me"), (EXERCISE, "Make it longer.", "Your turn · `t` hint")],
+    ids=["you", "exercise"],
+)
+async def test_whoever_takes_over_at_a_task_has_as_long_as_they_need(monkeypatch, step, text, helped):
+    player, stage = playing([step, {"say": "Done."}], pace=lambda _text: 60.0)
+    player.hands_free = True
+    await settled(player)
+    player.take_over()
+    assert stage.captions[-1] == (text, [], helped)
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "time", lambda now=loop.time: now() + 100)
+    await _turns()
+    assert (stage.captions[-1][0], stage.sent) == (text, [])
+
+
 async def test_an_exercise_is_solved_when_its_claims_hold():
     player, stage = playing([EXERCISE, {"say": "Next."}])
     stage.check = lambda claim: Outcome(claim.text, stage.status.settings["beta"] > 0, 1.0, "")
