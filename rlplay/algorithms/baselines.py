@@ -78,8 +78,8 @@ BASELINES: dict[str, Baseline] = {
             equation="Σ n·reward / Σ n over the group", siblings=True,
         ),
         Baseline(
-            "greedy", greedy, "the reward of the greedy "
-                              "answer.", "arXiv:2310.10505", equation="reward of the greedy answer"
+            "greedy", greedy, "the reward of the greedy answer.", "arXiv:2310.10505",
+            equation="reward of the greedy answer",
         ),
         Baseline("value", value, "what the value head expects.", equation="V, what the value head expected"),
     )

@@ -79,8 +79,7 @@ KNOBS: dict[str, Knob] = {
         Knob("reward_stream", "Reward stream", "credit", "Where in the answer reward arrives.",
              "outcome: all on the last token. process: each step's score at its end. process_normalized: the same, "
              "normalised in the group. shaping: the change in score from step to step, with the score as the "
-             "potential. Without step "
-             "scores, process and shaping are the same as outcome."),
+             "potential. Without step scores, process and shaping are the same as outcome."),
         Knob("multi_objective_aggregation", "Combining rewards", "credit", "How several rewards become one.",
              "sum_then_normalize: added up first. normalize_then_sum: each is normalised in its group first, so that "
              "none drowns the others (GDPO)."),
@@ -93,8 +92,8 @@ KNOBS: dict[str, Knob] = {
         Knob("scale_rewards", "Scale", "credit", "What advantages are divided by.",
              describe_choices(SCALES)),
         Knob("gamma", "Discount γ", "credit", "How much a reward is worth if it comes one token later.",
-             "The further below 1, the less the early tokens of a long answer get of a reward at its "
-             "end.", 0.0, 1.0, 0.01),
+             "The further below 1, the less the early tokens of a long answer get of a reward at its end.",
+             0.0, 1.0, 0.01),
         Knob("lam", "GAE λ", "credit", "0 relies on the value head, 1 on the rewards that followed.",
              "Lower: less noise, more bias.", 0.0, 1.0, 0.05, needs=("returns", ("gae",))),
         Knob("vine_samples", "Vine samples", "credit", "Answers sampled from the start of each reasoning step.",
@@ -139,8 +138,7 @@ KNOBS: dict[str, Knob] = {
              "limit on every update (TRPO)."),
         Knob("kl_estimator", "KL estimator", "objective", "k1, k2, k3 (Schulman) or full, over the whole vocabulary.",
              "k1 can be negative. On-policy in the loss, without bias correction, its gradient is 0 on average, so it "
-             "holds nothing back. full "
-             "is exact at each position and takes memory."),
+             "holds nothing back. full is exact at each position and takes memory."),
         Knob("kl_anchor", "KL anchor", "objective", "The policy to which the KL is measured.",
              "ref: the frozen reference (RLHF). old: the policy that sampled (TRPO, PPO's penalty)."),
         Knob("kl_ctrl", "KL controller", "objective", "Whether β adapts after each update.",
@@ -206,8 +204,8 @@ KNOBS: dict[str, Knob] = {
              "Larger: the weights that policy and critic share follow the critic more. TRPO trains only the head.",
              0.0, 10.0, 0.05, needs=("baseline", ("value",))),
         Knob("cliprange_value", "Value clip", "update", "How far a value may move from its prediction at sampling.",
-             "Smaller: the critic has less reason to move far in one "
-             "update.", 0.0, 10.0, 0.05, needs=("baseline", ("value",))),
+             "Smaller: the critic has less reason to move far in one update.", 0.0, 10.0, 0.05,
+             needs=("baseline", ("value",))),
         Knob("loss_type", "Loss", "preferences", "What the model learns from: rewards, examples or pairs.",
              "policy_gradient: rewards, by the settings above. sft: examples to imitate. reward: pairs, to train a "
              f"reward model. {' '.join(f'{loss.name}: {loss.about}' for loss in VALUE_LOSSES.values())} The others: "

@@ -126,18 +126,16 @@ _ROWS = (
            "share of tokens with A > 0 and ratio > 1 + ε_high; in GMPO, ℓ − ℓ_old > ε_high", "",
            "The surrogate's gradient is zero there. Always 0 with one optimizer step per batch, when nothing has "
            "moved yet, and for a surrogate that does not clip."),
-    Metric("clip_ratio/region_mean", "Clipped", "share of tokens clipped low or high: their surrogate gradient is "
-    "zero", "",
+    Metric("clip_ratio/region_mean", "Clipped", "share of tokens clipped low or high: no surrogate gradient", "",
            "Sign-aware, as TRL logs it; a KL or entropy term in the loss, and the shared weights, still move these "
-           "tokens. Where an answer "
-           "has one ratio, the share of answers. If it stays above about 0.3, take fewer steps per batch or lower "
-           "the learning rate."),
+           "tokens. Where an answer has one ratio, the share of answers. If it stays above about 0.3, take fewer steps "
+           "per batch or lower the learning rate."),
     Metric("clip_ratio/delta_mean", "Clipped at δ", "share of tokens with A < 0 and ratio > δ", "",
            "The dual clip: the loss stops pushing bad tokens that have become much likelier. Not part of the clipped "
            "share."),
-    Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 whose weight is capped, ratio > ε_high; capped "
-    "weights at A < 0 are not counted", "",
-           "These tokens keep a gradient with the weight ε_high: CISPO bounds the weight and drops no gradient."),
+    Metric("cispo_clip_ratio", "Capped", "share of tokens with A > 0 and ratio > ε_high, whose weight is capped", "",
+           "Capped weights at A < 0 are not counted. These tokens keep a gradient with the weight ε_high: CISPO "
+           "bounds the weight and drops no gradient."),
     Metric("ratio_outside", "Outside the band",
            "share of tokens with ratio outside [1 − ε, 1 + ε_high]; in GMPO, ℓ − ℓ_old outside [−ε, ε_high]", "",
            "At least the clipped share: tokens outside on the other side keep their gradient. Only a surrogate that "
@@ -174,8 +172,8 @@ _ROWS = (
            "ORPO widens it, besides imitating."),
     Metric("log_odds_ratio", "ORPO term", "mean of log σ(log odds ratio)", "",
            "ORPO's preference term without its factor −β. It rises towards 0 as the chosen answers get ahead."),
-    Metric("kto/kl", "KTO baseline", "max(0, mean Σ(ℓ − ℓʳ) of answers paired with the wrong "
-                                     "prompts)", "nats per answer",
+    Metric("kto/kl", "KTO baseline",
+           "max(0, mean Σ(ℓ − ℓʳ) of answers paired with the wrong prompts)", "nats per answer",
            "The log-ratio that an answer has to beat to count as a gain. TRL logs it as kl."),
     Metric("mean_token_accuracy", "Token accuracy", "share of the chosen answers' tokens that were the likeliest", "",
            "How often the policy's likeliest token, before the update, was the given one."),
@@ -189,8 +187,8 @@ _ROWS = (
     Metric("max_reward", "Highest score", "highest score of a compared answer by the reward model", "", ""),
     Metric("frac_pairs_tied", "Ties", "share of pairs whose answers are the same text or have the same score", "",
            "They carry no preference, so they get no label and teach nothing."),
-    Metric("label_accuracy", "Right labels", "share of labels that agree with the gold score, among pairs whose gold "
-    "scores differ", "",
+    Metric("label_accuracy", "Right labels",
+           "share of labels that agree with the gold score, among pairs whose gold scores differ", "",
            "Below 1, some labels contradict the gold score: errors from label_noise, or a person or a file that "
            "judges otherwise."),
     Metric("eval_reward", "Held-out reward", "mean reward on prompts that are kept out of training", "",

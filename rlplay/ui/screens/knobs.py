@@ -337,8 +337,7 @@ class KnobsScreen(Dialogue[Changes | None]):
         """A line for each setting; during a search, for each match, of any algorithm. Last, how many are hidden."""
         if self.sought:
             return [Option(self._row(knob), id=knob.name) for knob in self._found(self.sought)]
-        options: list[Option] = []
-        group = ""
+        options, group = list[Option](), ""
         names = self.draft.listed(at, self._only)
         for knob in map(KNOBS.__getitem__, names):
             if knob.group != group:
@@ -381,13 +380,12 @@ class KnobsScreen(Dialogue[Changes | None]):
         outcome += [Content.styled(text, _INK[kind]) for line in terms for text, kind in line]
         # In little room, the effect of the change comes before the description of the setting.
         lines = [*outcome, *lines] if self.has_class("-narrow") else [*lines, *outcome]
-        again = [Content.styled(self.done, "$success")] if self.done else self._again()
-        return Content("\n").join([*lines, *again])
+        return Content("\n").join([*lines, *self._again()])
 
     def _again(self) -> list[Content]:
-        """The command with these settings, and the share code; none where another program trains, on its own data."""
-        if self._foreign:
-            return []
+        """What was done, else the command with these settings and the share code; none of another program's run."""
+        if self.done or self._foreign:
+            return [Content.styled(self.done, "$success")] if self.done else []
         code, remark = self.reproduction.code(self.draft.settings)
         return [
             Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),

@@ -271,11 +271,13 @@ chat template.
             return [[Segment("its algorithm is not on record", self.palette.muted)], []]
         lines = []
         if s.loss_type == "policy_gradient":
-            lines = [[Segment(f"credit of this {self._word}", self.palette.muted)], *self._written(credit(s, numbers))]
-            lines.append([])
+            lines = [
+                [Segment(f"credit of this {self._word}", self.palette.muted)],
+                *self._written(credit(s, numbers)),
+                [],
+            ]
         head = f"loss of this {self._word}" if seen is None else f"its loss before {_of(seen)}"
-        if s.loss_type in VALUE_LOSSES:
-            head = "value of this move"
+        head = "value of this move" if s.loss_type in VALUE_LOSSES else head
         lines.append([Segment(head, self.palette.muted)])
         return [*lines, *self._written(objective(s, numbers)), []]
 
