@@ -24,6 +24,7 @@ from rlplay.scenario.expect import Outcome, check, not_reached
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, Step, Train, Watch, You
+from rlplay.scenario.world import step_word, world_of
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
@@ -47,11 +48,15 @@ class Engine(Protocol):
 
 
 class Player:
-    """Plays the steps of one script on one engine, at most `limit` training updates of it."""
+    """Plays the steps of one script on one engine, at most `limit` training updates of it.
 
-    def __init__(self, report: Report, limit: int | None) -> None:
+    `step_word` names what the policy samples.
+    """
+
+    def __init__(self, report: Report, limit: int | None, step_word: str = "token") -> None:
         self.report = report
         self.limit = limit
+        self.step_word = step_word
         self.stopped = threading.Event()
         self.trained = 0
         self.history = History()
@@ -67,14 +72,14 @@ class Player:
             case Sampled():
                 self.report.flush()
                 if record.update != self.current.number or self.current.finished is not None:
-                    self.current = Update(record.update)
+                    self.current = Update(record.update, self.step_word)
             case Finished():
                 self.trained += 1
                 self.report.finished(record)
             case Evaluated():
                 self.report.evaluated(record)
             case Rewound():
-                self.current = Update(record.update)
+                self.current = Update(record.update, self.step_word)
                 self.report.note(f"back to the state after update {record.update}")
             case Notice():
                 self.report.note(f"{record.level}: {record.text}")
@@ -202,7 +207,7 @@ def run(
 
     `updates` caps the training updates; of a run that is resumed, it is how many to add.
     """
-    player = Player(report, updates)
+    player = Player(report, updates, step_word(world_of(job.scenario)))
     driver = engine(job, player.take)
     driver.load(report.loading)  # which may download for minutes: ctrl+c ends it at once, as nothing is lost
     with _interrupts(player.stopped):

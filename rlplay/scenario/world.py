@@ -20,6 +20,11 @@ def world_of(scenario: Scenario) -> World | None:
     return None if scenario.world is None else read_world(scenario.world)
 
 
+def step_word(world: World | None) -> str:
+    """What the policy of a run in `world` samples: "move"; without one, "token"."""
+    return "token" if world is None else "move"
+
+
 def with_world_defaults(content: dict[str, Any]) -> dict[str, Any]:
     """The content of a scenario's file; if it has a world, with a table as policy, room for the longest episode, and
     every reward at the move that earned it, where it names nothing else."""

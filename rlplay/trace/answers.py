@@ -31,7 +31,7 @@ def measures(update: Update | None) -> dict[str, Array]:
     if mean is not None:
         found["advantage"] = mean
     ends = update.sampled.offsets
-    if update.sampled.in_world:  # in a world a length is in moves, and the squares are not the policy's
+    if update.step_word == "move":  # in a world a length is in moves, and the squares are not the policy's
         ends = np.concatenate([[0], np.cumsum(update.sampled.mask == 1)])[ends]
     return found | {"length": np.diff(ends)}
 

@@ -32,7 +32,7 @@ def one_answer(update: Update, completion: int) -> Update:
 
     Prompts and groups stay those of the whole batch, and so do the metrics of an optimizer step without this answer.
     """
-    sampled, alone = update.sampled, Update(update.number)
+    sampled, alone = update.sampled, Update(update.number, update.step_word)
     assert sampled is not None
     own, here = slice(*sampled.offsets[completion : completion + 2].tolist()), slice(completion, completion + 1)
     alone.sampled = msgspec.structs.replace(

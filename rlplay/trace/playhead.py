@@ -28,7 +28,7 @@ def at(update: Update, point: int) -> Update:
     """The update as it was at `point`; at the last point, the update itself."""
     if point >= length(update):
         return update
-    state = Update(update.number)
+    state = Update(update.number, update.step_word)
     if update.sampled is None or point <= 0:
         return state
     positions = _positions(update)

@@ -87,14 +87,6 @@ class Sampled(Record, frozen=True, kw_only=True):
     states: dict[int, list[str]] = {}  # by completion: an environment's true state after each turn
     survey: Survey | None = None  # of the policy that sampled
 
-    @property
-    def in_world(self) -> bool:
-        """Whether the policy made moves in a world: the start is all that a world's prompts bring along.
-
-        A survey says so, too, but there is none yet while moves are being sampled, and none where pairs are compared.
-        """
-        return self.survey is not None or (bool(self.columns) and self.columns[0].keys() == {"start"})
-
 
 class Scored(Record, frozen=True, kw_only=True):
     """Phase 2: rewards. Training uses `rewards`, the weighted sum of `parts`."""

@@ -29,8 +29,10 @@ PHASES: tuple[Phase, ...] = ("sample", "score", "credit", "update", "after")
 class Update:
     """Everything known so far about update `number`; later records fill in what is still None."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, step_word: str = "token") -> None:
+        """`step_word` is what the policy samples, "move" in a world; the run's scenario says it, no record does."""
         self.number = number
+        self.step_word = step_word
         self.sampled: Sampled | None = None
         self.labels: dict[int, Choice] = {}  # the user's, by pair
         self.scored: Scored | None = None
@@ -92,11 +94,6 @@ class Update:
     def completions(self) -> int:
         """N, the number of completions."""
         return 0 if self.sampled is None else len(self.sampled.group)
-
-    @property
-    def step_word(self) -> str:
-        """What the policy samples: "move" in a world, else "token"."""
-        return "move" if self.sampled is not None and self.sampled.in_world else "token"
 
     def situation(self, token: int) -> str:
         """The true state in which a sampled token was chosen, where an environment names its states."""

@@ -261,6 +261,5 @@ def test_the_length_of_a_walk_is_in_moves() -> None:
     assert update.sampled is not None
     claim = {"metric": "completions/mean_length", "below": 10.0}
     assert outcome(update, lengths, **claim).finding == "It works: 9 tokens (expected < 10)"
-    survey = Survey(states=["a1"], actions=["→"], logprobs=np.zeros((1, 1), dtype=np.float32), values=None)
-    update.sampled = msgspec.structs.replace(update.sampled, survey=survey)
+    update.step_word = "move"
     assert outcome(update, lengths, **claim).finding == "It works: 9 moves (expected < 10)"

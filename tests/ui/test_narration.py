@@ -61,7 +61,7 @@ def test_after_sampling_it_counts_different_answers_and_how_they_begin():
 
 def walked(records: list) -> Update:
     """The update as a world's: every second token is a square, which the environment writes."""
-    update = Update(1)
+    update = Update(1, "move")
     even = np.log(np.full((1, 2), 0.5, dtype=np.float32))
     survey = Survey(states=["a1"], actions=["←", "→"], logprobs=even, values=None)
     for entry in records:

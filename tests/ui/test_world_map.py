@@ -12,12 +12,17 @@ import numpy as np
 import pytest
 import yaml
 
+from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.settings import choices
 from rlplay.engine.driver import Driver
+from rlplay.link.messages import Recorded
 from rlplay.scenario.loader import load, read
 from rlplay.scenario.schema import Job
 from rlplay.trace.answers import measures
 from rlplay.trace.history import History
 from rlplay.trace.lenses import LENSES
+from rlplay.trace.one_answer import one_answer
+from rlplay.trace.playhead import at
 from rlplay.trace.records import Changed, Rewound
 from rlplay.trace.runfile import RunReader
 from rlplay.trace.update import Update
@@ -26,8 +31,12 @@ from rlplay.ui.format.token_title import title
 from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.views import Source
 from rlplay.ui.plot.world_map import MAPS, WorldMap, unshaded
+from rlplay.ui.screens.orientation import CARDS
+from rlplay.ui.session.happenings import Moved
+from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.words.step_word import worded
+from rlplay.verbs import VERBS
 from rlplay.worlds.chart import chart
 from rlplay.worlds.planning import evaluate, plan
 from rlplay.worlds.world import World, read_world
@@ -60,6 +69,7 @@ def maze(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def source(maze: Path) -> Source:
     with RunReader(maze) as reader:
         update = reader.load(2)
+    update.step_word = "move"  # as the session says
     return Source(History(), shown=update, world=read_world(MAZE), settings={"gamma": 0.9})
 
 
@@ -281,20 +291,46 @@ async def test_a_world_speaks_of_moves(maze: Path, key: str) -> None:
         assert re.findall(r"(?<![=_])[Tt]oken.*", text) == []
 
 
-def test_moves_have_their_name_before_anything_is_known_of_the_policy(source: Source) -> None:
-    under_way = Update(1)
+@pytest.mark.parametrize(("world", "word"), [(MAZE, "move"), (ARMS, "move"), (None, "token")])
+def test_the_scenario_says_what_is_sampled_not_the_columns(source: Source, maze: Path, world: Any, word: str) -> None:
     assert source.shown is not None
     assert source.shown.sampled is not None
-    under_way.sampled = msgspec.structs.replace(source.shown.sampled, done=False, survey=None)
-    assert under_way.step_word == "move"
-    under_way.sampled = msgspec.structs.replace(source.shown.sampled, columns=[{"answer": "4"}], survey=None)
-    assert under_way.step_word == "token"
+    text = yaml.safe_dump({"name": "x", "title": "x", "question": "?", "world": world})
+    session = Session(ReplaySource(maze))
+    session.apply(Recorded(msgspec.structs.replace(synthetic_started(), scenario_text=text)))
+    columns: list[dict[str, Any]] = [{}] if world is ARMS else [{"start": "x"}]
+    under_way = msgspec.structs.replace(source.shown.sampled, done=False, survey=None, columns=columns)
+    session.apply(Recorded(under_way))
+    assert session.shown is not None
+    assert session.shown.step_word == word
+    alone = one_answer(session.shown, 0)
+    assert (alone.step_word, at(session.shown, 1).step_word) == (word, word)
+    session.apply(Moved(Update(2), ""))
+    assert session.shown.step_word == word
+
+
+def test_a_world_renames_no_value_of_a_setting() -> None:
+    for knob in KNOBS.values():
+        for name in choices(knob.name) or ():
+            for text in (knob.meaning, knob.effect):
+                assert worded(text, "move").count(f"{name}:") == text.count(f"{name}:")
+
+
+def test_no_text_says_move_twice_in_two_senses() -> None:
+    texts = [verb.help for verb in VERBS.values()]
+    texts += [lens.reading for lens in LENSES.values()] + [card.text for card in CARDS]
+    for text in texts:
+        said = worded(text, "move")
+        if said != text:
+            assert re.search(r"\bmove (it|the)\b|still move\b", text, re.IGNORECASE) is None, said
 
 
 def test_settings_and_parts_of_words_keep_the_word() -> None:
     text = "Tokens: a token counts as in level=token or seq_mean_token_mean."
     assert worded(text, "move") == "Moves: a move counts as in level=token or seq_mean_token_mean."
     assert worded(text, "token") == text
+    assert worded("One dot for each token: its ratio.", "move") == "One dot for each move: its ratio."
+    assert worded("Shows special tokens and tokens.", "move") == "Shows special tokens and moves."
     head = title(LENSES["token_rewards"], False, None, 60, True, "move")
     assert head.plain == "Moves · colour: move reward: same for every move"
 

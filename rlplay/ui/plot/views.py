@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from textual.content import Content
 
+from rlplay.scenario.world import step_word
 from rlplay.trace.answers import measures
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History, Mark
@@ -80,7 +81,7 @@ class Source:
 
     def worded(self, text: str) -> str:
         """A text written about tokens, in the words of the run."""
-        return worded(text, "token" if self.world is None else "move")
+        return worded(text, step_word(self.world))
 
     @property
     def light(self) -> bool:

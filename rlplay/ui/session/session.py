@@ -12,7 +12,7 @@ from rlplay.algorithms.own import allow_running
 from rlplay.health.run import Health
 from rlplay.link.messages import Abilities, Failed, Loading, LogLine, Recorded, RecordView, Status
 from rlplay.scenario.reproduction import scenario_of
-from rlplay.scenario.world import world_of
+from rlplay.scenario.world import step_word, world_of
 from rlplay.trace.beliefs import Beliefs
 from rlplay.trace.history import History
 from rlplay.trace.learning import Evaluations
@@ -77,7 +77,7 @@ class Session:
     @property
     def step_word(self) -> str:
         """What the policy samples: "move" in a world, else "token"."""
-        return "token" if self.world is None else "move"
+        return step_word(self.world)
 
     @property
     def world(self) -> World | None:
@@ -223,7 +223,7 @@ class Session:
             case Restored():
                 self._restore(event)
             case Moved():
-                self._newest = event.update
+                self._newest = self._worded(event.update)
                 self._problems[event.update.number] = event.problem
                 self._arrived(event.update.number)
                 self.changed.add("update")
@@ -293,7 +293,7 @@ class Session:
         if update is None or begun_again:
             if not isinstance(record, Sampled):
                 return
-            update = self._updates[record.update] = Update(record.update)
+            update = self._updates[record.update] = Update(record.update, self.step_word)
             self._problems.pop(record.update, None)
             while len(self._updates) > KEPT:
                 self._updates.popitem(last=False)
@@ -319,10 +319,16 @@ class Session:
         A damaged update is returned empty, with a `problem`.
         """
         try:
-            return self._updates.get(number) or self.source.load(number)
+            found = self._updates.get(number) or self.source.load(number)
         except RunFileError as error:
             self._problems[number] = str(error)
-            return Update(number)
+            return Update(number, self.step_word)
+        return None if found is None else self._worded(found)
+
+    def _worded(self, update: Update) -> Update:
+        """An update that was read, which knows what the policy samples only from here."""
+        update.step_word = self.step_word
+        return update
 
     def look(self, direction: int) -> bool:
         """Show the update before (−1) or after (+1) the current one; False if there is none.

@@ -50,7 +50,7 @@ def what_if_result(update: Update, imagined: Imagined) -> WhatIfResult:
 
 
 def _like(update: Update, steps: list[Stepped]) -> Update:
-    other = Update(update.number)
+    other = Update(update.number, update.step_word)
     other.sampled, other.scored, other.steps = update.sampled, update.scored, steps
     return other
 

@@ -64,6 +64,7 @@ class ComparedViews(Widget):
             Source(
                 session.history, update, session.settings_of(update), replayed=not session.source.live, shown=update,
                 cursor=cursor, beliefs=session.beliefs, evaluations=session.evaluations, axis=(min(first), max(last)),
+                world=session.world,
             )
             for session, update, cursor in zip(pair.both, pair.updates(), cursors, strict=True)
         ]  # fmt: skip

@@ -88,6 +88,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._sampled: Sampled | None = None  # as of `show`: the update may have changed before drawing
+        self._word = "token"  # what the policy samples
         self._scored: Scored | None = None
         self._credited: Credited | None = None
         self._order: list[int] = []
@@ -112,6 +113,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         self._sampled, self._scored, self._credited = (
             (None, None, None) if update is None else (update.sampled, update.scored, update.credited)
         )
+        self._word = "token" if update is None else update.step_word
         compares = kind != "reward model"  # its loss compares two scores and has no gradient per token
         self._means = None if update is None else facts_of(update).means if compares else _outcomes(update)
         self._silent = set() if update is None or not compares else update.once(_without_signal)
@@ -124,7 +126,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         columns = COLUMNS[kind]
         below = " · ".join(columns)
         if self.outer_size.width < _WITH_UNITS:
-            unit = "mov" if self._sampled is not None and self._sampled.in_world else "tok"
+            unit = self._word[:3]
             short = ["A" if column == "advantage" else column for column in columns]
             with_unit = " · ".join([*short, unit])
             below = with_unit if len(with_unit) <= self.outer_size.width - CORNERS else " · ".join(short)
@@ -187,7 +189,7 @@ or imitated) and the **pull** of the loss on it, mean over its tokens. While a r
         here = completion == self.cursor[0]
         base = self.palette.strong if here else self.palette.text
         own = sampled.mask[sampled.offsets[completion] : sampled.offsets[completion + 1]]
-        length, unit = (int(own.sum()), " mov") if sampled.in_world else (len(own), " tok")
+        length, unit = (int(own.sum()) if self._word == "move" else len(own)), f" {self._word[:3]}"
         yield Segment("▸ " if here else "  ", self.palette.key)
         mean = np.nan if self._means is None else float(self._means[completion])
         style = self.palette.muted
