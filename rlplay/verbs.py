@@ -75,7 +75,7 @@ VERBS: dict[str, Verb] = {
         Verb("newer", "newer update", ("right_square_bracket",), "look", "screen", "Look at the next update."),
         Verb("live", "back to live", ("v",), "look", "screen", "Look at what the engine is doing now."),
         Verb("largest", "largest", ("x",), "look", "screen",
-             "Move the cursor to the token with the largest value of the colour, such as the most credit.",
+             "Put the cursor on the token with the largest value of the colour, such as the most credit.",
              footer=True, words="biggest maximum most"),
         Verb("copy", "copy", ("y",), "look", "screen",
              "Copy what has the focus: the token, the answer, the details of the token, the values of a curve.",

@@ -153,7 +153,7 @@ LENSES: dict[str, Lens] = {
             "credit", "Credit", "−∂L/∂ℓ", "Σ over optimizer steps of −∂loss/∂logp × tokens in the step",
             "advantage units", "update", "diverging", -2.0, 2.0,
             "The direct pull of the loss on this token's log-probability: + up, − down, 0 none. All tokens share the "
-            "weights, and the probabilities at a position add up to 1, so a token can still move the other way. An "
+            "weights, and the probabilities at a position add up to 1, so a token can still go the other way. An "
             "exact KL and an entropy bonus act on all candidates; they are not in this number.",
             lambda u: _known(u.pull()),
             {"action values": _Q_PULL},
@@ -207,7 +207,7 @@ LENSES: dict[str, Lens] = {
             "+1 high (A>0, w>1+ε), −1 low (A<0, w<1−ε), +2 dual (A<0, w>δ), else 0; GMPO: ℓ − ℓ_old beyond ±ε",
             "", "update", "states", -1.0, 1.0,
             "Clipped: the surrogate's gradient is exactly zero in this step. Of the loss, only a KL term or an "
-            "entropy bonus still acts on the token directly; other tokens move it through the shared weights.",
+            "entropy bonus still acts on the token directly; other tokens act on it through the shared weights.",
             _stepped("clip_state"),
         ),
         Lens(

@@ -52,9 +52,9 @@ CARDS = (
     ),
     Card(
         "Look closer",
-        "The arrows move the cursor over the tokens; Token shows what the model could have written instead, and the "
-        "formula with this token's numbers. `c` colours by another statistic, `/` finds, `[` looks at an older update, "
-        "`v` returns.",
+        "The arrows take the cursor from token to token; Token shows what the model could have written instead, and "
+        "the formula with this token's numbers. `c` colours by another statistic, `/` finds, `[` looks at an older "
+        "update, `v` returns.",
         "#tokens, #inspector",
         high=True,
     ),

@@ -6,13 +6,14 @@ import re
 
 from rlplay.trace.records import Sampled
 
-_TOKEN = re.compile(r"(?<![=/_])\b([Tt])oken(s?)\b(?!_)")
+_TOKEN = re.compile(r"(?<![=/_])(?<!special )\b(?!(?<![a-z] )token:)([Tt])oken(s?)\b(?!_)")
 
 
 def worded(text: str, step_word: str) -> str:
     """A text of rlplay's own, written about tokens, with the `step_word` of the run ("token" or "move") instead.
 
-    Values of settings, as in level=token, stay. Never for text of a model, which may hold the word itself.
+    Values of settings stay, as in level=token and "token: each token", and so do special tokens. Never for text of a
+    model, which may hold the word itself.
     """
     if step_word == "token":
         return text
