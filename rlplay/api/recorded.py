@@ -23,6 +23,9 @@ class Run:
         self._reader = RunReader(path)
         self.path = path
 
+    def __repr__(self) -> str:
+        return f"<Run {self.path.stem}: {self._reader.started.title}, {len(self.updates)} updates>"
+
     @property
     def updates(self) -> list[int]:
         """The finished updates, from 1; those that undo discarded are left out."""

@@ -125,7 +125,7 @@ def _pooled_gold(run: Evidence) -> dict[str, Pairs]:
 def upright(run: Evidence) -> str:
     pooled = _pooled_gold(run)
     for name in sorted(pooled, key=lambda name: name.lower() not in GOLD_COLUMNS):
-        if (found := pooled[name]).all >= COMPARISONS:
+        if (found := pooled[name]).all >= COMPARISONS and found.share >= HALF:
             return f"answers with their “{visible(name)}” earned more in {percent(found.share)} of {found.all} pairs"
     return ""
 
@@ -140,7 +140,8 @@ def length(run: Evidence) -> Finding | None:
     which = "longer" if found.share > HALF else "shorter"
     lengths = trend(run.series("completions/mean_length"))
     pieces = "tokens" if run.now.tokens else "words"
-    moved = f" Answers went from {number(lengths.first)} to {number(lengths.last)} {pieces}." if lengths else ""
+    ends = (number(lengths.first), number(lengths.last)) if lengths else ("", "")
+    moved = f" Answers went from {ends[0]} to {ends[1]} {pieces}." if ends[0] != ends[1] else ""
     return Finding(
         "length",
         f"The reward pays for {which} answers",
@@ -148,7 +149,9 @@ def length(run: Evidence) -> Finding | None:
         f"(in {pieces if unit == 'tokens' else unit}) earned "
         f"more.{moved}",
         "The reward follows the length of an answer and little else, so the policy learns a length.",
-        "Read the reward function: divide by the length, cap it, or reward what the answer says.",
+        "Read the reward function: divide by the length, cap it, or reward what the answer says."
+        if which == "longer"
+        else "Read the reward function: reward what the answer says, and let only needless length cost something.",
         ("reward_weights",),
         run.now.places.get("longest"),
     )

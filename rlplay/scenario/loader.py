@@ -53,7 +53,7 @@ def load(name_or_path: str | Path) -> Scenario:
         return msgspec.structs.replace(read(folder() / f"{name}.yaml"), origin=name)
     path = Path(name).expanduser()
     if not path.is_file():
-        raise ScenarioError(f"{name}: no such file; bundled scenarios: {', '.join(bundled())}")
+        raise ScenarioError(f"{name}: no such file; 'rlplay list' names the bundled scenarios")
     scenario = msgspec.structs.replace(read(path), origin=str(path.absolute()))
     try:
         return from_folder(scenario, path.parent)

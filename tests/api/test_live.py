@@ -64,6 +64,7 @@ def test_settings_of_every_kind_are_taken(tmp_path: Path) -> None:
     with rlplay.play(
         "two-plus-two", out=tmp_path / "run.rlplay", beta=0.1, mask_truncated_completions=True, **given
     ) as live:
+        assert repr(live.run) == "<Run run: The 2+2 nudge, 0 updates>"
         for name, value in (given | {"beta": 0.1, "mask_truncated_completions": True}).items():
             assert live.settings[name] == value
 

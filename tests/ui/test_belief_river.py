@@ -12,7 +12,7 @@ from textual.content import Content
 
 from rlplay.trace.beliefs import Beliefs, Place
 from rlplay.trace.history import History
-from rlplay.trace.records import Sampled
+from rlplay.trace.records import Changed, Sampled
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.plot.bars import BARS
@@ -91,6 +91,16 @@ def test_a_band_is_as_high_as_its_probability(number: int) -> None:
 def test_an_update_without_records_is_a_gap() -> None:
     picture = drawn(run())
     assert {character for character, _ in column(picture, picture.frame.column(3), 60)} == {" "}
+
+
+def test_a_sign_takes_the_place_of_the_name_of_the_axis() -> None:
+    source = run()
+    *_, axis = drawn(source, width=18).content.plain.split("\n")
+    assert "update" in axis
+    source.history.add(Changed(update=2, phase="sample", name="beta", value=0.1, previous=0.0))
+    *_, axis = drawn(source, width=18).content.plain.split("\n")
+    assert "◆" in axis
+    assert "upd" not in axis
 
 
 def test_it_ends_where_the_other_panels_end() -> None:

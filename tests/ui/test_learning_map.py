@@ -82,7 +82,7 @@ def test_bands_fill_every_height_and_a_line_is_the_mean_of_its_prompts(height: i
 def test_the_title_counts_and_the_line_below_names_the_ends() -> None:
     above, below = LearningMap().titles(source(measured()), None, False)
     assert above.plain == "Learning map · 2→4 of 6 right"
-    assert below.plain == "held-out prompts, mean reward ░ 0 ▒ ▓ █ 1"
+    assert below.plain == "mean reward ░ 0 ▒ ▓ █ 1 · held-out prompts"
     assert LearningMap().titles(source(measured()), 6, False)[0].plain.startswith("Learning map · 4 of 6 right at 5")
     assert LearningMap().titles(source(measured()[:1]), None, False)[0].plain.startswith("Learning map · 2 of 6")
 
@@ -109,7 +109,7 @@ async def test_the_key_puts_it_up_live_and_enter_opens_the_answers_there(size: t
         panel = next(panel for panel in app.curves.seen if isinstance(panel.view, LearningMap))
         assert panel.has_focus
         assert title(panel).startswith("Learning map · 2→2 of 6 right")
-        assert subtitle(panel).startswith("held-out prompts")
+        assert subtitle(panel).startswith("mean reward")
         fed.records(measured()[3:])
         await settled(pilot)
         assert "2→4 of 6" in title(panel)

@@ -80,7 +80,8 @@ class River:
         notes = [(frame.column(update), sign, "$warning") for update, sign in signs(source.history.marks)
                  if frame.first <= update <= frame.last]  # fmt: skip
         ends = str(int(frame.first)), str(int(frame.last))
-        axis = frame.axis(*ends, [*_between(ends, "update", frame), *notes])
+        name = [each for each in _between(ends, "update", frame) if not _under(each, notes)]
+        axis = frame.axis(*ends, [*name, *notes])
         return Picture(painted(labels, characters[::-1], inks[::-1], styles, axis), frame)
 
     def titles(
@@ -234,6 +235,11 @@ def _between(ends: tuple[str, str], words: str, frame: Frame) -> list[tuple[int,
     left, right = frame.left + len(ends[0]) + 1, frame.right - len(ends[1])
     fits = cell_len(words) == len(words) <= right - left
     return [((left + right - len(words)) // 2, visible(words), AXIS)] if fits else []
+
+
+def _under(word: tuple[int, str, str], notes: Sequence[tuple[int, str, str]]) -> bool:
+    """Whether a sign would stand in the word."""
+    return any(word[0] <= at < word[0] + len(word[1]) for at, _, _ in notes)
 
 
 def _where(beliefs: Beliefs, place: Place) -> str:

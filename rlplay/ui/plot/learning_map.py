@@ -105,7 +105,7 @@ class LearningMap:
         marks = [(f" {shade}", "" if source.plain else ink) for shade, ink in zip(SHADES, _STYLES, strict=True)]
         lowest, between, highest = marks[:1], marks[1:-1], marks[-1:]
         below = Content.assemble(
-            "held-out prompts, mean reward", *lowest, f" {number(low)}", *between, *highest, f" {number(high)}"
+            "mean reward", *lowest, f" {number(low)}", *between, *highest, f" {number(high)}", " · held-out prompts"
         )
         return above, below
 

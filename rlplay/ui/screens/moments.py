@@ -104,7 +104,7 @@ compares the tokens and probabilities of trained prompts. `[` and `]` move the l
             self.query_one(SteadyStatic).say(Content.styled(visible(str(error)), "$warning"))
             return
         changed = changed_between(session, self.before, self.after)
-        between = f"Changed in between: {changed}." if changed else "No setting changed in between."
+        between = f"Changed in between: {changed}." if changed else "The settings are the same at both updates."
         self.query_one(SteadyStatic).say(Content(visible(between)))
         self.query_one(AskedList).show(found, self._best_first)
         self._tell()

@@ -135,9 +135,8 @@ shows it. If you moved the run or changed a setting meanwhile, `t` says so and g
     def insist(self) -> None:
         """Remind the user, at the top, to answer the question first."""
         numbers = [f"`{number}`" for number in range(1, len(self._choices) + 1)]
-        reminder = keyed(
-            f"▲ Press {', '.join(numbers[:-1])} or {numbers[-1]} first: what do you expect?", f"bold {WARN}"
-        )
+        asked = ": what do you expect?" if self._wanted == "prediction" else "."
+        reminder = keyed(f"▲ Press {', '.join(numbers[:-1])} or {numbers[-1]} first{asked}", f"bold {WARN}")
         self._top = 0
         self._set(Content("\n").join([reminder, self._words]), "-lesson")
 
