@@ -24,7 +24,7 @@ from rlplay.scenario.expect import Outcome, check, not_reached
 from rlplay.scenario.interpreter import Interpreter, Reveal, goes_back_to
 from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Ask, Change, Exercise, Prefer, Rewind, Say, Step, Train, Watch, You
-from rlplay.scenario.world import step_word, world_of
+from rlplay.scenario.world import step_word
 from rlplay.trace.history import History
 from rlplay.trace.records import AnyRecord, Choice, Evaluated, Finished, Notice, Rewound, Sampled
 from rlplay.trace.update import Update
@@ -207,7 +207,7 @@ def run(
 
     `updates` caps the training updates; of a run that is resumed, it is how many to add.
     """
-    player = Player(report, updates, step_word(world_of(job.scenario)))
+    player = Player(report, updates, step_word(job.scenario.world))
     driver = engine(job, player.take)
     driver.load(report.loading)  # which may download for minutes: ctrl+c ends it at once, as nothing is lost
     with _interrupts(player.stopped):

@@ -20,8 +20,8 @@ def world_of(scenario: Scenario) -> World | None:
     return None if scenario.world is None else read_world(scenario.world)
 
 
-def step_word(world: World | None) -> str:
-    """What the policy of a run in `world` samples: "move"; without one, "token"."""
+def step_word(world: object) -> str:
+    """What the policy of a run in `world`, read or not, samples: "move"; without one, "token"."""
     return "token" if world is None else "move"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container
 from typing import Any
 
 import msgspec
@@ -108,7 +108,7 @@ class Draft:
             base = apply(base, "algorithm", self._settings.algorithm)
         return wanted | self._differences(base)
 
-    def listed(self, at: str | None, only: Iterable[str]) -> list[str]:
+    def listed(self, at: str | None, only: Container[str]) -> list[str]:
         """The settings to list, of those in `only`: without settings of other algorithms, unless they are changed.
 
         Another trainer's run may not say how some were set; these are not listed.
@@ -116,9 +116,11 @@ class Draft:
         A changed setting, and the one under the cursor, `at`, are always among them.
         """
         changed_or_at = [name for name in KNOBS if self.changed(name) or name == at]
-        known = only if self._on_record is None else [name for name in only if name in self._on_record]
-        usual = [name for name in known if self._on_record is not None or not self.foreign(name)]
-        return [name for name in KNOBS if name in changed_or_at or name in usual]
+        return [name for name in KNOBS if name in changed_or_at or (name in only and self._usual(name))]
+
+    def _usual(self, name: str) -> bool:
+        """Whether the setting belongs to the current algorithm; of another trainer's run, whether it is on record."""
+        return not self.foreign(name) if self._on_record is None else name in self._on_record
 
     def foreign(self, name: str) -> str:
         """Why the setting does not apply to the current algorithm; empty if it does."""
