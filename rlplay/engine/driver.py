@@ -238,7 +238,7 @@ class Driver:
         self._timeline.go_back(update)
         self._state.choices = {place: choice for place, choice in self._state.choices.items() if place[0] <= update}
         self._store.forget_after(update)
-        self._emit(Rewound(update=update, abandoned=reached))
+        self._emit(Rewound(update=update, abandoned=reached, asked=True))
 
     def note(self, level: str, text: str, detail: str = "") -> None:
         """Record something the user should know; `level` is "info", "warning" or "error"."""

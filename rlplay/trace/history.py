@@ -197,7 +197,7 @@ class History:
                 self._marks.append((record.update - 1, Mark(record.update, f"stage {record.name}", "changed")))
             case Rewound() if record.abandoned > record.update:
                 self._marks.append((record.update, Mark(record.update, f"rewound from {record.abandoned}", "back")))
-            case Rewound() if record.abandoned:  # else there was nothing to go back from, or to resume
+            case Rewound() if record.abandoned and not record.asked:  # else there was nothing to resume
                 self._marks.append((record.update, Mark(record.update, f"resumed from {record.update}", "on")))
             case _:
                 pass

@@ -223,6 +223,7 @@ class Rewound(Record, frozen=True, kw_only=True):
     """The run went back to the state after update `update`; later updates now belong to an abandoned branch."""
 
     abandoned: int  # the update that the run had reached
+    asked: bool = False  # somebody went back, if only from an unfinished update; else a run was resumed
 
 
 class Notice(Record, frozen=True, kw_only=True):

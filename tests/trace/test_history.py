@@ -68,6 +68,7 @@ def test_a_rewind_forgets_the_settings_changed_after_its_update() -> None:
 def test_marks_are_short() -> None:
     history = History()
     history.add(Changed(update=1, phase="sample", name="learning_rate", value=4e-4 * 1.5, previous=4e-4))
+    history.add(Rewound(update=2, abandoned=2, asked=True))  # an unfinished update was given up
     history.add(Rewound(update=2, abandoned=2))
     assert history.marks == [(1, "learning_rate 0.0004 → 0.0006", "changed"), (2, "resumed from 2", "on")]
 

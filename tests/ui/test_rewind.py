@@ -75,9 +75,10 @@ async def test_after_going_back_it_says_so_until_it_goes_on():
         source.update(1)
         await settled(pilot)
         assert "Update 1: reward" in shown(app.narrator)
-        source.records([*synthetic_update(2)[:2], Rewound(update=1, abandoned=1)])
+        source.records([*synthetic_update(2)[:2], Rewound(update=1, abandoned=1, asked=True)])
         source.status(1)
         await settled(pilot)
+        assert "Back at the end of update 1." in shown(app.narrator)
         assert "undone" not in shown(app.narrator), "an update that had not ended was only given up"
 
 

@@ -267,7 +267,8 @@ class Session:
             case Rewound():
                 self.stopped = ""
                 self._arrived(record.update)
-                self.undone = max(self.undone, record.abandoned if record.abandoned > record.update else 0)
+                went_back = record.abandoned > record.update or record.asked
+                self.undone = max(self.undone, record.abandoned if went_back else 0)
                 self.reset = self.undoing(record.update)
                 self.new_changes.extend(self.reset)
                 self.timeline.go_back(record.update)
