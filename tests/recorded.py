@@ -328,7 +328,8 @@ def _after(batch: _Batch, scored: Scored, stepped: list[Stepped]) -> Finished:
     sampled = batch.sampled
     lengths = np.diff(sampled.offsets)
     index = np.arange(len(sampled.token_ids))
-    new = batch.logprobs(index)
+    new, after = batch.logprobs(index), _log_softmax(batch.logits)
+    favourites = after.argmax(axis=1)
     gap = new - sampled.old_logprobs
     stds = scored.rewards.reshape(len(sampled.prompts), -1).std(axis=1)
     metrics = {
@@ -355,7 +356,10 @@ def _after(batch: _Batch, scored: Scored, stepped: list[Stepped]) -> Finished:
         update=sampled.update,
         rows=np.arange(len(sampled.group), dtype=np.int32),
         logprobs=new,
-        top_logprobs=np.take_along_axis(_log_softmax(batch.logits), sampled.top_ids, axis=1).astype(np.float32),
+        top_logprobs=np.take_along_axis(after, sampled.top_ids, axis=1).astype(np.float32),
+        favourite_ids=favourites.astype(np.int32),
+        favourite_logprobs=after[index, favourites].astype(np.float32),
+        pieces={number: VOCABULARY[number] for number in set(favourites.tolist()).difference(sampled.pieces)},
         metrics=metrics,
         timings=timings,
         seconds=sum(timings.values()),

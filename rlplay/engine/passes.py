@@ -218,23 +218,41 @@ def backpropagated(
     return whole, gradient, found
 
 
-@torch.no_grad()
 def score_tokens(
     lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float
 ) -> tuple[Tensor, Tensor]:
     """Log-probabilities under `model` of the tokens [R, L] and of the candidates `top_ids` [R, L, K]."""
+    (both,) = _scores(lm, model, tokens, top_ids, temperature, False)
+    return both[..., 0], both[..., 1:]
+
+
+def score_with_favourites(
+    lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """As `score_tokens`, then `model`'s likeliest token at each place, int64 [R, L], and its log-probability."""
+    both, favourites = _scores(lm, model, tokens, top_ids, temperature, True)
+    return both[..., 0], both[..., 1:-1], favourites[..., 0], both[..., -1]
+
+
+@torch.no_grad()
+def _scores(
+    lm: LanguageModel, model: Any, tokens: Tokens, top_ids: Tensor, temperature: float, favourites: bool
+) -> list[Tensor]:
+    """Log-probabilities of token, candidates and, if wanted, favourite [R, L, 1 + K (+ 1)]; then the favourites."""
     width = tokens.ids.shape[1]
 
     def scored(rows: Tensor) -> list[Tensor]:
-        some, found = tokens.of(rows), []
+        some, found, likeliest = tokens.of(rows), [], []
         for chunk in forward(lm, model, some):
             here = (chunk.rows, slice(chunk.logits.shape[1]))
             wanted = torch.cat([some.ids[here][..., None], top_ids[rows][here]], dim=-1)
+            if favourites:
+                likeliest.append((chunk.rows, chunk.logits.argmax(-1, keepdim=True)))
+                wanted = torch.cat([wanted, likeliest[-1][1]], dim=-1)
             found.append((chunk.rows, logprobs_of(chunk.logits, wanted, temperature)))
-        return [laid_out(found, width)]
+        return [laid_out(each, width) for each in (found, likeliest) if each]
 
-    (both,) = ranks.by_rows(len(tokens.ids), tokens.ids.device, scored)
-    return both[..., 0], both[..., 1:]
+    return ranks.by_rows(len(tokens.ids), tokens.ids.device, scored)
 
 
 @torch.no_grad()

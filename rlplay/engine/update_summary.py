@@ -8,7 +8,7 @@ import torch
 from rlplay.algorithms import divergences
 from rlplay.engine.batch import Batch
 from rlplay.engine.credit import reference_kl
-from rlplay.engine.passes import score_tokens
+from rlplay.engine.passes import score_with_favourites
 from rlplay.engine.state import State
 from rlplay.engine.stopwatch import spent_on
 from rlplay.engine.survey import survey
@@ -28,17 +28,21 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
 
     All of them or, where nobody looks and no controller needs it, none.
     """
-    settings, old = state.settings, batch.old_logprobs
-    rows, logprobs, top_logprobs = 0, old[:0], batch.top_logprobs[:0]
+    settings, lm, old = state.settings, state.lm, batch.old_logprobs
+    rows, logprobs, top_logprobs, likeliest, best = 0, old[:0], batch.top_logprobs[:0], batch.ids[:0], old[:0]
     if settings.observe == "full" or settings.kl_ctrl == "ppo":
-        rows, lm = len(batch.group), state.lm
+        rows = len(batch.group)
         with spent_on("look"):
-            logprobs, top_logprobs = score_tokens(lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature)
+            logprobs, top_logprobs, likeliest, best = score_with_favourites(
+                lm, lm.policy, batch.tokens(), batch.top_ids, batch.temperature
+            )
     if settings.loss_type == "policy_gradient":  # else the old policy did not sample these tokens: no estimate
         if rows:
             metrics["kl_old"] = divergences.k3(Tensors, (logprobs - old)[batch.mask]).mean().item()
         _adapt(batch, metrics.get("kl_old", 0.0), state)
     seen_rows = torch.arange(rows, device=old.device)
+    favourites = batch.flat(likeliest, seen_rows).astype(np.int32)
+    newcomers = np.setdiff1d(favourites, batch.flat(batch.top_ids)).tolist()
     state.num_tokens += int(batch.mask.sum()) + batch.dropped_tokens
     if state.settings.dynamic_sampling:
         metrics["dynamic_sampling/dropped_groups"] = float(batch.dropped_groups)
@@ -52,6 +56,9 @@ def finished(batch: Batch, metrics: dict[str, float], state: State) -> Finished:
         rows=np.arange(rows, dtype=np.int32),
         logprobs=batch.flat(logprobs, seen_rows),
         top_logprobs=batch.flat(top_logprobs, seen_rows),
+        favourite_ids=favourites,
+        favourite_logprobs=batch.flat(best, seen_rows),
+        pieces={i: lm.piece(i) for i in newcomers},
         metrics=metrics,
         timings={},
         seconds=0.0,

@@ -22,7 +22,7 @@ _OF_TOKENS: dict[type[Record], tuple[str, ...]] = {
     Stepped: (
         "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl", "values",
     ),
-    Finished: ("logprobs", "top_logprobs"),
+    Finished: ("logprobs", "top_logprobs", "favourite_ids", "favourite_logprobs"),
 }  # fmt: skip
 """The fields of each record that are flat over tokens."""
 

@@ -166,6 +166,9 @@ class Finished(Record, frozen=True, kw_only=True):
     rows: Array  # int32 [R]
     logprobs: Array  # float32, flat over rows
     top_logprobs: Array  # float32 [., K] new log-probability of the same candidates
+    favourite_ids: Array | None = None  # int32, the token that is now the likeliest; None in older runs
+    favourite_logprobs: Array | None = None  # float32, its new log-probability
+    pieces: dict[int, str] = {}  # text of each of them that was no candidate
     metrics: dict[str, float]
     timings: dict[str, float]  # seconds by phase
     seconds: float

@@ -147,7 +147,10 @@ def damaged(path: Path, number: int, error: Exception) -> RunFileError:
 def without_detail(finished: Finished) -> Finished:
     """The record with its metrics and timings but without token arrays, for updates whose detail is thinned out."""
     none = np.zeros(0, dtype=np.float32)
-    return msgspec.structs.replace(finished, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none)
+    return msgspec.structs.replace(
+        finished, rows=np.zeros(0, dtype=np.int32), logprobs=none, top_logprobs=none, favourite_ids=None,
+        favourite_logprobs=None, pieces={},
+    )  # fmt: skip
 
 
 def kind(record: AnyRecord) -> str:

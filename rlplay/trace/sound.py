@@ -62,13 +62,14 @@ def check_update(update: Update) -> None:
         _sizes(step, dict.fromkeys(_STEP, (size,)))
     if (finished := update.finished) is not None:
         size = _covered(finished.rows, sampled)
-        _sizes(finished, {"logprobs": (size,)} | ({"top_logprobs": (size, candidates)} if size else {}))
+        _sizes(finished, dict.fromkeys(_FINISHED, (size,)) | ({"top_logprobs": (size, candidates)} if size else {}))
 
 
 _CREDIT = ("token_rewards", "returns", "baseline", "advantages", "values", "ref_logprobs", "implicit_rewards",
            "following")  # fmt: skip
 _STEP = ("logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "dkl_dlogp", "weights", "left_out", "kl",
          "values")  # fmt: skip
+_FINISHED = "logprobs", "favourite_ids", "favourite_logprobs"
 
 
 def _covered(rows: Array, sampled: Sampled) -> int:
@@ -159,6 +160,10 @@ def _stepped(record: Stepped) -> None:
 def _finished(record: Finished) -> None:
     _sizes(record, {"rows": (None,)}, _WHOLE)
     _sizes(record, {"logprobs": (None,)})
+    _sizes(record, dict.fromkeys(_FINISHED, record.logprobs.shape))
+    _sizes(record, {"favourite_ids": record.logprobs.shape}, _WHOLE)
+    if (record.favourite_ids is None) != (record.favourite_logprobs is None):
+        raise ValueError("a likeliest token and its probability are not recorded together")
     if len(record.rows):
         _sizes(record, {"top_logprobs": (len(record.logprobs), None)})
     _survey(record.survey)

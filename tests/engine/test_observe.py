@@ -58,6 +58,7 @@ def test_only_what_training_reads_is_computed(start: Start, given: dict[str, Any
     assert (
         bool(len(finished.rows)) == bool(len(finished.logprobs)) == ("kl_old" in finished.metrics) == (AFTER in passes)
     )
+    assert len(finished.favourite_ids) == len(finished.favourite_logprobs) == len(finished.logprobs)
     assert ("kl" in finished.metrics) == (REFERENCE in passes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, get_args
 
 import pytest
@@ -12,7 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 from rlplay.engine.agreement import settle
 from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.model import Kind, LanguageModel
-from rlplay.engine.passes import forward, laid_out, logprobs_of
+from rlplay.engine.passes import forward, laid_out, logprobs_of, score_tokens, score_with_favourites
 from rlplay.engine.sample import sample
 
 VOCABULARY, TEMPERATURE = 61, 0.8
@@ -52,12 +53,18 @@ def _tokens() -> Tokens:
 
 
 def _alone(model: Any, tokens: Tokens) -> list[Tensor]:
-    """Each completion after its prompt, no padding, float64: the log-probability of each of its tokens."""
+    """Each completion after its prompt, no padding: the log-probability of each of its tokens."""
+    every = zip(_distributions(model, tokens), tokens.ids, strict=True)
+    return [logprobs.gather(-1, ids[: len(logprobs), None])[:, 0] for logprobs, ids in every]
+
+
+def _distributions(model: Any, tokens: Tokens) -> list[Tensor]:
+    """As `_alone`, of every token of the vocabulary [l, V]."""
     result = []
     for g, ids, n in zip(tokens.group.tolist(), tokens.ids, tokens.lengths.tolist(), strict=True):
         prompt = tokens.prompts.ids[g][tokens.prompts.mask[g].bool()]
         logits = model(input_ids=torch.cat([prompt, ids[:n]])[None]).logits[0, len(prompt) - 1 : -1]
-        result.append((logits / TEMPERATURE).log_softmax(-1).gather(-1, ids[:n, None])[:, 0])
+        result.append((logits / TEMPERATURE).log_softmax(-1))
     return result
 
 
@@ -123,6 +130,22 @@ def test_sharing_is_found_to_work_and_a_model_that_cannot_is_found_out(lm: Langu
     lm.policy = Forgetful(lm.policy)
     settle(lm)
     assert (lm.passes, lm.cached) == ("padded", False)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_the_likeliest_token_is_that_of_each_sequence_alone(lm: LanguageModel, kind: Kind) -> None:
+    lm.passes, tokens = kind, _tokens()
+    top = torch.randint(VOCABULARY, (*tokens.ids.shape, 3), generator=torch.Generator().manual_seed(2))
+    plain = score_tokens(lm, lm.policy, tokens, top, TEMPERATURE)
+    *same, favourites, best = score_with_favourites(lm, lm.policy, tokens, top, TEMPERATURE)
+    for one, other in zip(plain, same, strict=True):
+        assert torch.equal(one, other)
+    with torch.no_grad():
+        every = _distributions(copy.deepcopy(lm.policy).double(), tokens)
+    for row, logprobs in enumerate(every):
+        found, n = favourites[row][: len(logprobs)], len(logprobs)
+        assert torch.equal(found, logprobs.argmax(-1))
+        torch.testing.assert_close(best[row, :n].double(), logprobs.amax(-1), atol=1e-5, rtol=0)
 
 
 def _sampled(lm: LanguageModel, **changes: Any) -> Any:

@@ -25,7 +25,7 @@ CUT: dict[str, tuple[str, ...]] = {
     "credited": ("advantages", "token_rewards", "returns", "baseline", "ref_logprobs", "ref_top_logprobs",
                  "group_mean", "group_std"),
     "stepped": ("rows", "logprobs", "importance_ratio", "clip_state", "dloss_dlogp", "kl"),
-    "finished": ("rows", "logprobs", "top_logprobs"),
+    "finished": ("rows", "logprobs", "top_logprobs", "favourite_ids", "favourite_logprobs"),
     "evaluated": ("prompts", "completions", "rewards"),
 }  # fmt: skip
 SHORTER = [(kind, field) for kind, fields in CUT.items() for field in fields]
@@ -47,6 +47,8 @@ ODD: list[tuple[str, str, Change]] = [
     ("stepped", "a reason that is not there", lambda r: {"left_out": np.full(len(r.logprobs), 99, np.uint8)}),
     ("stepped", "more margins than pairs", lambda r: {"margins": np.zeros(999, np.float32)}),
     ("finished", "an answer that is not there", lambda r: {"rows": r.rows + 1000}),
+    ("finished", "a likeliest token alone", lambda r: {"favourite_logprobs": None}),
+    ("finished", "likeliest tokens of real numbers", lambda r: {"favourite_ids": r.favourite_logprobs}),
 ]
 
 

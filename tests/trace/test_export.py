@@ -140,7 +140,8 @@ def test_the_change_in_probability_is_the_one_on_the_screen(tmp_path: Path) -> N
     assert isinstance(finished, Finished)
     offsets = before[0].offsets  # type: ignore[union-attr]
     few = {"rows": finished.rows[:2], "logprobs": finished.logprobs[: offsets[2]]}
-    few["top_logprobs"] = finished.top_logprobs[: offsets[2]]
+    for name in ("top_logprobs", "favourite_ids", "favourite_logprobs"):
+        few[name] = getattr(finished, name)[: offsets[2]]
     writer = RunWriter.create(tmp_path / "run.rlplay", synthetic_started())
     for record in (*before, msgspec.structs.replace(finished, **few)):
         writer.append(record)

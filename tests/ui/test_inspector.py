@@ -142,6 +142,28 @@ async def test_a_candidate_that_became_likely_is_listed_however_unlikely_it_was(
         assert "old or new" in all_text(app.inspector)
 
 
+async def test_a_token_that_only_the_update_made_likely_is_listed_with_what_is_known_of_it():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        *before, finished = synthetic_update(1)
+        sampled, lost = before[0], finished.top_logprobs - 5
+        new = {"favourite_ids": np.full_like(finished.favourite_ids, 99_999), "pieces": {99_999: "n\x1b[1m\x07"}}
+        new["favourite_logprobs"] = np.full(len(lost), np.log(0.9), dtype=np.float32)
+        source.records([*before, msgspec.structs.replace(finished, top_logprobs=lost, **new)])
+        await settled(pilot)
+        app.point(0, 1)
+        found = candidates(app)
+        bound = np.exp(sampled.top_logprobs[int(sampled.offsets[0]) + 1]).min()
+        ref, old, now = found['"n␛[1m␇"']
+        assert ref == "·"
+        assert bound <= float(old.removeprefix("≤")) < bound + 0.01
+        assert now == ".90"
+        *_, others = found.values()
+        listed = sum(float(row[1].replace("<", "")) for row in [*found.values()][:-1] if "≤" not in row[1])
+        assert float(others[1].replace("<", "")) == pytest.approx(1 - listed, abs=0.04), "it is among them"
+        assert "old or new" in all_text(app.inspector)
+
+
 async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmlessly():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:

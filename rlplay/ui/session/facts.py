@@ -30,6 +30,14 @@ class Steps(NamedTuple):
     times: int
 
 
+class Favourite(NamedTuple):
+    """The token that is the likeliest after the update."""
+
+    id: int
+    text: str
+    probability: float
+
+
 class Facts:
     """The token arrays of an update in one state."""
 
@@ -116,6 +124,16 @@ class AnswerFacts:
         """Log-probabilities of the candidates after the update."""
         finished = self.update.finished
         return None if finished is None else self.update.scatter(finished.rows, finished.top_logprobs)
+
+    def favourite(self, token: int) -> Favourite | None:
+        """The likeliest token at this place after the update; None before it ends, or if it is not on record."""
+        finished = self.update.finished
+        if finished is None or finished.favourite_ids is None or not len(finished.rows):
+            return None
+        assert finished.favourite_logprobs is not None
+        found = int(finished.favourite_ids[token])
+        text = self.sampled.pieces.get(found, finished.pieces.get(found, ""))
+        return Favourite(found, text, float(np.exp(finished.favourite_logprobs[token])))
 
     def action_values(self, token: int) -> dict[str, float]:
         """Q(s, ·) by move where a token was sampled, as the update began; empty if no action values are learned."""

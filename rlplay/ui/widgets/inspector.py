@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
@@ -15,7 +14,7 @@ from rlplay.algorithms.value_losses import VALUE_LOSSES
 from rlplay.trace.kinds import REWARDED, Kind, kind_of
 from rlplay.trace.lenses import LENSES, Lens
 from rlplay.trace.numbers import number
-from rlplay.trace.records import Array, Sampled, Scored
+from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.text import visible
 from rlplay.trace.update import Update
 from rlplay.ui.format.legend import PHASE_MARKS
@@ -26,21 +25,14 @@ from rlplay.ui.formula.loss import objective
 from rlplay.ui.formula.parts import Line, Numbers, small_signed
 from rlplay.ui.formula.surrogate import why_clipped
 from rlplay.ui.layout.token_layout import MARKS
-from rlplay.ui.plot.bars import moved
 from rlplay.ui.session.facts import AnswerFacts, Steps, facts_of
 from rlplay.ui.session.what_if import WhatIfResult
 from rlplay.ui.shortcuts import Shortcut
+from rlplay.ui.widgets.candidates import candidates
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.widgets.prompt_lines import columns_in_short, prompt_in_full
 from rlplay.ui.widgets.rollouts import label
 from rlplay.ui.words.step_word import numbered, worded
-
-SHOWN, FEW, ROOMY = 8, 5, 24
-"""Candidates in a panel of `ROOMY` lines or more (`SHOWN`), and in a lower one (`FEW`)."""
-WIDEST, BAR = 24, 16
-"""Cells for a candidate's text and for its bar at most, to keep the numbers near both."""
-SLIGHT = 0.005
-"""Probabilities below this are written as <.01, and smaller changes are not coloured."""
 
 
 class Inspector(Lines):
@@ -55,8 +47,9 @@ class Inspector(Lines):
 The likeliest **candidates** at this position with their probability under the frozen reference, the policy before the
 update (old) and the policy after it (new); the token in the answer is marked. The bar is the newest probability: in
 another colour what the update added to it, shaded what the update took. The candidates are recorded before the
-update: a token that only the update made likely is part of **all others**. `i` asks the model about this place, and `H`
-there shows the candidates' probabilities over the whole run.
+update. If another token is the likeliest after it, that token is listed too. Its probability before the update is not
+on record; it was at most (≤) that of the least likely candidate, and **all others** includes it there. `i` asks the
+model about this place, and `H` there shows the candidates' probabilities over the whole run.
 
 Where Q-learning or SARSA learns what moves are worth, **Q** replaces the reference: Q(s, ·) as the update began. Old
 and new are then the ε-greedy policy that makes the moves. δ below has the values at the moment of this move's own
@@ -128,7 +121,7 @@ chat template.
                 self._lines += [
                     [],
                     *([] if what_if is None else self._compared(what_if, (cursor[0], token))),
-                    *self._candidates(facts, token),
+                    *candidates(facts, token, self.scrollable_content_region.size, self.palette),
                     [],
                     *(self._formulas(s, numbers, facts.steps) if settings else []),
                     *self._statistics(facts, token, settings),
@@ -198,73 +191,6 @@ chat template.
             was, will = ("–" if value is None else written(value) for value in (was, will))
             lines.append([Segment(f"{name:<10}{was:>12}", self.palette.text), Segment(f"{will:>12}", style)])
         return [*lines, []]
-
-    def _candidates(self, facts: AnswerFacts, token: int) -> list[list[Segment]]:
-        sampled = facts.sampled
-        limit = SHOWN if self.scrollable_content_region.height >= ROOMY else FEW
-        ids = [int(x) for x in sampled.top_ids[token]]
-        if not ids and np.isnan(sampled.old_logprobs[token]):
-            return [[Segment("its probability is not on record", self.palette.muted)]]
-        old = _by_id(ids, sampled.top_logprobs, token)
-        ref = _by_id(ids, facts.ref_top, token)
-        new = _by_id(ids, facts.new_top, token)
-        chosen = int(sampled.token_ids[token])
-        listed = _likeliest(ids, old, new, limit)
-        grown = listed != ids[:limit]
-        if chosen not in old:
-            listed = [*listed[: limit - 1], chosen]
-            alone = (old, sampled.old_logprobs), (ref, facts.ref), (new, facts.new)
-            for table, logprobs in alone:
-                if logprobs is not None:
-                    table[chosen] = float(np.exp(logprobs[token]))
-        width, _ = self._columns()
-        by = "by old or new" if grown else "by old"
-        heads = (f"likeliest {by}", f"top {by}", by, by[3:], "") if ids else ("",)
-        head = next(words for words in heads if len(words) <= width)
-        q = facts.action_values(token)
-        first = "   Q" if q else " ref"
-        lines = [[Segment(f"  {head:<{width}} {first}  old  new", self.palette.muted)]]
-        for i in listed:
-            style = self.palette.strong if i == chosen else self.palette.text
-            name = set_cell_size(quoted(sampled.pieces.get(i, "")), width)
-            shown = _probability(ref.get(i)) if not q else _worth(q.get(sampled.pieces.get(i, "")))
-            lines.append(self._candidate(name, shown, (old[i], new.get(i)), style, i == chosen))
-        # Includes tokens that became likely after the candidates were recorded.
-        others = [_rest(table, listed) for table in (ref, old, new)]
-        if any(share is not None and share >= SLIGHT for share in others):
-            name = "all others" if width >= len("all others") else "others"
-            first = _worth(None) if q else _probability(others[0])
-            lines.append(self._candidate(f"{name:<{width}}", first, others[1:], self.palette.muted, False))
-        return lines
-
-    def _columns(self) -> tuple[int, int]:
-        """The cells of a candidate's text and of its bar."""
-        room = self.scrollable_content_region.width - 18
-        cells = min(max(2 * room // 5, 4), BAR)
-        return min(max(room - cells, 7), WIDEST), cells
-
-    def _candidate(
-        self, name: str, first: str, probabilities: Sequence[float | None], style: Style, here: bool
-    ) -> list[Segment]:  # fmt: skip
-        """One line: a candidate, its number in the first column, its probability under old and new policy, a bar."""
-        old, new = probabilities
-        latest = new if new is not None and np.isfinite(new) else old or 0.0
-        stayed, gained, lost = moved(old or 0.0, latest, self._columns()[1])
-        return [
-            Segment("▸ " if here else "  ", self.palette.key),
-            Segment(name, style),
-            Segment(first, self.palette.muted),
-            Segment(_probability(old), style),
-            Segment(_probability(new), self._moved(old or 0.0, new, style)),
-            Segment(f" {stayed}", self.palette.accent),
-            Segment(gained, self.palette.up_text),
-            Segment(lost, self.palette.down_text),
-        ]
-
-    def _moved(self, old: float, new: float | None, otherwise: Style) -> Style:
-        if new is None or not abs(new - old) >= SLIGHT:  # not re-evaluated is NaN
-            return otherwise
-        return self.palette.up_text if new > old else self.palette.down_text
 
     def _formulas(self, s: Settings, numbers: Numbers, seen: Steps | None) -> list[list[Segment]]:
         if not s.algorithm:
@@ -350,38 +276,6 @@ def _named(lens: Lens, seen: Steps | None) -> str:
     if seen is None or lens.phase != "update":
         return lens.title
     return f"{lens.title}, {f'sum of {seen.times} steps' if lens.name == 'credit' and seen.times > 1 else _of(seen)}"
-
-
-def _by_id(ids: list[int], logprobs: Array | None, token: int) -> dict[int, float]:
-    if logprobs is None:
-        return {}
-    return {i: float(np.exp(lp)) for i, lp in zip(ids, logprobs[token], strict=False)}
-
-
-def _likeliest(ids: list[int], old: Mapping[int, float], new: Mapping[int, float], limit: int) -> list[int]:
-    """The candidates that are likeliest before or after the update, ordered by probability before it."""
-    likely = {i: float(np.fmax(old[i], new.get(i, np.nan))) for i in ids}
-    kept = set(sorted(ids, key=lambda i: -likely[i])[:limit])
-    return [i for i in ids if i in kept]
-
-
-def _rest(table: Mapping[int, float], listed: Sequence[int]) -> float | None:
-    """The total probability of all unlisted tokens; None if that of a listed token is unknown."""
-    share = 1.0 - sum(table.get(i, np.nan) for i in listed)
-    return max(0.0, share) if np.isfinite(share) else None
-
-
-def _worth(value: float | None) -> str:
-    """A value Q(s, a) in the width of a probability."""
-    return "    ·" if value is None else f"{signed(value).strip():>5}"
-
-
-def _probability(value: float | None) -> str:
-    if value is None or not np.isfinite(value):
-        return "    ·"
-    if value >= 0.995:
-        return " 1.00"
-    return " <.01" if 0 < value < 0.005 else f"  {value:.2f}".replace("0.", " .", 1)[-5:]
 
 
 def _folded(parts: list[tuple[str, Style]], width: int) -> list[list[Segment]]:
