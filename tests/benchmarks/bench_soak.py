@@ -101,7 +101,7 @@ def screen(scenario: str, env: dict[str, str]) -> Iterator[tuple[dict[str, int],
 
 def soaked(kind: str, minutes: int) -> None:
     """Let it run, say each minute what it holds, and at the end how much that grew."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env, scenario = {"RLPLAY_HOME": folder}, Path(folder, "soak.yaml")
         scenario.write_text(SCENARIO)
         with {"headless": headless, "screen": screen}[kind](str(scenario), env) as (processes, steps):

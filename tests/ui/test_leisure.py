@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rlplay.ui import leisure
-from rlplay.ui.leisure import EVERY, PAUSE, YOUNG, Leisure
+from rlplay.ui.leisure import AT_LEAST, EVERY, PAUSE, YOUNG, Leisure
 from tests.ui.stage import playground, settled
 
 
@@ -62,6 +62,16 @@ def test_all_waits_for_a_pause(collected):
     clock.now += EVERY + 1
     it.look()
     assert len(collected) == 5
+
+
+def test_keys_that_never_pause_put_it_off_for_some_seconds_only(collected):
+    clock = Clock()
+    it = Leisure(lambda: False, clock)
+    for _ in range(round(3.5 * AT_LEAST)):
+        clock.now += 1.0
+        it.end()
+        it.look()
+    assert collected == ["collected"] * 3
 
 
 def test_while_keys_are_pressed_only_young_objects_are_collected():
