@@ -50,7 +50,7 @@ from rlplay.scenario.schema import Job
 from rlplay.scenario.script import Until
 from rlplay.tasks.own import check_reward_weights, check_sources
 from rlplay.trace.pairs import identical_answers
-from rlplay.trace.parts import OTHER, PARTS
+from rlplay.trace.parts import EVALUATE, OTHER, PARTS
 from rlplay.trace.questions import AnyAnswer, AnyProbe, AnyProbed, AnyQuestion, Imagined, Judge, Judged, Recall, WhatIf
 from rlplay.trace.records import (
     AnyRecord,
@@ -317,7 +317,7 @@ class Driver:
             timings = self._clock.take()
             moment = msgspec.structs.replace(moment, timings=timings, seconds=sum(timings.values()))
         if isinstance(moment, Evaluated):
-            moment = msgspec.structs.replace(moment, seconds=self._clock.take_part("evaluate"))
+            moment = msgspec.structs.replace(moment, seconds=self._clock.take_part(EVALUATE))
         if isinstance(moment, Sampled):
             compared = len(moment.group) > len(moment.prompts)
             self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []

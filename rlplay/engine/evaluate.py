@@ -15,6 +15,7 @@ from rlplay.engine.state import Plan, State
 from rlplay.engine.stopwatch import spent_on, timed
 from rlplay.engine.update_summary import length_metrics, reward_metrics
 from rlplay.tasks.task import Example
+from rlplay.trace.parts import EVALUATE
 from rlplay.trace.records import Evaluated
 
 
@@ -39,11 +40,11 @@ def evaluate(state: State, plan: Plan) -> Iterator[Evaluating | Evaluated]:
         temperature=settings.temperature, keep=1, seed=plan.seed, update=0,
         environment=state.task.environment, top_p=settings.top_p, top_k=settings.top_k,
     )  # fmt: skip
-    batch = yield from timed("evaluate", unseen(answers, Evaluating()))
+    batch = yield from timed(EVALUATE, unseen(answers, Evaluating()))
     yield _evaluated(batch, examples, state, plan)
 
 
-@spent_on("evaluate")
+@spent_on(EVALUATE)
 def _evaluated(batch: Batch, examples: list[Example], state: State, plan: Plan) -> Evaluated:
     batch.update = state.update
     answered = [examples[g] for g in batch.group.tolist()]

@@ -11,6 +11,7 @@ from rlplay.health.finding import Finding
 from rlplay.health.report import heading, plain, written
 from rlplay.scenario.expect import Outcome
 from rlplay.scenario.script import Ask
+from rlplay.trace.parts import EVALUATE
 from rlplay.trace.records import Evaluated, Finished
 from rlplay.trace.text import visible, visible_json, visible_lines
 
@@ -47,7 +48,7 @@ class Report:
 
     def evaluated(self, record: Evaluated) -> None:
         """Held-out prompts have been answered."""
-        self._gather(record.update, record.metrics, record.seconds, {"evaluate": record.seconds})
+        self._gather(record.update, record.metrics, record.seconds, {EVALUATE: record.seconds})
 
     def _gather(self, update: int, metrics: dict[str, float], seconds: float, timings: dict[str, float]) -> None:
         if self._update != update:

@@ -1,6 +1,7 @@
 """Where the time of an update goes: seconds by part, which add up to the whole.
 
-A part inside another counts for the inner one alone. The driver owns the stopwatch and lets it run while it advances
+A part inside another counts for the inner one alone, but all of an evaluation is its own: it is no part of an update.
+The driver owns the stopwatch and lets it run while it advances
 the run; questions in between, such as a probe, count for nothing.
 """
 
@@ -13,7 +14,7 @@ from typing import TypeVar
 
 import torch
 
-from rlplay.trace.parts import OTHER
+from rlplay.trace.parts import EVALUATE, OTHER
 
 Moment = TypeVar("Moment")
 Found = TypeVar("Found")
@@ -72,7 +73,8 @@ class Stopwatch:
             self._wait()
         now = time.perf_counter()
         if self._open:
-            self._seconds[self._open[-1]] = self._seconds.get(self._open[-1], 0.0) + now - self._since
+            name = EVALUATE if EVALUATE in self._open else self._open[-1]
+            self._seconds[name] = self._seconds.get(name, 0.0) + now - self._since
         self._since = now
 
 

@@ -5,7 +5,7 @@ Held-out prompts have a time of their own, `Evaluated.seconds`.
 
 from __future__ import annotations
 
-OTHER = "other"
+EVALUATE, OTHER = "evaluate", "other"
 
 PARTS = {
     "sample": "answers to the update's prompts",
@@ -17,7 +17,7 @@ PARTS = {
     "search": "TRPO's search for a step",
     "step": "clipping and the optimizer",
     "look": "the answers under the new policy",
-    "evaluate": "answers to held-out prompts",
+    EVALUATE: "answers to held-out prompts",
     "exchange": "the other processes, and waiting for them",
     "record": "the run file and the screen",
     "snapshot": "the state before the update, for undo",

@@ -55,6 +55,19 @@ def test_a_part_inside_another_counts_for_the_inner_one_alone(clock: Clock) -> N
     assert watch.take() == {OTHER: 64}, "what happens while the stopwatch does not run counts for nothing"
 
 
+def test_all_of_an_evaluation_is_its_own(clock: Clock) -> None:
+    watch = Stopwatch(torch.device("cpu"))
+    with watch:
+        with spent_on("evaluate"):
+            clock.now += 1
+            with spent_on("exchange"):
+                clock.now += 2
+            clock.now += 4
+        clock.now += 8
+        assert watch.take_part("evaluate") == 7
+        assert watch.take() == {OTHER: 8}, "nothing of it counts for the next update"
+
+
 def test_an_error_leaves_the_part_it_was_raised_in(clock: Clock) -> None:
     @spent_on("score")
     def fail() -> None:
