@@ -100,8 +100,8 @@ async def test_the_head_names_the_place_and_the_time_of_each_part(session):
     ("changes", "words"),
     [
         ({"threads": 1, "cores": 1}, "float32 · 1 thread · seed"),
-        ({"threads": 3, "cores": 4}, "float32 · 3 threads, 1 core left to the screen · seed"),
-        ({"threads": 2, "cores": 4}, "float32 · 2 threads · seed"),
+        ({"threads": 3, "cores": 4}, "float32 · 3 threads on 4 cores · seed"),
+        ({"threads": 2, "cores": 4}, "float32 · 2 threads on 4 cores · seed"),
         ({"threads": 1, "cores": 2, "processes": 2}, "float32 · 2 processes, 1 thread each · seed"),
         ({"threads": 0}, "float32 · seed"),
     ],

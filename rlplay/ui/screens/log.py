@@ -151,13 +151,13 @@ def _place(started: Started | None) -> list[Content]:
 
 
 def _share_of_cores(started: Started) -> str:
-    """How many CPU threads compute, and why not more."""
+    """How many CPU threads compute, and on how many cores."""
     if not started.threads:
         return ""
     threads = "1 thread" if started.threads == 1 else f"{started.threads} threads"
     if started.processes > 1:
         return f" · {started.processes} processes, {threads} each"
-    return f" · {threads}{', 1 core left to the screen' if started.threads == started.cores - 1 else ''}"
+    return f" · {threads}{f' on {started.cores} cores' if started.cores > 1 else ''}"
 
 
 def _timings(finished: Finished | None, height: int) -> list[Content]:

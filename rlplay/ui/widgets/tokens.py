@@ -56,7 +56,7 @@ it, `x` again goes to the next.
 tokens on the lower side are struck through. `m` shows every number. With `NO_COLOR`, matches of `/` are reversed.
 
 ▲ and ▼ are clipped tokens: in that optimizer step the surrogate's gradient is exactly zero. Only a KL term or an
-entropy bonus in the loss still acts on them.
+entropy bonus in the loss still acts on them directly; other tokens act on them through the shared weights.
 
 `×8` begins a line for 8 answers with the same text, reward and clipping; its colours are those of the first. A mark
 after an answer says that one above it has the same text. Each long answer takes one line, which shows the part around
