@@ -12,8 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """No collection while the objects inside come into being; they, and their garbage, are not looked at later "
-    "either."""
+    """No collection while the objects inside come into being; they, and their garbage, stay to the end."""
     before = gc.isenabled()
     gc.disable()
     try:

@@ -168,8 +168,8 @@ def restore(state: State, path: Path, update: int) -> None:
     needed = {name: parameter.shape for name, parameter in state.parameters.items()}
     if others := [name for name in held | needed if held.get(name) != needed.get(name)]:
         raise ValueError(
-            f"snapshot {path} does not fit this model ({others[0]}): another model, or another version "
-            f"of rlplay, wrote it"
+            f"snapshot {path} does not fit this model ({others[0]}): another model or another version of rlplay wrote "
+            "it; begin a new run"
         )
     state.optimizer = new_optimizer(state.parameters, state.settings)
     for name, parameter in state.parameters.items():
