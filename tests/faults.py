@@ -19,6 +19,7 @@ OTHERS = {
     "the engine is killed": "tests/kills.py",
     "a headless run is killed, loading included": "tests/test_kills.py",
     "SIGTERM or SIGHUP to a headless run": "tests/cli/test_headless.py",
+    "the terminal closes where SIGHUP is ignored": "tests/test_suspend.py",
     "a run is killed before its first snapshot": "tests/cli/test_resume.py",
     "a program is killed while it loads": "tests/test_paths.py",
     "more tabs than the server has room for": "tests/test_serve.py",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import termios
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,3 +61,20 @@ def test_ctrl_z_and_signals_give_the_terminal_back_and_take_it_again(tmp_path: P
         assert modes(terminal) == KEPT, "no echo for the shell"
     finally:
         terminal.close()
+
+
+def test_it_ends_with_its_terminal_even_if_it_began_without_hearing_of_that(tmp_path: Path) -> None:
+    run = synthetic_run(tmp_path / "a.rlplay", updates=2)
+    deaf = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", deaf, *rlplay("replay", str(run))]
+    terminal = Terminal(command, env={"RLPLAY_HOME": str(tmp_path)})
+    try:
+        terminal.wait_for("Answers")
+        os.close(terminal.fd)
+        end = time.monotonic() + 30
+        while not (seen := os.waitpid(terminal.pid, os.WNOHANG))[0]:
+            assert time.monotonic() < end, "it stays without a terminal"
+        assert os.waitstatus_to_exitcode(seen[1]) == -signal.SIGHUP
+        terminal.pid = 0
+    finally:
+        terminal.kill()

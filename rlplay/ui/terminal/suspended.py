@@ -1,6 +1,9 @@
-"""The terminal's driver. It bounds what is drawn, and takes the terminal again whichever signal stopped the program."""
+"""The terminal's driver. It bounds what is drawn, takes the terminal again whichever signal stopped the program, and
+ends with its terminal."""
 
 from __future__ import annotations
+
+import signal
 
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -10,6 +13,12 @@ LARGEST = 2000, 1000
 
 class SuspendedDriver(LinuxDriver):
     """Goes on cleanly also after SIGSTOP, which no program hears of before it stops."""
+
+    def start_application_mode(self) -> None:
+        """Take the terminal. If it closes, the program ends, also where SIGHUP was ignored before, as `nohup` does."""
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _get_terminal_size(self) -> tuple[int, int]:
         width, height = super()._get_terminal_size()
