@@ -53,6 +53,19 @@ async def test_enter_has_the_name_of_what_it_does_in_the_view():
             assert name in line(app)
 
 
+async def test_a_picture_without_a_cursor_offers_no_keys_of_the_cursor():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("T")
+        await settled(pilot)
+        assert isinstance(app.focused, CurvePanel)
+        assert "↑ ↓ metric" in line(app)
+        assert "cursor" not in line(app)
+        assert "look" not in line(app)
+
+
 async def test_on_a_curve_a_wide_screen_has_all_its_keys():
     app, _ = playground()
     async with app.run_test(size=(160, 45)) as pilot:

@@ -167,9 +167,14 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
 
     @property
     def shortcuts(self) -> tuple[Shortcut, ...]:
-        """The keys of this view, for the footer."""
+        """The keys of this view, for the footer; without a cursor in it, those of the cursor are left out."""
         instead = "answers" if isinstance(self.view, LearningMap) else "next region" if self.shows_map else "look"
-        return tuple(replace(each, title=instead) if each.keys == ("enter",) else each for each in self.SHORTCUTS)
+        idle = () if self.view.of_run or self.shows_map else {("left", "right"), ("enter",)}
+        return tuple(
+            replace(each, title=instead) if each.keys == ("enter",) else each
+            for each in self.SHORTCUTS
+            if each.keys not in idle
+        )
 
     @property
     def help_metrics(self) -> tuple[str, ...]:
