@@ -40,7 +40,9 @@ def what_if(state: State, settings: Settings, changes: Mapping[str, Any], seed: 
     batch = state.batch
     if state.settings.loss_type != "policy_gradient":
         raise ValueError("a preview needs loss_type=policy_gradient: other losses have no credit to imagine anew")
-    if batch is None or batch.advantages is None:
+    if batch is None:
+        raise ValueError("after a start, an undo or a resume the engine has no answers until the next update")
+    if batch.advantages is None:
         raise ValueError("this update has no credit yet; a preview needs phase ③")
     passes = batch.passes or Passes.begun(batch, state.settings, state.kl_coef)
     wanted = apply_all(settings, changes)

@@ -216,7 +216,7 @@ def test_before_there_is_credit_and_after_a_rewind_there_is_nothing_to_tell(star
     driver.advance("update", 1, lambda: False)
     driver.what_if({"epsilon": 0.1})
     driver.rewind(0)
-    with pytest.raises(ValueError, match="no credit yet"):
+    with pytest.raises(ValueError, match="no answers until the next update"):
         driver.what_if({"epsilon": 0.1})
     driver.close()
 

@@ -4,13 +4,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from rlplay.link.messages import Advance
+from rlplay.link.messages import Advance, Recorded
 from rlplay.scenario.loader import load
 from rlplay.trace.questions import Imagined, WhatIf
-from rlplay.trace.records import Credited, Stepped
+from rlplay.trace.records import Credited, Rewound, Stepped
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
-from rlplay.ui.session.preview import NEEDS_ENGINE, NEEDS_PAUSE, Preview
+from rlplay.ui.session.preview import NEEDS_ANSWERS, NEEDS_CREDIT, NEEDS_ENGINE, NEEDS_PAUSE, Preview
 from rlplay.ui.session.session import Session
 from rlplay.ui.session.sources import ReplaySource
 from rlplay.ui.session.what_if import what_if_result
@@ -140,6 +140,23 @@ async def test_a_running_engine_is_not_asked():
     asked.session.status = msgspec.structs.replace(asked.session.status, running=False)
     await preview.paused()
     assert preview.words == []
+    assert asked.questions == [WhatIf({"epsilon": 0.3})]
+
+
+async def test_what_the_engine_does_not_have_is_named_with_the_key_for_it():
+    asked = Asked()
+    asked.session.source.records(synthetic_update(2)[:1])  # sampled, then given up
+    preview = await asked.preview()
+    await preview.draft({"epsilon": 0.3})
+    assert preview.words == [NEEDS_CREDIT]
+    for back in (Rewound(update=1, abandoned=2), Rewound(update=0, abandoned=1)):
+        asked.session.apply(Recorded(back))
+        await preview.draft({"epsilon": 0.35})
+        assert preview.words == [NEEDS_ANSWERS]
+    assert asked.questions == []
+    asked.session.source.records(synthetic_update(1))
+    preview = await asked.preview()
+    await preview.draft({"epsilon": 0.3})
     assert asked.questions == [WhatIf({"epsilon": 0.3})]
 
 

@@ -16,6 +16,8 @@ from rlplay.ui.session.what_if import WhatIfResult, what_if_result
 NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes it."
 NEEDS_PAUSE = "Pause the run to preview the change on these answers."
 NEEDS_NEWEST = "Only the newest update can be previewed: press escape, then v, to go to it."
+NEEDS_ANSWERS = "The engine has no answers to preview the change on: press escape, then u, for new ones."
+NEEDS_CREDIT = "These answers have no credit yet: press escape, then n until phase ③ is done."
 
 _THERE = ("credit", "advantages", "importance_ratio", "clip_state", "token_rewards", "returns")
 """Statistics that depend on the settings."""
@@ -108,7 +110,14 @@ class Preview:
             return NEEDS_ENGINE
         if status is None or status.running:
             return NEEDS_PAUSE
-        return NEEDS_NEWEST if self._session.looking is not None else ""
+        if self._session.looking is not None:
+            return NEEDS_NEWEST
+        if status.settings.get("loss_type") != "policy_gradient":
+            return ""  # the engine says which losses have a preview
+        shown = self._session.shown
+        if self._session.undone or shown is None or shown.sampled is None:
+            return NEEDS_ANSWERS
+        return NEEDS_CREDIT if shown.credited is None else ""
 
     async def _ask(self) -> None:
         if self._asked is None:
