@@ -16,6 +16,7 @@ from textual.containers import Horizontal
 from textual.driver import Driver
 from textual.filter import Monochrome
 from textual.screen import Screen
+from textual.theme import Theme
 
 from rlplay import user_preferences
 from rlplay.algorithms.settings import Settings
@@ -113,6 +114,7 @@ class RlplayApp(Tuning):
         self.key_queue = KeyQueue(self, super().on_event)
         self.orients = False  # whether to open with the orientation
         self.samples_first = False  # whether the first batch is sampled without a key
+        self.keeps_theme = False  # whether to remember the theme that the user chooses
         self._greeted = False
         self.refresher = Refresher(self)
         self.leisure = Leisure(lambda: self.screen is self.main)
@@ -148,6 +150,7 @@ class RlplayApp(Tuning):
         self.speak(self.session.step_word)
         self.banner.border_title = "The engine has ended" if self.session.source.live else "Cannot read the run"
         self.tokens.focus()
+        self.theme_changed_signal.subscribe(self, self._theme_chosen)
         self.set_interval(1 / FRAMES / PARTS, self.refresher.next_part)
         self.watch(self.tokens, "scroll_y", self._scrolled, init=False)
         self.watch(self.rollouts, "scroll_y", self._scrolled, init=False)
@@ -167,6 +170,13 @@ class RlplayApp(Tuning):
         """Another size has its own layout."""
         for splits in self.main.query(Splits) if hasattr(self, "main") else ():
             splits.reset()
+
+    def _theme_chosen(self, theme: Theme) -> None:
+        """Draw in the new colours, and remember the choice at once: a terminal that closes ends nothing in order."""
+        self.session.changed |= {"update", "history"}
+        if self.keeps_theme:
+            with contextlib.suppress(OSError):  # a colour is not worth a complaint
+                user_preferences.keep_theme(theme.name)
 
     @on(Reflowed)
     def _reflowed(self) -> None:

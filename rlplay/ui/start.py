@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -85,15 +84,11 @@ def chosen_keys() -> dict[str, str]:
 def run(app: RlplayApp) -> int:
     """Run with the user's own keys and the theme that was chosen last, unless TEXTUAL_THEME names one.
 
-    The theme chosen now is kept. Raises ValueError, one line, if the file of the keys is wrong.
+    A theme chosen now is kept. Raises ValueError, one line, if the file of the keys is wrong.
     """
     app.take_keys(chosen_keys())
     last = user_preferences.theme()
     if last in app.available_themes and "TEXTUAL_THEME" not in os.environ:
         app.theme = last
-    begun = app.theme
-    status = app.run() or 0
-    if app.theme != begun:
-        with contextlib.suppress(OSError):  # leaving is no time to complain about a colour
-            user_preferences.keep_theme(app.theme)
-    return status
+    app.keeps_theme = True
+    return app.run() or 0

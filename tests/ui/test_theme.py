@@ -1,5 +1,6 @@
 """Themes and terminals: what is coloured can be read in each, and without any colour attributes say the same."""
 
+import asyncio
 import re
 
 import msgspec
@@ -252,25 +253,52 @@ def test_the_theme_is_kept_between_starts(monkeypatch, tmp_path, kept, given, be
     if given is not None:
         monkeypatch.setenv("TEXTUAL_THEME", given)
         app.theme = given
-    seen = []
+    kept_before = user_preferences.theme()
 
-    def stand_in():
-        seen.append(app.theme)
-        app.theme = "rlplay-dusk"
-        return 0
+    async def choose():
+        async with app.run_test(size=(80, 24)) as pilot:
+            await settled(pilot)
+            assert app.theme == begins
+            assert user_preferences.theme() == kept_before, "nobody has chosen one yet"
+            app.theme = "rlplay-dusk"
+            await settled(pilot)
+            assert user_preferences.theme() == "rlplay-dusk", "before the app ends: a terminal may close first"
 
-    monkeypatch.setattr(app, "run", stand_in)
+    monkeypatch.setattr(app, "run", lambda: asyncio.run(choose()))
     assert opened(app) == 0
-    assert seen == [begins]
-    assert user_preferences.theme() == "rlplay-dusk"
 
 
-def test_a_theme_that_was_not_changed_is_not_written_down(monkeypatch, tmp_path):
+async def test_a_test_or_a_gallery_does_not_choose_for_the_user(monkeypatch, tmp_path):
     monkeypatch.setenv("RLPLAY_HOME", str(tmp_path / "home"))
     app, _ = playground()
-    monkeypatch.setattr(app, "run", lambda: 0)
-    assert opened(app) == 0
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.theme = "rlplay-dusk"
+        await settled(pilot)
     assert not (tmp_path / "home").exists()
+
+
+async def test_a_change_of_theme_reaches_the_scale_and_the_details_of_a_token():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+
+        def inks():
+            details = {str(piece.style) for row in range(app.inspector.count()) for piece in app.inspector.line(row)}
+            return str(app.tokens.border_subtitle), details
+
+        app.theme = "rlplay-light"
+        await settled(pilot)
+        changed = inks()
+        await chosen_again(pilot)
+        assert changed == inks()
+
+
+async def chosen_again(pilot):
+    """Draw everything anew."""
+    pilot.app.session.changed |= {"update", "status", "history", "look"}
+    pilot.app.paint()
+    await settled(pilot)
 
 
 @pytest.mark.parametrize(
