@@ -1,9 +1,10 @@
-"""The command palette (ctrl+p): verbs, statistics, curves, settings and glossary terms, by title and by name."""
+"""The command palette (ctrl+p): verbs, statistics, curves, settings, glossary terms and themes, by title and name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from textual.app import SystemCommand
@@ -19,6 +20,7 @@ from rlplay.ui.actions import ACTIONS
 from rlplay.ui.format.text import within
 from rlplay.ui.playground import Playground
 from rlplay.ui.plot.views import single
+from rlplay.ui.theme.themes import THEMES
 from rlplay.ui.widgets.footer import key_name
 from rlplay.ui.widgets.over_another import OverAnother
 from rlplay.ui.words.step_word import worded
@@ -33,7 +35,7 @@ class Commands(OverAnother, CommandPalette):
 
 
 def commands(app: Playground) -> Iterator[SystemCommand]:
-    """The commands available now. Curves, settings and terms are many: the palette lists them only after typing."""
+    """The commands available now. The many (curves, settings, terms, themes) are listed only after typing."""
 
     def command(words: str, help: str, verb: str, argument: Any = None, listed: bool = True) -> SystemCommand:
         return SystemCommand(words, help, lambda: app.call_later(app.perform, verb, argument), listed)
@@ -60,6 +62,9 @@ def commands(app: Playground) -> Iterator[SystemCommand]:
     for knob in KNOBS.values():
         meaning = f"{knob.meaning} {knob.effect}"
         yield command(f"Setting: {knob.title} ({knob.name})", meaning, "knobs", knob.name, listed=False)
+    for name, theme in sorted(app.available_themes.items(), key=lambda each: (each[1] not in THEMES, each[0])):
+        kind = "Dark colours." if theme.dark else "Light colours."
+        yield SystemCommand(f"Theme: {name}", kind, partial(setattr, app, "theme", name), discover=False)
 
 
 class Palette(SystemCommandsProvider):

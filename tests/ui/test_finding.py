@@ -267,6 +267,18 @@ async def test_the_palette_finds_what_a_newcomer_calls_it():
         assert (await best(pilot, "resume"))[0] == "Resume"
 
 
+async def test_the_palette_finds_a_theme_by_its_name_or_as_light_or_dark():
+    app, _ = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await settled(pilot)
+        for typed in ("light", "dark", "paper"):
+            assert (await best(pilot, typed))[0] == f"Theme: rlplay-{typed}"
+        assert "Theme: rlplay-paper" in await best(pilot, "light theme"), "not by its name alone"
+        await found(pilot, "paper")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.theme == "rlplay-paper")
+
+
 async def test_words_come_before_letters_in_the_palette():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
