@@ -8,10 +8,12 @@ from textual.geometry import Region
 
 from rlplay.trace.records import Evaluated
 from rlplay.ui.messages import UpdatePicked
+from rlplay.ui.plot.belief_river import River
 from rlplay.ui.plot.views import single
 from rlplay.ui.widgets.curves import CurvePanels
 from tests.recorded import synthetic_evaluated
 from tests.ui.curve_panels import Host, recorded, subtitle, title
+from tests.ui.stage import playground, settled
 
 
 async def test_the_cursor_moves_in_all_panels_and_shows_the_values_there():
@@ -182,3 +184,15 @@ async def test_a_long_name_is_cut_and_its_value_stays():
         panel.put(single(name))
         assert title(panel).endswith("… 0.432")
         assert title(panel) in panel.render_lines(Region(0, 0, *panel.outer_size))[0].text
+
+
+async def test_a_picture_is_not_there_twice_once_there_is_room_again():
+    app, source = playground()
+    async with app.run_test(size=(100, 30)) as pilot:
+        source.update(1)
+        for key in ("T", "B", "T", "p", "B"):  # the river was in a panel that `p` hid
+            await pilot.press(key)
+            await settled(pilot)
+        rivers = [panel for panel in app.curves.seen if isinstance(panel.view, River)]
+        assert len(app.curves.seen) == 4
+        assert len(rivers) == 1

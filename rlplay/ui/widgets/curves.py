@@ -195,9 +195,17 @@ class CurvePanels(Widget):
             if both is not None:
                 panel = next((each for each in seen if _part(each.view, both)), panel)
             panel.put(both or view_of(metric))
+            self._withdraw(metric, panel)
         self._put_up.pop(panel, None)
         self._put_up[panel] = metric  # the latest request is the last to be replaced
         return panel
+
+    def _withdraw(self, metric: str, keeps: CurvePanel) -> None:
+        """Take the view away from panels that had no room, which would show it a second time once they have."""
+        for place, panel in enumerate(self.panels):
+            if panel is not keeps and _has(panel, metric) and panel.view != panel.overview[place]:
+                self._put_up.pop(panel, None)
+                panel.put(panel.overview[place])
 
     @on(CurvePanel.Moved)
     def _point_all(self, event: CurvePanel.Moved) -> None:
