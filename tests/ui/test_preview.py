@@ -64,7 +64,14 @@ def test_the_difference_is_counted_token_by_token():
     assert clipped > 0
     assert f"{clipped} would no longer be clipped" in head
     assert strength.endswith("L 0.5 → 0.25")
-    assert held == "temperature acts on the next batch; nothing to preview here."
+    assert held == "temperature leaves these gradients as they are and acts after them."
+
+
+def test_what_changes_no_gradient_is_said_once():
+    answer = imagined({"learning_rate": 1e-3, "temperature": 0.5}, held=["temperature", "learning_rate"])
+    same = msgspec.structs.replace(answer, after=answer.before, losses=(0.5, 0.5))
+    words = "temperature, learning_rate leave these gradients as they are and act after them."
+    assert what_if_result(known(), same).words == [words]
 
 
 def test_nothing_is_claimed_where_nothing_differs():
