@@ -63,7 +63,7 @@ class Tuning(Playground):
         self.session.changed.add("update")
         self.refresher.panels()
         if self.knobs is not None:
-            self.knobs.tell(self.preview.words)
+            self.knobs.tell(self.preview.words, self.preview.result is not None)
 
     async def _knobs_closed(self, changes: dict[str, Any] | None) -> None:
         self.knobs = None

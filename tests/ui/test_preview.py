@@ -67,13 +67,6 @@ def test_the_difference_is_counted_token_by_token():
     assert held == "temperature leaves these gradients as they are and acts after them."
 
 
-def test_what_changes_no_gradient_is_said_once():
-    answer = imagined({"learning_rate": 1e-3, "temperature": 0.5}, held=["temperature", "learning_rate"])
-    same = msgspec.structs.replace(answer, after=answer.before, losses=(0.5, 0.5))
-    words = "temperature, learning_rate leave these gradients as they are and act after them."
-    assert what_if_result(known(), same).words == [words]
-
-
 def test_nothing_is_claimed_where_nothing_differs():
     answer = imagined({})
     same = msgspec.structs.replace(answer, after=answer.before)
@@ -133,6 +126,15 @@ async def test_a_refusal_is_shown_instead_of_a_preview():
     await preview.heard(Imagined({"baseline": "value"}, refused="baseline=value needs the value head's predictions"))
     assert preview.shown is None
     assert preview.words == ["No preview on these answers: baseline=value needs the value head's predictions."]
+
+
+async def test_what_changes_no_gradient_is_said_once_and_is_no_preview():
+    preview = await Asked().preview()
+    changes = {"learning_rate": 1e-3, "temperature": 0.5}
+    await preview.draft(changes)
+    await preview.heard(imagined(changes, held=["temperature", "learning_rate"]))
+    assert preview.words == ["temperature, learning_rate leave these gradients as they are and act after them."]
+    assert preview.shown is None
 
 
 async def test_a_running_engine_is_not_asked():
@@ -195,6 +197,7 @@ async def test_the_map_and_the_token_show_what_would_be_and_go_back_when_the_kno
         if size[0] > 80:
             assert "as trained    would be" in all_text(app.inspector)
             assert "clip(w, 0.75, 1.25)" in all_text(app.inspector)
+        assert "compare" in app.knobs.query_one("Vertical").border_subtitle
         detail = str(app.knobs.query_one("Static").render())
         assert "1 would get a reversed gradient" in detail
         assert "+ S = −min(w·A, clip(w, 0.75, 1.25)·A)" in detail
@@ -227,3 +230,17 @@ async def test_a_recording_says_that_it_takes_an_engine(tmp_path):
         await pilot.press("k", "right")
         await settled(pilot)
         assert NEEDS_ENGINE in str(app.knobs.query_one("Static").render())
+        assert "compare" not in app.knobs.query_one("Vertical").border_subtitle
+
+
+async def test_there_is_nothing_to_compare_until_there_is_a_preview():
+    app, source = playground(scenario_text=SCENARIO)
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("k", "right", "b")
+        await settled(pilot)
+        assert "compare" not in app.knobs.query_one("Vertical").border_subtitle
+        source.put(imagined(last_question(source).changes))
+        await settled(pilot)
+        assert "as it would be" in str(app.tokens.border_title), "b was early"

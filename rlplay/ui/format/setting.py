@@ -19,6 +19,8 @@ from rlplay.ui.words.step_word import worded
 
 _TITLE, _VALUE = 22, 20
 """Cells for the mark with the title, and for the value with a blank."""
+WIDEST = 400
+"""Cells that hold any list of choices."""
 
 
 def row(draft: Draft, knob: Knob, width: int) -> Content:
@@ -59,6 +61,18 @@ def about(draft: Draft, knob: Knob, step_word: str) -> tuple[str, str]:
     """What a setting is, and the effect of changing it, of a policy that samples tokens or moves."""
     texts = knob.meaning, effect(draft, knob)
     return texts if knob.name in _COUNT_SQUARES else (worded(texts[0], step_word), worded(texts[1], step_word))
+
+
+def described(draft: Draft, knob: Knob, listed: Content, step_word: str) -> list[Content]:
+    """Lines about a setting: what it is, what it does, its values if its line in the list cuts them, why it is idle."""
+    meaning, does = about(draft, knob, step_word)
+    head = Content.assemble((knob.title, "bold"), (f"  {knob.name}", "$text-muted"), f"  {meaning}")
+    lines, every = [head, Content(does)], allowed(draft, knob, WIDEST)
+    if choices(knob.name) and not listed.plain.endswith(every):
+        lines.append(Content.assemble(("can be: ", "$text-muted"), every))
+    if idle := draft.idle(knob.name):
+        lines.append(Content.styled(f"No effect now: {idle}.", "$text-muted"))
+    return lines
 
 
 _COUNT_SQUARES = ("max_completion_length", "overlong_buffer")

@@ -14,12 +14,12 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rlplay.algorithms.knobs import KNOBS, Knob, matching
-from rlplay.algorithms.settings import choices, shown
+from rlplay.algorithms.settings import shown
 from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
-from rlplay.ui.format.setting import about, allowed, row
+from rlplay.ui.format.setting import WIDEST, described, row
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
@@ -32,9 +32,6 @@ from rlplay.ui.words.step_word import step_word_of
 
 FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
-
-_WIDEST = 400
-"""Cells that hold any list of choices."""
 
 Changes = dict[str, Any]
 
@@ -112,6 +109,7 @@ class KnobsScreen(Dialogue[Changes | None]):
         self.sought = ""
         self.refused = self.done = ""
         self.foreseen: list[str] = []
+        self.comparable = False  # whether there is a preview
         self._announced: dict[str, Any] = {}
 
     def compose(self) -> ComposeResult:
@@ -156,7 +154,7 @@ class KnobsScreen(Dialogue[Changes | None]):
     @property
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
-        changed = f"`z` undo{' · `b` compare' * self.live}" if self.draft.differing() else "`/` find"
+        changed = f"`z` undo{' · `b` compare' * self.comparable}" if self.draft.differing() else "`/` find"
         return f"`← →` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
 
     def check_action(
@@ -262,17 +260,19 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     def action_compare(self) -> None:
         """Switch between the update as trained and the update as it would be."""
-        self.post_message(PreviewToggled())
+        if self.comparable:
+            self.post_message(PreviewToggled())
 
     def action_wander(self, along: int, across: int) -> None:
         """Move the cursor among the tokens."""
         self.post_message(CursorStepped(along, across))
 
-    def tell(self, foreseen: list[str]) -> None:
-        """Show in a few lines what the changes would do to the update on the screen."""
-        self.foreseen = foreseen
+    def tell(self, foreseen: list[str], comparable: bool = False) -> None:
+        """Show in a few lines what the changes would do to the update on the screen; `comparable`: it is shown, too."""
+        self.foreseen, self.comparable = foreseen, comparable
         if self.is_mounted:  # a preview may come before the screen is there
             self._describe()
+            self._label()
 
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
@@ -360,18 +360,11 @@ class KnobsScreen(Dialogue[Changes | None]):
     def _width(self) -> int:
         """Cells in a line of the list; before it exists, enough for anything."""
         listed = self.query(KnobList)
-        return listed.first().scrollable_content_region.width or _WIDEST if listed else _WIDEST
+        return listed.first().scrollable_content_region.width or WIDEST if listed else WIDEST
 
     def _detail(self, name: str) -> Content:
         knob = KNOBS[name]
-        meaning, does = about(self.draft, knob, step_word_of(self.app))
-        head = Content.assemble((knob.title, "bold"), (f"  {name}", "$text-muted"), f"  {meaning}")
-        lines = [head, Content(does)]
-        every = allowed(self.draft, knob, _WIDEST)
-        if choices(name) and not self._row(knob).plain.endswith(every):
-            lines.append(Content.assemble(("can be: ", "$text-muted"), every))
-        if idle := self.draft.idle(name):
-            lines.append(Content.styled(f"No effect now: {idle}.", "$text-muted"))
+        lines = described(self.draft, knob, self._row(knob), step_word_of(self.app))
         if trouble := self.refused or self.draft.problem:
             outcome = [Content.styled(f"▲ {visible(trouble)}", "$error")]
         else:

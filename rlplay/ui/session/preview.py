@@ -11,7 +11,7 @@ from rlplay.trace.questions import Imagined, WhatIf
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.session.session import Session
-from rlplay.ui.session.what_if import WhatIfResult, what_if_result
+from rlplay.ui.session.what_if import WhatIfResult, held_back, what_if_result
 
 NEEDS_ENGINE = "A preview on these answers needs a live run: the engine computes it."
 NEEDS_PAUSE = "Pause the run to preview the change on these answers."
@@ -68,6 +68,9 @@ class Preview:
         if imagined.refused or shown is None or shown.number != imagined.update or shown.credited is None:
             self.result = None
             self.words = [f"No preview on these answers: {imagined.refused or 'the engine has moved on'}."]
+            return
+        if set(imagined.changes) <= set(imagined.held):
+            self.result, self.words = None, [held_back(imagined.held)]
             return
         self.result = what_if_result(shown, imagined)
         self._settings = imagined.settings

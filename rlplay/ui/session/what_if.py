@@ -69,8 +69,6 @@ def _clips(update: Update) -> Array:
 
 
 def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Imagined, word: str) -> list[str]:
-    if imagined.held and set(imagined.changes) <= set(imagined.held):
-        return [_held(imagined.held)]
     old, new = gradients
     noise = _NOTHING * np.abs(old).max(initial=0.0)
     counts = [
@@ -87,10 +85,10 @@ def _words(gradients: tuple[Array, Array], was: Array, will: Array, imagined: Im
     if imagined.losses is not None:
         strength = f"{number(float(np.abs(old).sum()))} → {number(float(np.abs(new).sum()))}"
         lines.append(f"Σ|∂L/∂ℓ| {strength} · L {' → '.join(number(loss) for loss in imagined.losses)}")
-    return [*lines, _held(imagined.held)] if imagined.held else lines
+    return [*lines, held_back(imagined.held)] if imagined.held else lines
 
 
-def _held(names: list[str]) -> str:
-    """The settings that change nothing here."""
+def held_back(names: list[str]) -> str:
+    """A sentence about changed settings that a preview leaves as they were, because they act later."""
     leave, act = ("leaves", "acts") if len(names) == 1 else ("leave", "act")
     return f"{', '.join(names)} {leave} these gradients as they are and {act} after them."
