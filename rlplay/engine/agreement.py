@@ -18,6 +18,7 @@ from torch import Tensor
 from rlplay.engine.batch import Batch, Prompts, Tokens
 from rlplay.engine.checkpointing import layers_of
 from rlplay.engine.decode import Cached
+from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.model import Kind, LanguageModel
 from rlplay.engine.passes import logprobs_of, token_logprobs
 from rlplay.trace.numbers import compact
@@ -90,7 +91,8 @@ def settle(lm: LanguageModel) -> None:
     lm.cacheless = next(
         (kind for kind in working if kind != "shared" and _again(lm, kind, tokens, exact, tolerance)), None
     )
-    lm.cached = _caches(lm, tokens, exact[0], tolerance)
+    lm.cached = _caches(lm, tokens, exact[0], tolerance, Cached)
+    lm.fixed = lm.cached and lm.device.type == "cuda" and _caches(lm, tokens, exact[0], tolerance, Fixed)
     if not lm.cached:
         lm.remarks.append(_slow(name))
     if rounded(lm):
@@ -120,6 +122,9 @@ def agree(lm: LanguageModel, batch: Batch) -> bool:
     if _apart(scored(lm.passes), sampled) <= mistake:
         return True
     exact = scored("by_length")
+    if lm.fixed and _apart(sampled, exact) > mistake:
+        lm.fixed, lm.agreed = False, 0
+        return False
     kinds = get_args(Kind)[get_args(Kind).index(lm.passes) :]
     lm.passes = next(kind for kind in kinds if _apart(scored(kind), exact) <= mistake)
     lm.cached = _apart(sampled, exact) <= mistake
@@ -208,17 +213,18 @@ def _again(lm: LanguageModel, kind: Kind, tokens: Tokens, exact: tuple[Tensor, T
         lm.checkpointing = False
 
 
-def _caches(lm: LanguageModel, tokens: Tokens, exact: Tensor, tolerance: float) -> bool:
+def _caches(lm: LanguageModel, tokens: Tokens, exact: Tensor, tolerance: float, kind: type[Cached | Fixed]) -> bool:
     """Whether a cache that grows, and loses and reorders rows meanwhile, gives the log-probabilities `exact`."""
-    found = _tried(lambda: _decoded(lm, tokens))
+    found = _tried(lambda: _decoded(lm, tokens, kind))
     return found is not None and _apart(found, exact) <= tolerance
 
 
 @torch.no_grad()
-def _decoded(lm: LanguageModel, tokens: Tokens) -> Tensor:
-    growing, active = Cached(lm, tokens.prompts, tokens.group), torch.arange(len(tokens.group), device=lm.device)
+def _decoded(lm: LanguageModel, tokens: Tokens, kind: type[Cached | Fixed]) -> Tensor:
+    length = tokens.ids.shape[1]
+    growing, active = kind(lm, tokens.prompts, tokens.group, length), torch.arange(len(tokens.group), device=lm.device)
     found = torch.zeros(tokens.ids.shape, device=lm.device)
-    for position in range(tokens.ids.shape[1]):
+    for position in range(length):
         found[active, position] = logprobs_of(growing.logits, tokens.ids[active, position], 1.0)
         kept = (tokens.lengths[active] > position + 1).nonzero().squeeze(-1).flip(0)
         if not len(kept):

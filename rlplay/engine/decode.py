@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from rlplay.engine.batch import Prompts
+from rlplay.engine.fixed_cache import Fixed
 from rlplay.engine.model import LanguageModel
 from rlplay.engine.passes import positions_of
 
@@ -29,15 +30,16 @@ class Decoder(Protocol):
         """Append one token [rows] to every row."""
 
 
-def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor) -> Decoder:
-    """A decoder of completions of the prompts `group` [rows], in the way that suits the model."""
-    return Cached(lm, prompts, group) if lm.cached else Recomputing(lm, prompts, group)
+def decoder(lm: LanguageModel, prompts: Prompts, group: Tensor, length: int) -> Decoder:
+    """A decoder of at most `length` tokens after the prompts `group` [rows], in the way that suits the model."""
+    kind = Recomputing if not lm.cached else Fixed if lm.fixed else Cached
+    return kind(lm, prompts, group, length)
 
 
 class Cached:
     """Keeps the model's cache: a step costs one token a row."""
 
-    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor) -> None:
+    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor, _length: int) -> None:
         self._model = lm.policy
         out = self._model(
             input_ids=prompts.ids,
@@ -72,7 +74,7 @@ class Cached:
 class Recomputing:
     """Reads the whole text again for every token, prompts of one length at a time: for models without such a cache."""
 
-    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor) -> None:
+    def __init__(self, lm: LanguageModel, prompts: Prompts, group: Tensor, _length: int) -> None:
         self._model = lm.policy
         self._ids, self._mask = prompts.ids[group], prompts.mask[group]
         self.logits: Tensor = self._read()

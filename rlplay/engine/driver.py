@@ -291,6 +291,7 @@ class Driver:
         parts = smaller_parts(self._latest, phase) if is_out_of_memory(error) else None
         if parts is None:
             return False
+        self._state.lm.save_memory()
         release(error)
         self._go_to(self._done)
         self.set({"per_device_train_batch_size": parts})

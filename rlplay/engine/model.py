@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -45,6 +45,10 @@ class LanguageModel:
     end_ids: frozenset[int]
     passes: Kind = "shared"
     cached: bool = True
+    fixed: bool = False
+    """Whether sampling keeps a cache of fixed size."""
+    fixed_steps: dict[Hashable, Any] = field(default_factory=dict)
+    """Such caches, with what continues them."""
     rows_at_once: int = 0
     """Completions that one pass takes; 0: as many as it may have logits."""
     cacheless: Kind | None = None
@@ -74,6 +78,11 @@ class LanguageModel:
         """Let passes be as the settings say; an update begins with it."""
         self.rows_at_once = settings.per_device_train_batch_size
         self.checkpointing = settings.gradient_checkpointing
+
+    def save_memory(self) -> None:
+        """Keep no caches between batches from now on."""
+        self.fixed = False
+        self.fixed_steps.clear()
 
     @property
     def vocabulary(self) -> int:

@@ -111,29 +111,33 @@ def _sampled(
         return _trimmed(batch)
     length, keep = batch.ids.shape[1], batch.top_ids.shape[2]
     ends = torch.tensor(sorted(lm.end_ids), device=lm.device, dtype=torch.long)
-    growing = decoder(lm, batch.prompts, batch.group)
+    growing = decoder(lm, batch.prompts, batch.group, length)
     episodes = None if environment is None else Episodes(lm, environment, batch, chances)
     active = torch.arange(len(batch.group), device=lm.device)  # rows whose caches are kept
+    counted = _counted(lm.device)
     for position in range(length):
         logprobs = (growing.logits.float() / batch.temperature).log_softmax(-1)
         tokens = logprobs.argmax(-1) if greedy else _choose(cut(logprobs, top_p, top_k), draws[active, position])
         going = batch.truncated[active]  # a finished row may still be computed until it is dropped
         if episodes is not None:
             tokens = episodes.said(active, tokens, position)
-        _write(batch, position, active[going], logprobs[going], tokens[going], keep)
+        _write(batch, position, active, going, logprobs, tokens, keep)
         ended = torch.isin(tokens, ends) & ~batch.environment[active, position]
         if episodes is not None:
             ended = episodes.over(active, ended & going)
         batch.truncated[active] = going & ~ended
         yield Sampling(lambda p=position: sampled_record(lm, batch, False, p + 1))  # type: ignore[misc]
-        going = batch.truncated[active]
-        finished = len(active) - int(going.sum())
-        if finished == len(active) or position + 1 == length:
+        if position + 1 == length:
             break
-        if finished * _DROP_SHARE >= len(active):
-            kept = going.nonzero().squeeze(-1)
-            growing.keep(kept)
-            active, tokens = active[kept], tokens[kept]
+        if not (position + 1) % counted:
+            going = batch.truncated[active]
+            finished = len(active) - int(going.sum())
+            if finished == len(active):
+                break
+            if finished * _DROP_SHARE >= len(active):
+                kept = going.nonzero().squeeze(-1)
+                growing.keep(kept)
+                active, tokens = active[kept], tokens[kept]
         growing.step(tokens)
     return _trimmed(batch)
 
@@ -153,6 +157,11 @@ def cut(logprobs: Tensor, top_p: float, top_k: int) -> Tensor:
         unlikely[:, -1] = False
         logprobs = logprobs.masked_fill(unlikely.scatter(-1, places, unlikely), -torch.inf)
     return logprobs
+
+
+def _counted(device: torch.device) -> int:
+    """After how many positions the finished rows are counted: a GPU works behind Python, which waits for it there."""
+    return 1 if device.type == "cpu" else 8
 
 
 def _choose(logprobs: Tensor, draws: Tensor) -> Tensor:
@@ -181,14 +190,18 @@ def _empty(
     )
 
 
-def _write(batch: Batch, position: int, rows: Tensor, logprobs: Tensor, tokens: Tensor, keep: int) -> None:
+def _write(
+    batch: Batch, position: int, rows: Tensor, going: Tensor, logprobs: Tensor, tokens: Tensor, keep: int
+) -> None:
+    """Write the tokens of the `rows` that are `going` on, bool [rows]; the others' places stay 0."""
     top = logprobs.topk(keep, dim=-1)
-    batch.ids[rows, position] = tokens
-    batch.old_logprobs[rows, position] = logprobs.gather(-1, tokens[:, None]).squeeze(-1)
-    batch.entropy[rows, position] = -(logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)
-    batch.top_ids[rows, position] = top.indices
-    batch.top_logprobs[rows, position] = top.values
-    batch.lengths[rows] = position + 1
+    batch.ids[rows, position] = tokens * going
+    batch.old_logprobs[rows, position] = torch.where(going, logprobs.gather(-1, tokens[:, None]).squeeze(-1), 0.0)
+    entropy = -(logprobs.exp() * logprobs.clamp(min=-1e4)).sum(-1)
+    batch.entropy[rows, position] = torch.where(going, entropy, 0.0)
+    batch.top_ids[rows, position] = top.indices * going[:, None]
+    batch.top_logprobs[rows, position] = torch.where(going[:, None], top.values, 0.0)
+    batch.lengths[rows] += going
 
 
 def _trimmed(batch: Batch) -> Batch:

@@ -42,11 +42,15 @@ def test_the_update_begins_again_in_smaller_parts(
     plain.advance("update", 2, lambda: False)
     plain.close()
     driver, records = start(num_minibatches=1)
+    lm = driver._state.lm
+    lm.fixed = True  # as on a GPU
     driver.advance("update", 1, lambda: False)
     tried = short_of_memory(driver, 3, error, monkeypatch)
     driver.advance("update", 1, lambda: False)
     driver.close()
     assert max(tried[2:]) == 3
+    assert not lm.fixed
+    assert not lm.fixed_steps
     changes = [(r.name, r.value, r.update, r.phase) for r in only(Changed, records)]
     assert changes == [("per_device_train_batch_size", size, 2, "sample") for size in (6, 3)]
     said = [r.text for r in only(Notice, records) if r.level == "warning"]

@@ -1,0 +1,129 @@
+"""Sampling from a cache of fixed size, without a graph: the same answers and numbers as from a cache that grows."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from rlplay.engine import fixed_cache
+from rlplay.engine import sample as sampling
+from rlplay.engine.agreement import _caches, _small_batch, _with_gradient, settle
+from rlplay.engine.fixed_cache import KEPT, Fixed, _Step
+from rlplay.engine.model import LanguageModel
+from tests.engine.architectures import make
+from tests.engine.test_passes import VOCABULARY, _sampled, _together
+
+
+def small(architecture: str) -> LanguageModel:
+    """A model of this kind with random weights."""
+    policy = make(architecture, VOCABULARY, eos_token_id=2, pad_token_id=2).eval()
+    return LanguageModel(policy, policy, None, torch.device("cpu"), frozenset({2}))
+
+
+@pytest.fixture(params=["llama", "gpt2", "qwen2"])
+def lm(request: pytest.FixtureRequest) -> LanguageModel:
+    return small(request.param)
+
+
+def kinds(model: LanguageModel) -> tuple[LanguageModel, LanguageModel]:
+    """The same model with a cache that grows, and with one of fixed size."""
+    grows, fixed = copy.copy(model), copy.copy(model)
+    fixed.fixed, fixed.fixed_steps = True, {}
+    grows.end_ids = fixed.end_ids = frozenset(range(0, VOCABULARY, 5))
+    return grows, fixed
+
+
+def test_answers_are_those_of_a_cache_that_grows_whatever_was_sampled_before(lm: LanguageModel) -> None:
+    grows, fixed = kinds(lm)
+    for seed in range(3):
+        one, other = _sampled(grows, length=9, seed=seed), _sampled(fixed, length=9, seed=seed)
+        assert len(set(one.lengths.tolist())) > 2, "rows end one after the other"
+        for name in ("ids", "lengths", "truncated", "top_ids"):
+            assert torch.equal(getattr(one, name), getattr(other, name))
+        for name in ("old_logprobs", "entropy", "top_logprobs"):
+            torch.testing.assert_close(getattr(one, name), getattr(other, name), atol=2e-6, rtol=1e-5)
+    assert len(fixed.fixed_steps) == 1, "batches of one size share their memory"
+
+
+def test_weights_that_learn_in_place_are_seen_and_others_get_a_step_of_their_own(lm: LanguageModel) -> None:
+    _, fixed = kinds(lm)
+    _sampled(fixed)
+    with torch.no_grad():
+        for parameter in fixed.policy.parameters():
+            parameter.mul_(1.1)
+    batch = _sampled(fixed)
+    full = _together(fixed, batch.tokens())
+    torch.testing.assert_close(batch.old_logprobs[batch.mask], full[batch.mask], atol=1e-5, rtol=1e-5)
+    assert len(fixed.fixed_steps) == 1
+    fixed.policy = copy.deepcopy(fixed.policy)
+    _sampled(fixed)
+    assert len(fixed.fixed_steps) == 2
+    for generations in range(1, KEPT + 2):
+        _sampled(fixed, generations=generations)
+    assert len(fixed.fixed_steps) == KEPT
+
+
+def test_finished_rows_may_be_counted_now_and_then(lm: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where each count waits for it."""
+    grows, fixed = kinds(lm)
+    wanted = _sampled(grows, length=20)
+    monkeypatch.setattr(sampling, "_counted", lambda _device: 8)
+    found = _sampled(fixed, length=20)
+    assert torch.equal(wanted.ids, found.ids)
+    assert torch.equal(wanted.lengths, found.lengths)
+    torch.testing.assert_close(wanted.old_logprobs, found.old_logprobs, atol=2e-6, rtol=1e-5)
+
+
+def test_capturing_a_graph_leaves_nothing_behind(lm: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for CUDA, whose graph computes the step as it is replayed; nothing here has run on a GPU."""
+    grows, fixed = kinds(lm)
+    wanted, computed, steps = _sampled(grows), _Step._compute, list[_Step]()
+
+    def compute(step: _Step) -> None:
+        steps.append(step)
+        computed(step)
+
+    graph = SimpleNamespace(replay=lambda: computed(steps[-1]))
+    stream = SimpleNamespace(wait_stream=lambda _other: None)
+    monkeypatch.setattr(fixed_cache, "_captures", lambda _device: True)
+    monkeypatch.setattr(_Step, "_compute", compute)
+    for name, stand_in in {"CUDAGraph": graph, "Stream": stream, "current_stream": stream}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda stand_in=stand_in: stand_in)
+    for name in ("stream", "graph"):
+        monkeypatch.setattr(torch.cuda, name, nullcontext)
+    for _ in range(2):
+        found = _sampled(fixed)
+        assert torch.equal(wanted.ids, found.ids)
+        torch.testing.assert_close(wanted.old_logprobs, found.old_logprobs, atol=2e-6, rtol=1e-5)
+    assert len(steps) == 4, "three to warm up and one that is captured, once"
+
+
+def test_a_step_that_is_wrong_is_left_for_the_cache_that_grows(
+    lm: LanguageModel,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settle(lm)
+    assert not lm.fixed, "it is of no use to a CPU"
+    lm.fixed, lm.agreed = True, 0
+    right = _Step.after
+    monkeypatch.setattr(_Step, "after", lambda *given: right(*given) + torch.arange(VOCABULARY))
+    batch = _sampled(lm)
+    assert (lm.fixed, lm.cached) == (False, True)
+    full = _together(lm, batch.tokens())
+    torch.testing.assert_close(batch.old_logprobs[batch.mask], full[batch.mask], atol=1e-5, rtol=1e-5)
+
+
+WHOLE = "qwen3", "gpt-neox", "phi3"
+"""Their caches have keys and values for every place."""
+
+
+@pytest.mark.parametrize("name", [*WHOLE, "mistral", "gemma3", "lfm2"])
+def test_other_caches_are_not_taken_for_it(name: str) -> None:
+    model = small(name)
+    tokens, whole = _small_batch(model), name in WHOLE
+    model.passes = "by_length"
+    assert _caches(model, tokens, _with_gradient(model, tokens)[0], 1e-4, Fixed) == whole
