@@ -140,6 +140,7 @@ class RlplayApp(Tuning):
             with Horizontal(id="answers"):
                 yield self.rollouts
                 yield self.tokens
+            yield self.curves.beside
             yield self.inspector
         yield self.curves
         yield self.narrator

@@ -45,6 +45,8 @@ class Labels(Protocol):
         """Label the current pair."""
 
 
+BESIDE = 3
+"""Panels that a large screen shows beside the token."""
 VIEWS = ("answers", "token", "curves")
 
 _INSTEAD = ("credit", "advantages", "probability")
@@ -77,7 +79,7 @@ class Playground(GatedApp):
         self.main: Screen[Any]
         self.header, self.phases, self.banner = Header(), PhaseBar(), Banner()
         self.rollouts, self.tokens = Rollouts(id="rollouts"), Tokens(id="tokens")
-        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live)
+        self.inspector, self.curves = Inspector(id="inspector"), CurvePanels(not source.live, BESIDE)
         self.narrator, self.keys = Narrator(), Footer(without=() if source.script else ("tour",))
 
     @property

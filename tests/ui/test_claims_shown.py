@@ -54,7 +54,7 @@ def _begin_again(app: RlplayApp) -> None:
     """The panels as they are when a lesson begins."""
     app.curves.wanted = ()
     app.curves.exhibit(())
-    for panel, view in zip(app.curves.panels, OVERVIEW, strict=True):
+    for panel, view in zip(app.curves.row, OVERVIEW, strict=True):
         panel.overview = OVERVIEW
         panel.put(view)
 
@@ -64,7 +64,10 @@ def on_screen(app: RlplayApp) -> set[str]:
     return seen | ({"reward"} if "reward ▁" in shown(app.header) else set())
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 35), pytest.param((160, 45), marks=pytest.mark.slow)])
+SLOW = [pytest.param(size, marks=pytest.mark.slow) for size in ((160, 45), (240, 67))]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), *SLOW])
 async def test_what_a_lesson_speaks_of_is_on_the_screen(size: tuple[int, int]) -> None:
     app, source = playground()
     async with app.run_test(size=size) as pilot:

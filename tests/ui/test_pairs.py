@@ -145,10 +145,10 @@ async def test_no_panel_promises_what_never_comes_in_a_stage(algorithm, views, l
     async with app.run_test(size=(160, 45)) as pilot:
         source.status(**settings(algorithm))
         await settled(pilot)
-        assert [panel.view for panel in app.curves.panels] == list(views)
+        assert [panel.view for panel in app.curves.row] == list(views)
         source.records(records({**logged, "num_tokens": 100.0}))
         await settled(pilot)
-        assert not any(panel.has_class("-words") for panel in app.curves.panels), "each shows a curve"
+        assert not any(panel.has_class("-words") for panel in app.curves.row), "each shows a curve"
 
 
 async def test_a_reward_model_does_not_lack_signal():

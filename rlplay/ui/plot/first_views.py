@@ -1,4 +1,4 @@
-"""The four views with which the curve panels start, by algorithm."""
+"""The views with which the curve panels start, by algorithm."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ NAMED: dict[str, View] = {
     "optimal map": MAPS[2],
 }
 """The views that can be asked for by name, with a verb or as a curve; they take the place of any curve."""
+ROW = 4
+"""Views below the answers; `further` ones have room on a large screen only."""
 OVERVIEW: tuple[View, ...] = (REWARD, KL, Ratios(), LENGTH)
 TRUST_REGION: tuple[View, ...] = (REWARD, STEP_KL, Search(), LENGTH)
 
@@ -60,6 +62,20 @@ def overview(settings: Mapping[str, Any], world: World | None = None, panels: Se
         return views
     first, others = views[0], views[1:]
     return first, MAPS[0], others[-1], others[0], *others[1:-1], *MAPS[1:]
+
+
+def further(views: Sequence[View], settings: Mapping[str, Any]) -> tuple[View, ...]:
+    """The views after the first four of the overview `views`: maps, then answers, then curves."""
+    kind = kind_of(settings)
+    curves = [view for view in views[ROW:] if view not in MAPS]
+    maps = [view for view in views[ROW:] if view in MAPS]
+    if kind in REWARDED:
+        return (*maps, AnswerTree(), LearningMap(), PullMap(), *curves)
+    shown = {name for view in views for name in view.metrics}
+    names = (
+        ("label_accuracy", "frac_pairs_tied") if kind == "reward model" else ("grad_norm", "entropy", "learning_rate")
+    )
+    return (*maps, LearningMap(), *(single(name) for name in names if name not in shown), *curves)
 
 
 def _named(name: str, views: Sequence[View]) -> View:

@@ -96,11 +96,11 @@ class ComparedPanels(CurvePanels):
     def __init__(self, runs: Callable[[], Shown]) -> None:
         super().__init__()
         self._runs = runs
-        self.panels: list[CurvePanel] = [ComparedPanel(Overlay(names, runs)) for names in _SHOWN]
+        self.row: list[CurvePanel] = [ComparedPanel(Overlay(names, runs)) for names in _SHOWN]
 
     def overlay(self) -> None:
         """Draw the current state of the runs."""
         _, first = self._runs()[0]
-        drawn = [panel.show(Source(first)) for panel in self.panels]
+        drawn = [panel.show(Source(first)) for panel in self.row]
         if any(drawn):
             self.align()

@@ -1,4 +1,7 @@
-"""Four small panels in a row: reward, KL, importance ratio, length with entropy. Each can show any metric."""
+"""Four small panels in a row: reward, KL, importance ratio, length with entropy. Each can show any metric.
+
+On a large screen, further panels make a column beside the token.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from rlplay.trace.metrics import pair_of
 from rlplay.trace.pulls import Box
 from rlplay.trace.update import Update
 from rlplay.ui.plot.belief_river import River
-from rlplay.ui.plot.first_views import NAMED, OVERVIEW, overview, view_of
+from rlplay.ui.plot.first_views import NAMED, OVERVIEW, ROW, further, overview, view_of
 from rlplay.ui.plot.tree import AnswerTree
 from rlplay.ui.plot.two_lines import TwoLines
 from rlplay.ui.plot.views import Lines as Curves
@@ -34,6 +37,39 @@ _LEAST_LINES = 5
 _COLUMNS = ((150, 4), (114, 3), (90, 2), (0, 1))
 _FRAME = 4
 """Columns of a panel's border and padding."""
+_LINES_BESIDE = 12
+"""Of each panel in the column beside the token, with its frame."""
+
+
+class Beside(Widget):
+    """The column of panels beside the token; they belong to `curves`, which hears what happens in them."""
+
+    DEFAULT_CSS = "Beside { layout: vertical; CurvePanel.-beyond { display: none; } }"
+
+    def __init__(self, curves: CurvePanels, panels: Sequence[CurvePanel]) -> None:
+        super().__init__(id="beside")
+        self._curves, self._panels = curves, panels
+        for panel in panels:
+            panel.add_class("-beyond")
+
+    def compose(self) -> ComposeResult:
+        yield from self._panels
+
+    @on(CurvePanel.Moved)
+    @on(CurvePanel.Altered)
+    def _tell(self, event: CurvePanel.Moved | CurvePanel.Altered) -> None:
+        event.stop()
+        self._curves.hear(event)
+
+    @on(events.Resize)
+    @on(events.Show)
+    @on(events.Hide)
+    def _fit(self) -> None:
+        """Show as many panels as have room."""
+        room = self.region.height // _LINES_BESIDE
+        for place, panel in enumerate(self._panels):
+            panel.set_class(place >= room, "-beyond")
+        self._curves.rearrange()
 
 
 class CurvePanels(Widget):
@@ -41,17 +77,22 @@ class CurvePanels(Widget):
 
     DEFAULT_CSS = "CurvePanels { layout: grid; height: 10; CurvePanel.-beyond { display: none; } }"
 
-    def __init__(self, replayed: bool = False) -> None:
+    def __init__(self, replayed: bool = False, beside: int = 0) -> None:
+        """At most `beside` panels make a column elsewhere: the widget `beside`, for a large screen."""
         super().__init__()
-        self.panels = [CurvePanel(view, replayed) for view in OVERVIEW]
+        self.row = [CurvePanel(view, replayed) for view in OVERVIEW[:ROW]]
+        self._beside = [CurvePanel(view, replayed) for view in further(OVERVIEW, {})[:beside]]
+        self.beside = Beside(self, self._beside)
         self._replayed = replayed
         self.steered = not replayed
         self.foreign = False
+        self._given: tuple[View, ...] = tuple(panel.view for panel in self.panels)
         self._stacked = False
         self._leads = False  # whether the first panel shows more than the reward, which is in the header
         self._exhibited: Sequence[str] = ()  # the curves that a lesson speaks of
         self._asked_for: Sequence[str] = ()  # the curves that were requested while there was room for one
         self._due: list[tuple[CurvePanel, Source]] = []
+        self._source: Source | None = None
         self._stepped: Update | None = None
         self._settings: dict[str, Any] = {}
         self._cursor = 0, 0
@@ -66,7 +107,12 @@ class CurvePanels(Widget):
         self._put_up: dict[CurvePanel, str] = {}
 
     def compose(self) -> ComposeResult:
-        yield from self.panels
+        yield from self.row
+
+    @property
+    def panels(self) -> list[CurvePanel]:
+        """Those of the row, and those beside the token."""
+        return [*self.row, *self._beside]
 
     def mark_update(self, update: int | None) -> None:
         """Highlight the update on the screen, unless it is the newest."""
@@ -95,9 +141,9 @@ class CurvePanels(Widget):
             live.steps or live.searched or (self._stepped is not None and live.number < self._stepped.number)
         ):
             self._stepped, self._settings = live, settings
-        self._take(overview(settings, self.world, self.wanted))
+        self._take(overview(settings, self.world, self.wanted), settings)
         if self._arranged_for is not self.world:
-            self._arrange(self.size)
+            self.rearrange()
         painted = self._painted(settings.get("squares") or {})
         # Keep the ratios of the previous update until this one has ratios.
         settings = settings if self._stepped is None else self._settings
@@ -106,8 +152,10 @@ class CurvePanels(Widget):
             source, beliefs=self.beliefs, evaluations=self.evaluations, box=self.box, steered=self.steered,
             foreign=self.foreign,
         )  # fmt: skip
+        self._source = source
         waiting = [panel for panel, _ in self._due]  # the longest wait comes first
-        self._due = [(panel, source) for panel in (*waiting, *(p for p in self.panels if p not in waiting))]
+        others = (panel for panel in (*self.row, *self._seen_beside) if panel not in waiting)
+        self._due = [(panel, source) for panel in (*waiting, *others)]
 
     def _painted(self, squares: Mapping[str, float | str]) -> World | None:
         """The world as the settings paint it; as it is drawn if they do not fit it, as in a damaged run."""
@@ -121,7 +169,7 @@ class CurvePanels(Widget):
     @property
     def shows_answers(self) -> bool:
         """Whether a panel draws the answers themselves, so that it changes with every token of them."""
-        return any(isinstance(panel.view, River | AnswerTree) for panel in self.panels)
+        return any(isinstance(panel.view, River | AnswerTree) for panel in (*self.row, *self._seen_beside))
 
     def draw_all(self) -> None:
         """Draw all panels with news."""
@@ -144,30 +192,43 @@ class CurvePanels(Widget):
         return False
 
     @on(CurvePanel.Altered)
-    def _altered(self) -> None:
-        if self._leads == isinstance(self.panels[0].view, TwoLines):
+    @on(CurvePanel.Moved)
+    def hear(self, event: CurvePanel.Altered | CurvePanel.Moved) -> None:
+        """Align the panels with the one that shows something else now; put the cursor of all on the same update."""
+        event.stop()
+        if isinstance(event, CurvePanel.Moved):
+            for panel in self.panels:
+                panel.point(event.update)
+        elif self._leads == isinstance(self.panels[0].view, TwoLines):
             self.align()
         else:
-            self._arrange(self.size)
+            self.rearrange()
 
     def align(self) -> None:
         """Align stacked plots by column: all leave the margins that the widest labels need."""
-        seen = [panel for panel in self.panels if self._stacked and not panel.has_class("-beyond")]
-        left, right = zip((0, 0), *(panel.margins for panel in seen), strict=True)
-        for panel in seen or self.panels:
-            panel.make_room((max(left), max(right)))
+        row = [panel for panel in self.row if not panel.has_class("-beyond")]
+        for panels, stacked in ((row, self._stacked), (self._seen_beside, True)):
+            left, right = zip((0, 0), *(panel.margins for panel in panels if stacked), strict=True)
+            for panel in panels:
+                panel.make_room((max(left), max(right)))
 
-    def _take(self, views: tuple[View, ...]) -> None:
+    def _take(self, views: tuple[View, ...], settings: dict[str, Any]) -> None:
         """Take the views of another algorithm; a view that the user chose stays."""
-        for panel, view, place in zip(self.panels, views, range(len(views)), strict=False):
-            before, panel.overview = panel.overview, views
-            if panel.view == before[place] != view:
+        given = (*views[:ROW], *further(views, settings))
+        for place, (panel, view) in enumerate(zip(self.panels, given, strict=False)):
+            before, panel.overview = self._given[place], views
+            if panel.view == before != view:
                 panel.put(view)
+        self._given = given
 
     @property
     def seen(self) -> list[CurvePanel]:
         """The panels that have room."""
         return [panel for panel in self.panels if not panel.has_class("-beyond")]
+
+    @property
+    def _seen_beside(self) -> list[CurvePanel]:
+        return [panel for panel in self._beside if not panel.has_class("-beyond")]
 
     def put_up(self, metric: str) -> None:
         """Show a view of `NAMED` or a metric: in the panel that has it, else in the focused one, else in the last one.
@@ -202,37 +263,35 @@ class CurvePanels(Widget):
 
     def _withdraw(self, metric: str, keeps: CurvePanel) -> None:
         """Take the view away from panels that had no room, which would show it a second time once they have."""
-        for place, panel in enumerate(self.panels):
-            if panel is not keeps and _has(panel, metric) and panel.view != panel.overview[place]:
+        for panel, given in zip(self.panels, self._given, strict=False):
+            if panel is not keeps and _has(panel, metric) and panel.view != given:
                 self._put_up.pop(panel, None)
-                panel.put(panel.overview[place])
-
-    @on(CurvePanel.Moved)
-    def _point_all(self, event: CurvePanel.Moved) -> None:
-        event.stop()
-        for panel in self.panels:
-            panel.point(event.update)
+                panel.put(given)
 
     def on_resize(self, event: events.Resize) -> None:
         self._arrange(event.size)
 
+    def rearrange(self) -> None:
+        """Show the panels that have room, and in them what was asked for."""
+        self._arrange(self.size)
+
     def exhibit(self, metrics: Sequence[str]) -> None:
         """Put up the curves of `metrics` together, without the focus; again after each change of the size."""
         self._exhibited = metrics
-        self._arrange(self.size)
+        self.rearrange()
 
     def _arrange(self, size: Size) -> None:
         columns = next(count for width, count in _COLUMNS if size.width >= width)
         if self.world is not None:
             columns = max(1, min(columns, size.width // (least_width(self.world) + _FRAME)))
         self._arranged_for = self.world
-        rows = 2 if columns < len(self.panels) and size.height >= _TWO_ROWS else 1
+        rows = 2 if columns < len(self.row) and size.height >= _TWO_ROWS else 1
         if columns == 1:
-            rows = max(rows, min(len(self._exhibited), len(self.panels), size.height // _LEAST_LINES))
-        columns = min(columns, len(self.panels) // rows)
+            rows = max(rows, min(len(self._exhibited), len(self.row), size.height // _LEAST_LINES))
+        columns = min(columns, len(self.row) // rows)
         self.styles.grid_size_columns, self.styles.grid_size_rows = columns, rows
         self._leads = isinstance(self.panels[0].view, TwoLines)
-        for index, panel in enumerate(self.panels):
+        for index, panel in enumerate(self.row):
             # Where there is room for one, the header shows the reward: the first panel is seen there.
             first = int(columns * rows == 1 and not self._leads)
             panel.set_class(not first <= index < first + columns * rows, "-beyond")
@@ -245,16 +304,18 @@ class CurvePanels(Widget):
         for metric in (*there, *(each for each in self._exhibited if each not in there)):
             self._put(metric)
         self._stacked = rows > 1
+        if self._source is not None:
+            self._due += [(panel, self._source) for panel in self._seen_beside]
         self.align()
 
     def _take_back(self) -> None:
         """Where the first panel is seen again, its curve leaves the panel that showed it meanwhile."""
         first = self.panels[0]
-        for place, panel in enumerate(self.panels):
+        for panel, given in zip(self.panels, self._given, strict=False):
             doubled = panel is not first and first in self.seen and _has(first, self._put_up.get(panel, ""))
             if doubled:
                 del self._put_up[panel]
-                panel.put(panel.overview[place])
+                panel.put(given)
 
 
 def _part(view: View, whole: View) -> bool:

@@ -1,0 +1,64 @@
+"""The panels beside the token, which a large screen has room for."""
+
+from rlplay.ui.plot.learning_map import LearningMap
+from rlplay.ui.plot.pull_map import PullMap
+from rlplay.ui.plot.ratios import Ratios
+from rlplay.ui.plot.tree import AnswerTree
+from rlplay.ui.plot.views import single
+from tests.recorded import synthetic_evaluated
+from tests.ui.stage import playground, settled, shown
+
+
+def beside(app):
+    return [panel.view for panel in app.curves.seen if panel not in app.curves.row]
+
+
+async def test_a_large_screen_shows_the_answers_of_the_update_beside_the_token():
+    app, source = playground()
+    async with app.run_test(size=(240, 67)) as pilot:
+        source.records([synthetic_evaluated(0)])
+        source.update(1)
+        await settled(pilot)
+        assert beside(app) == [AnswerTree(), LearningMap(), PullMap()]
+        tree, learning, pull = app.curves.seen[-3:]
+        assert "(all answers)" in shown(tree)
+        assert "held-out prompts" in str(learning.border_subtitle)
+        assert "A > 0" in str(pull.border_subtitle)
+        await pilot.resize_terminal(240, 45)
+        await settled(pilot)
+        assert beside(app) == [AnswerTree(), LearningMap()], "with room for two"
+        await pilot.resize_terminal(160, 67)
+        await settled(pilot)
+        assert not beside(app)
+        assert len(app.curves.seen) == len(app.curves.row)
+
+
+async def test_the_cursor_of_the_updates_is_in_the_row_and_beside():
+    app, source = playground()
+    async with app.run_test(size=(240, 67)) as pilot:
+        for number in (1, 2, 3):
+            source.records([synthetic_evaluated(number)])
+            source.update(number)
+        await settled(pilot)
+        app.curves.seen[-2].focus()
+        await pilot.press("left", "left")
+        await settled(pilot)
+        assert {panel.cursor for panel in app.curves.panels} == {2}
+
+
+async def test_a_panel_beside_keeps_what_the_user_chose_and_shows_what_had_no_room():
+    app, source = playground()
+    async with app.run_test(size=(240, 67)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        app.curves.seen[-1].focus()
+        await app.perform("curve", "grad_norm")
+        await settled(pilot)
+        assert beside(app) == [AnswerTree(), LearningMap(), single("grad_norm")]
+        await app.perform("tree")
+        await settled(pilot)
+        assert app.curves.seen[4].has_focus, "the tree is on the screen already"
+        app.curves.wanted = ["reward", "completions/mean_length", "belief"]
+        app.curves.prepare(app.session.history, app.session.shown, app.session.settings_of(app.session.shown))
+        assert Ratios() not in [panel.view for panel in app.curves.row], "it comes fifth"
+        assert beside(app)[-1] == single("grad_norm")
