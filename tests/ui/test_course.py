@@ -12,7 +12,7 @@ from rlplay.ui.plot.probability_lines import probability_lines
 from rlplay.ui.session.probing import Probing
 from rlplay.ui.theme.colours import Palette, palette
 from rlplay.ui.theme.themes import THEMES
-from rlplay.ui.widgets.probe import ProbeTails
+from rlplay.ui.widgets.probe import ProbeCourse, ProbeTails
 from tests.ui.probed import SIZES, answer, begun, opened, peeked
 from tests.ui.stage import all_text, playground
 
@@ -109,19 +109,26 @@ async def test_the_probe_shows_it_and_follows_the_run(size: tuple[int, int]) -> 
         screen, asked = await opened(pilot, source)
         prefix: Any = asked[0].prefix
         await answer(pilot, source, peeked(prefix))
-        tails = screen.query_one(ProbeTails)
-        assert "`H`" in tails.words
+        wide = size[0] >= 150
+        panel, full = (screen.query_one(ProbeCourse), 16) if wide else (screen.query_one(ProbeTails), 4)
+        assert "`H`" in panel.words
         await pilot.press("H")
         assert asked[-1] == Recall(prefix, [7, 8, 9])
         rows = [[0.1, 0.5, 0.3], [0.9, 0.05, 0.01]]
         await answer(pilot, source, Recalled(prefix, [7, 8, 9], updates=[0, 1], probabilities=rows, done=True))
-        line = next(line for line in all_text(tails).split("\n") if "seven" in line)
-        assert line.split()[-3:] == [".10", "▁▁▁▁▇▇▇▇", ".90"]
+        lines = all_text(panel).split("\n")
+        at = next(at for at, line in enumerate(lines) if "seven" in line)
+        assert [len(part) for part in lines[at].split()[-3:]] == [3, 2 * full, 3]
+        if wide:
+            bars = [line[22 : 22 + 2 * full].rstrip() for line in lines[at - 3 : at + 1]]
+            assert bars == [f"{' ' * full}{'▅' * full}", *[f"{' ' * full}{'█' * full}"] * 2, "▃" * full + "█" * full]
+        else:
+            assert lines[at].split()[-3:] == [".10", "▁▁▁▁▇▇▇▇", ".90"]
         source.status(2)
         await answer(pilot, source)
         assert Recall(prefix, [7, 8, 9], since=2) in asked
         await pilot.press("right")
         await answer(pilot, source)
-        assert "▇" not in all_text(tails), "that was another place"
+        assert ".90" not in all_text(panel), "that was another place"
         await pilot.press("left", "escape")
         assert EndProbe() not in asked, "nothing was under way"

@@ -21,7 +21,7 @@ from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.entry import Entry
 from rlplay.ui.widgets.narrator import WARN, keyed
 from rlplay.ui.widgets.over_another import Dialogue
-from rlplay.ui.widgets.probe import ProbeBars, ProbeTails, ProbeText, described
+from rlplay.ui.widgets.probe import ProbeBars, ProbeCourse, ProbeTails, ProbeText, described
 from rlplay.ui.words.step_word import worded
 
 FRAMES = 15
@@ -77,14 +77,22 @@ The probe records nothing and does not change the run: neither its weights nor i
         border-subtitle-color: $text-muted;
     }
     ProbeScreen Static { height: auto; min-height: 1; max-height: 2; padding: 0 1; }
-    ProbeScreen Horizontal { height: 21; }
+    ProbeScreen #above { height: 21; }
     ProbeScreen ProbeText { width: 1fr; height: 1fr; }
     ProbeScreen ProbeBars { width: 68; height: 1fr; }
-    ProbeScreen ProbeTails { height: 1fr; }
+    ProbeScreen #below { height: 1fr; }
+    ProbeScreen ProbeTails { width: 1fr; height: 1fr; }
+    ProbeScreen ProbeCourse { width: 1fr; height: 1fr; display: none; }
+    ProbeScreen.-wide, ProbeScreen.-huge {
+        ProbeBars { width: 1fr; }
+        ProbeCourse { display: block; }
+        #above { height: 18; }
+    }
+    ProbeScreen.-tall > Vertical { max-height: 48; }
     ProbeScreen.-medium ProbeBars { width: 56; }
-    ProbeScreen.-medium Horizontal { height: 18; }
+    ProbeScreen.-medium #above { height: 18; }
     ProbeScreen.-narrow ProbeBars { width: 44; }
-    ProbeScreen.-narrow Horizontal { height: 13; }
+    ProbeScreen.-narrow #above { height: 13; }
     ProbeScreen Input {
         &, &:focus { height: 1; border: none; padding: 0 1; background: $surface; }
         &#columns { display: none; }
@@ -128,14 +136,17 @@ The probe records nothing and does not change the run: neither its weights nor i
             yield Static()
             yield Entry(placeholder=PROMPT, id="prompt")
             yield Entry(placeholder=COLUMNS, id="columns")
-            with Horizontal():
+            with Horizontal(id="above"):
                 yield ProbeText(self.probing)
                 yield ProbeBars(self.probing)
-            yield ProbeTails(self.probing)
+            with Horizontal(id="below"):
+                yield ProbeTails(self.probing)
+                yield ProbeCourse(self.probing)
 
     async def on_mount(self) -> None:
         self._label()
         self.query_one(ProbeTails).border_title = "Continuations"
+        self.query_one(ProbeCourse).border_title = "Over training"
         self.set_interval(1 / FRAMES, self.follow)
         await self._ask(self.probing.peek() if not self.probing.vacant else None)
         if self._then:
@@ -185,17 +196,28 @@ The probe records nothing and does not change the run: neither its weights nor i
         probing = self.probing
         probing.changed = False
         text, bars, tails = self.query_one(ProbeText), self.query_one(ProbeBars), self.query_one(ProbeTails)
+        course = self.query_one(ProbeCourse)
         word = self.session.step_word
         bars.words = worded(self._words(), word)
         text.show()
         text.follow()
         bars.show()
         bars.reveal_choice()
+        tails.has_course = not course.display
         if not self.live or probing.vacant:
             tails.words = "Samples and values appear here."
+            course.words = "The candidates over training appear here."
         else:
-            tails.words = "Sampling …" if probing.asked is not None else ProbeTails.EMPTY
+            tails.words = (
+                "Sampling …"
+                if probing.asked is not None
+                else ProbeTails.EMPTY
+                if tails.has_course
+                else ProbeTails.BESIDE
+            )
+            course.words = "Recalling …" if isinstance(probing.asked, Recall) else ProbeCourse.EMPTY
         tails.show()
+        course.show()
         bars.caption(
             Content.assemble(worded("Next token", word), ("" if probing.fresh else " …", "$text-muted")), Content("")
         )

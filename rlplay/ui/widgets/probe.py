@@ -20,13 +20,17 @@ from rlplay.ui.layout.wrap import Cell, wrap
 from rlplay.ui.plot.bars import horizontal
 from rlplay.ui.plot.probability_lines import probability_lines, share_text
 from rlplay.ui.session.probing import Probing
-from rlplay.ui.theme.colours import STEPS
+from rlplay.ui.theme.colours import STEPS, Palette
 from rlplay.ui.widgets.lines import Lines
 from rlplay.ui.words.step_word import step_word_of
 
 WRITERS: tuple[Writer, ...] = ("policy", "reference")
 TRACK = 40
-"""Cells of the line on which a value between 0 and 1 is drawn."""
+"""Cells of the line on which a value between 0 and 1 is drawn, at most."""
+_LEAST_TRACK = 20
+_WIDEST_BAR = 40
+_HIGHEST = 4
+"""Cells of a candidate's bars over training, at most."""
 
 
 class ProbePanel(Lines, can_focus=False):
@@ -180,7 +184,7 @@ class ProbeBars(ProbePanel):
 
     def _columns(self) -> tuple[int, int]:
         """Cells for a candidate's text and for a bar."""
-        bar = max(min((self.width - 26) // 2, 16), 4)
+        bar = max(min((self.width - 26) // 2, 16), min((self.width - 36) // 2, _WIDEST_BAR), 4)
         return max(self.width - 2 - 2 * (bar + 6), 6), bar
 
     def _token_at_place(self) -> int | None:
@@ -226,18 +230,29 @@ class ProbeBars(ProbePanel):
             self.probing.choose(offset.y + self.scroll_offset.y - 1 - self.probing.rank)
 
 
+class ProbeCourse(ProbePanel):
+    """The candidates over training, on a wide screen; the lower the panel, the lower their bars."""
+
+    EMPTY = "`H` candidates over training"
+
+    def made(self) -> Iterator[list[Segment]]:
+        """One or more lines for each candidate."""
+        lines = self.scrollable_content_region.height
+        yield from _course(self.probing, self.width, self.palette, lines)
+
+
 class ProbeTails(ProbePanel):
-    """The candidates over training, the value of the prefix, and its continuations."""
+    """The value of the prefix, and its continuations; the candidates over training, if they have no panel."""
 
     EMPTY = "`N` sample six continuations · `V` estimate the value · `H` candidates over training"
+    BESIDE = "`N` sample six continuations · `V` estimate the value"
+    has_course = True
 
     def made(self) -> Iterator[list[Segment]]:
         """The candidates over training, then values, then continuations, the policy's first."""
         probing = self.probing
-        recalled = probing.courses.get(probing.begun)
-        if recalled is not None:
-            pieces = probing.pieces | (probing.peeked.pieces if probing.peeked is not None else {})
-            yield from probability_lines(recalled, pieces, probing.chosen, self.width, self.palette)
+        if self.has_course:
+            yield from _course(probing, self.width, self.palette)
         values = [(writer, probing.values.get((probing.begun, writer))) for writer in WRITERS]
         for writer, value in values:
             if value is not None:
@@ -259,15 +274,15 @@ class ProbeTails(ProbePanel):
             parts += [Segment(f" ({value.interval})", quiet)]
         parts += [Segment(f"  n = {value.count}{unscored}{' …' if growing else ''}", self.palette.text)]
         room = self.width - sum(segment.cell_length for segment in parts) - 3
-        drawn = self._track(value) if room >= TRACK else []
+        drawn = self._track(value, min(room, TRACK)) if room >= _LEAST_TRACK else []
         yield [*parts, Segment("   "), *drawn]
 
-    def _track(self, value: Estimated) -> list[Segment]:
+    def _track(self, value: Estimated, cells: int) -> list[Segment]:
         """The interval on a line from 0 to 1, if it lies there."""
         if value.mean is None or value.low is None or value.high is None or value.low < 0 or value.high > 1:
             return []
-        low, mean, high = (round(x * (TRACK - 3)) for x in (value.low, value.mean, value.high))
-        marks = ["─" if low <= at <= high else "·" for at in range(TRACK - 2)]
+        low, mean, high = (round(x * (cells - 3)) for x in (value.low, value.mean, value.high))
+        marks = ["─" if low <= at <= high else "·" for at in range(cells - 2)]
         marks[mean] = "●"
         ink = self.palette.accent
         body = [Segment(mark, ink if low <= at <= high else self.palette.faint) for at, mark in enumerate(marks)]
@@ -281,6 +296,17 @@ class ProbeTails(ProbePanel):
         for number, cells in enumerate(lines or [[]]):
             start = Segment(head, self.palette.muted) if number == 0 else Segment(" " * len(head))
             yield [start, Segment("".join(cell.text for cell in cells), self.palette.text)]
+
+
+def _course(probing: Probing, width: int, palette: Palette, lines: int = 0) -> Iterator[list[Segment]]:
+    """The candidates over training; with `lines` to fill, as high as they allow."""
+    recalled = probing.courses.get(probing.begun)
+    if recalled is None:
+        return
+    pieces = probing.pieces | (probing.peeked.pieces if probing.peeked is not None else {})
+    high = max((lines - 1) // max(len(recalled.token_ids), 1) - 1, 1) if lines else 1
+    title = "" if lines else "over training"
+    yield from probability_lines(recalled, pieces, probing.chosen, width, palette, title, min(high, _HIGHEST))
 
 
 def _shown(probing: Probing, ids: list[int], texts: list[str]) -> list[str]:
