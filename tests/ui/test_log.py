@@ -87,6 +87,7 @@ async def test_the_head_names_the_place_and_the_time_of_each_part(session):
     app = Host(session)
     async with app.run_test(size=(100, 40)) as pilot:
         await pilot.pause()
+        assert app.screen.query_one(RichLog).size.height < 10, "no more room than the messages need"
         head = str(app.screen.query_one(Static).render())
         assert "1,234,567 parameters · cpu · float32 · 1 thread" in head
         rows = {line.split()[0]: line for line in head.split("\n")}

@@ -158,3 +158,38 @@ async def test_tokens_of_a_prompt_that_both_updates_trained_on_are_compared() ->
         assert screen.curves.region.area, "the same key brings the curves back"
         await pilot.press("escape")
         assert isinstance(app.screen, MomentsScreen)
+
+
+async def test_a_number_is_the_earlier_update() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        trained(source, 15)
+        await settled(pilot)
+        await pilot.press("O", "3")
+        await settled(pilot)
+        assert "update 3 → update 15" in parts(app)[0]
+        await pilot.press("1")
+        await settled(pilot)
+        assert "update 1 → update 15" in parts(app)[0], "31 is no update"
+        await pilot.press("2")
+        await settled(pilot)
+        assert "update 12 → update 15" in parts(app)[0]
+        await pilot.press("0")
+        await settled(pilot)
+        assert "start → update 15" in parts(app)[0]
+
+
+async def test_a_number_goes_to_that_update_in_the_timeline() -> None:
+    app, source = playground()
+    async with app.run_test(size=SIZE) as pilot:
+        trained(source, 12)
+        await settled(pilot)
+        await pilot.press("g", "3", "O", "1", "1")
+        await settled(pilot)
+        assert app.screen.query_one(Updates).cursor == 11
+        await pilot.press("O")
+        await settled(pilot)
+        assert "update 3 → update 11" in parts(app)[0]
+        await pilot.press("escape", "down", "1")
+        await settled(pilot)
+        assert app.screen.query_one(Updates).cursor == 1, "after a move another number begins"

@@ -24,9 +24,12 @@ MOVES = {
 }  # fmt: skip
 """They move, choose and leave in whatever has the focus, as in every program."""
 
+UPDATE = "the update of this number"
 SEVERAL = {
-    "1": ({"predict", "A is better"}, "choose the first of the answers on the screen"),
-    "2": ({"predict", "B is better"}, "choose the second of the answers on the screen"),
+    "0": ({"skip this pair", UPDATE}, "choose none, or the start of the run"),
+    "1": ({"predict", "A is better", UPDATE}, "choose the first of the answers on the screen, or update 1"),
+    "2": ({"predict", "B is better", UPDATE}, "choose the second of the answers on the screen, or update 2"),
+    **{str(digit): ({"predict", UPDATE}, "choose by number") for digit in range(3, 10)},
     "k": ({"knobs", "up"}, "up, as in vi, only in dialogues with one list, where no setting is in sight"),
     "b": ({"compare", "compare: branch from it"}, "both end side by side; without a branch, compare makes one, too"),
     "z": ({"undo", "undo: go back to it"}, "undo: an update, those after the one under the cursor, a change, a label"),

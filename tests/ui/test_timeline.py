@@ -273,3 +273,19 @@ async def test_the_question_names_the_settings_that_would_go_back(tmp_path):
         await settled(pilot)
         assert "Go back to update 3?" in detail_text(app)
         assert "Settings" not in detail_text(app)
+
+
+async def test_a_column_of_zeros_comes_last_and_a_large_screen_has_longer_bars(tmp_path):
+    app, source = playground()
+    async with app.run_test(size=(240, 67)) as pilot:
+        for number in (1, 2):
+            source.update(number)
+        updates = await opened(pilot)
+        timeline = updates.timeline
+        zero = [name for name in timeline.columns if not any(timeline.history.series(name)[1])]
+        assert timeline.columns[len(timeline.columns) - len(zero) :] == zero
+        assert "outside the band" in updates.head, "what the curves do not show has room here"
+        wide = all_text(updates).count("━")
+        await pilot.resize_terminal(160, 45)
+        await settled(pilot)
+        assert 0 < all_text(updates).count("━") < wide / 2

@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.geometry import Size
 from textual.widgets import RichLog, Static
 
 from rlplay.link.messages import LogLine
@@ -25,7 +26,11 @@ from rlplay.ui.widgets.over_another import Dialogue
 
 LEVELS = ("debug", "info", "warning", "error")
 _REFRESH_SECONDS = 0.5
-_BAR = 16
+_BAR, _LONG_BAR = 16, 60
+_LONG = 130
+"""Columns of the dialogue from which on bars are long."""
+_AROUND = 3
+"""Lines of the dialogue besides the head and the messages: its frame and the line below the head."""
 _LOW = 30
 """Rows of a screen that has no room for a line for each part of an update's time."""
 _NARROWEST = 20
@@ -38,13 +43,13 @@ class LogScreen(Dialogue[None]):
     DEFAULT_CSS = """
     LogScreen { align: center middle; background: $background 70%; }
     LogScreen > Vertical {
-        width: 130; max-width: 100%; height: 90%; padding: 0 1;
+        width: 100%; max-width: 150; height: auto; max-height: 90%; padding: 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
     LogScreen Static { height: auto; border-bottom: solid $border; }
     LogScreen RichLog {
-        height: 1fr; scrollbar-size-vertical: 1;
+        height: auto; min-height: 3; scrollbar-size-vertical: 1;
         &, &:focus { background: $background; background-tint: $foreground 0%; }
     }
     """
@@ -101,10 +106,13 @@ class LogScreen(Dialogue[None]):
         if newest is not self._written:
             self._rewrite()
         finished = self._last_finished()
-        head = Content("\n").join([*_place(self._session.started), *_timings(finished, self.size.height)])
+        lines = [*_place(self._session.started), *_timings(finished, self.size)]
+        head = Content("\n").join(lines)
         if head != self._head:
             self._head = head
             self.query_one(Static).update(head)
+            most = self.size.height * 9 // 10 - len(head.plain.split("\n")) - _AROUND
+            self.query_one(RichLog).styles.max_height = max(most, 3)
 
     def _last_finished(self) -> Finished | None:
         newest = self._session.newest
@@ -160,20 +168,21 @@ def _share_of_cores(started: Started) -> str:
     return f" · {threads}{f' on {started.cores} cores' if started.cores > 1 else ''}"
 
 
-def _timings(finished: Finished | None, height: int) -> list[Content]:
+def _timings(finished: Finished | None, size: Size) -> list[Content]:
     """What the time of an update went to, a line each; in one line on a low screen, which messages need."""
     if finished is None or not finished.timings:
         return []
     timings, whole = finished.timings, sum(finished.timings.values()) or 1.0
     head = Content.assemble((f"update {finished.update}  ", "$text-muted"), (tenths(finished.seconds), "bold"))
     order = [*(name for name in PARTS if name in timings), *(timings.keys() - PARTS.keys())]
-    if height < _LOW:
+    if size.height < _LOW:
         shares = " · ".join(f"{visible(name)} {timings[name] / whole:.0%}" for name in order)
         return [Content.assemble(head, (f"  {shares}", "$text-muted"))]
+    cells, longest = _LONG_BAR if size.width >= _LONG else _BAR, max(timings.values()) or 1.0
     bars = [
         Content.assemble(
-            (f"{visible(name):<9}", "$text-muted"), f"{timings[name]:7.2f} s ",
-            (f"{'▇' * round(_BAR * timings[name] / whole):<{_BAR}}", "$primary"),
+            (f"{visible(name):<9}", "$text-muted"), f"{timings[name]:7.2f} s {timings[name] / whole:4.0%} ",
+            (f"{'▇' * round(cells * timings[name] / longest):<{cells}}", "$primary"),
             (f" {PARTS.get(name, '')}", "$text-muted"),
         )
         for name in order

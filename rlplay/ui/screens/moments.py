@@ -13,6 +13,7 @@ from textual.content import Content
 
 from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
+from rlplay.ui.format.typed_number import TypedNumber
 from rlplay.ui.session.moments import changed_between, moments, sections
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
@@ -40,7 +41,8 @@ comes from the policy. Each moment has its newest evaluation, which the heading 
 both updates trained on. Their answers were sampled with different random numbers, so a change may be chance.
 
 Below are both answers of the selected prompt; the beginning that they share is dim. `enter` gives them more room. `b`
-compares the tokens and probabilities of trained prompts. `[` and `]` move the later moment.
+compares the tokens and probabilities of trained prompts. `[` and `]` move the later moment. A number is the earlier
+update: `3` compares update 3, `0` the start.
 """
 
     DEFAULT_CSS = """
@@ -62,6 +64,7 @@ compares the tokens and probabilities of trained prompts. `[` and `]` move the l
         Binding("o", "sort", "sort", id="sort"),
         Binding("left_square_bracket", "move(-1)", "older update", id="older"),
         Binding("right_square_bracket", "move(1)", "newer update", id="newer"),
+        *(Binding(str(digit), f"type({digit})", "the update of this number", show=False) for digit in range(10)),
         Binding("b", "compare", "compare", id="compare"),
         Binding("question_mark,f1", "help", "help", id="help"),
         Binding("escape,q,O", "dismiss", "close"),
@@ -74,6 +77,7 @@ compares the tokens and probabilities of trained prompts. `[` and `]` move the l
         self._session, self._compare = session, compare
         self.before, self.after = before, after
         self._best_first = False
+        self._typed = TypedNumber()
         self._shown: object = None
 
     def compose(self) -> ComposeResult:
@@ -118,7 +122,7 @@ compares the tokens and probabilities of trained prompts. `[` and `]` move the l
         room = "less" if self.has_class("-reading") else "read"
         tokens = " · `b` tokens" if trained else ""
         panel.border_subtitle = keyed(
-            f"`enter` {room}{tokens} · `o` sort · `[` `]` later moment · `?` help · `esc` close"
+            f"`enter` {room}{tokens} · `o` sort · `0`…`9` earlier update · `[` `]` later · `?` help · `esc` close"
         )
         self.query_one(BothAnswers).show(asked, (_called(self.before), _called(self.after)))
 
@@ -150,6 +154,11 @@ compares the tokens and probabilities of trained prompts. `[` and `]` move the l
             self.follow()
         else:
             self.notify("There is no earlier moment." if step < 0 else "There is no later moment.")
+
+    def action_type(self, digit: int) -> None:
+        """Take the update whose number is typed as the earlier moment."""
+        self.before = self._typed.add(digit, self.before, self.after)
+        self.follow()
 
     def action_compare(self) -> None:
         """Compare the tokens of the prompt under the cursor, if both updates trained on it."""

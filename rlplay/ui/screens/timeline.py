@@ -40,7 +40,8 @@ class TimelineScreen(Dialogue[None]):
 
 Every update of the run, newest last: the score of its answers, the score on held-out prompts, and the numbers that the
 curves begin with, as many as fit; a scenario chooses them with `panels`. The last line is the live run. `↑` `↓` `home`
-`end` or a click move the cursor; `enter` or a second click looks at that update. Training is not interrupted.
+`end`, an update's number or a click move the cursor; `enter` or a second click looks at that update. Training is not
+interrupted.
 
 ● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be viewed;
 {LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
@@ -56,7 +57,7 @@ this update, with settings that you change; the first run is not touched.
     DEFAULT_CSS = """
     TimelineScreen { align: center middle; background: $background 70%; }
     TimelineScreen > Vertical {
-        width: 100%; max-width: 180; height: auto; max-height: 90%; padding: 0 1;
+        width: 100%; max-width: 220; height: auto; max-height: 90%; padding: 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }

@@ -16,6 +16,8 @@ SCORES = {"reward": "reward", "rewards/accuracies": "accuracy", "mean_token_accu
 """Metrics for the score of an update, with short headings: the first that the run records is used."""
 USUAL: tuple[tuple[str, ...], ...] = (("kl", "kl_old"),)
 """What the further columns show unless the curves begin with other metrics."""
+_LAST = ("completions/distinct", "grad_norm", "loss", "num_tokens")
+"""What the columns show where the curves' metrics leave room."""
 _SHORT = {"kl": "KL to ref", "kl_old": "KL to old", "reward_std": "reward std", "kl_old_exact": "KL of step"}
 
 
@@ -54,10 +56,14 @@ class Timeline:
 
     @cached_property
     def columns(self) -> list[str]:
-        """The metrics of the further columns: the first that the run records of each curve, then the second."""
+        """The metrics of the further columns: the first that the run records of each curve, the second, then others.
+
+        Those that were 0 at every update come last.
+        """
         shown = None, self.score, "eval_reward"
-        ranked = dict.fromkeys(name for rank in zip_longest(*self.views) for name in rank)
-        return [name for name in ranked if name not in shown and self.history.series(name)[0]]
+        ranked = dict.fromkeys([*(name for rank in zip_longest(*self.views) for name in rank), *_LAST])
+        names = [name for name in ranked if name not in shown and self.history.series(name)[0]]
+        return sorted(names, key=lambda name: not any(self.history.series(name)[1]))
 
     @cached_property
     def limits(self) -> tuple[float, float]:

@@ -18,15 +18,16 @@ from rlplay.trace.history import History, Mark
 from rlplay.trace.text import visible
 from rlplay.ui.format.legend import EVENT_MARKS, LOOKED_AT, MARKED
 from rlplay.ui.format.numbers import plain, signed
+from rlplay.ui.format.typed_number import TypedNumber
 from rlplay.ui.plot.bars import stroke
 from rlplay.ui.session.timeline import SCORES, Row, Timeline, short_heading
 from rlplay.ui.widgets.lines import Lines
 
-_BAR = 16
+_BAR, _LONG_BAR = 16, 40
 _FIXED, _CHANGES = 31, 30
 """Cells of update, score and held-out score; and those kept for what changed."""
-_NARROW = 100
-"""Below this width the list drops the bars, to make room for the changes."""
+_NARROW, _LONG = 100, 200
+"""Below the first width the list drops the bars, to make room for the changes; from the second on they are long."""
 
 
 class Updates(Lines):
@@ -41,6 +42,7 @@ class Updates(Lines):
         Binding("home", "put(0)", "the start", show=False),
         Binding("end", "put(-1)", "now", show=False),
         Binding("enter", "choose", "look at it", show=False),
+        *(Binding(str(digit), f"type({digit})", "the update of this number", show=False) for digit in range(10)),
     ]
 
     class Moved(Message):
@@ -56,6 +58,7 @@ class Updates(Lines):
         self.looking: int | None = None
         self.now = "● now"
         self.marked: int | None = None
+        self._typed = TypedNumber()
 
     @property
     def row(self) -> Row | None:
@@ -105,6 +108,10 @@ class Updates(Lines):
         """Go to a line; −1 is the last."""
         self.put(None if line in (-1, self.count() - 1) else line)
 
+    def action_type(self, digit: int) -> None:
+        """Go to the update whose number is typed."""
+        self.put(self._typed.add(digit, self.cursor, self.timeline.reached))
+
     def action_choose(self) -> None:
         """Choose the update under the cursor."""
         self.post_message(self.Chosen())
@@ -147,7 +154,8 @@ class Updates(Lines):
 
     @property
     def _gap(self) -> str:
-        return " " * (_BAR + 2 if self.size.width >= _NARROW else 0)
+        width = self.size.width
+        return " " * (0 if width < _NARROW else 2 + (_BAR if width < _LONG else _LONG_BAR))
 
     def line(self, row: int) -> Iterable[Segment]:
         """One update: what is on disk, its numbers, and the changed settings."""
@@ -181,7 +189,8 @@ class Updates(Lines):
         low, high = self.timeline.limits
         share = 0.0 if value is None or not math.isfinite(value) or high <= low else (value - low) / (high - low)
         yield Segment(" ")
-        yield Segment(set_cell_size(stroke(share, _BAR), _BAR), self.palette.accent)
+        cells = len(self._gap) - 2
+        yield Segment(set_cell_size(stroke(share, cells), cells), self.palette.accent)
         yield Segment(" ", Style())
 
 
