@@ -114,6 +114,15 @@ class Bench:
     def __init__(self, path: Path, count: int) -> None:
         self.path, self.count = path, count
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Let property tests try the same examples each time, and stop at the first that fails: nobody reads it."""
+        from hypothesis import Phase, settings  # not before pytest can rewrite its assertions
+
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile("mutants", deadline=None, derandomize=True, database=None, phases=phases)
+        settings.load_profile("mutants")
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Print the mutants that survive, and how many met which fate."""
         gc.unfreeze()
