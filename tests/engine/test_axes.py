@@ -76,6 +76,14 @@ def test_the_advantages_of_reasoning_steps_add_up_to_the_outcome_less_the_first_
     torch.testing.assert_close(vine[inside], vine.roll(1, 1)[inside])
 
 
+def test_the_return_of_an_answer_of_one_token_is_its_reward() -> None:
+    rewards, values = torch.tensor([[2.0], [-1.0]]), torch.tensor([[0.5], [0.25]])
+    once = torch.ones(2, 1, dtype=torch.bool)
+    assert returns.to_go(T, rewards, once, 0.9).tolist() == [[2.0], [-1.0]]
+    assert returns.gae(T, rewards, values, once, 0.9, 0.8).tolist() == [[1.5], [-1.25]]
+    assert returns.vine(T, rewards, values, once, once, 0.9).tolist() == [[1.5], [-1.25]]
+
+
 @given(batches())
 def test_tokens_of_an_environment_are_skipped(batch: tuple[Tensor, Tensor]) -> None:
     rewards, _ = batch

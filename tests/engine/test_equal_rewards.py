@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from rlplay.algorithms import baselines, scales
 from rlplay.algorithms.apply import resolve
 from rlplay.algorithms.catalogue import PRESETS
-from rlplay.algorithms.statistics import group_statistics
+from rlplay.algorithms.statistics import group_statistics, weighted_mean
 from rlplay.engine.credit import assigned
 from rlplay.engine.score import weighted
 from rlplay.engine.tensors import Tensors
@@ -87,6 +88,18 @@ def test_means_and_spreads_are_numpys_and_exact_where_values_are_equal(values: l
     alone = [np.mean(values[:i] + values[i + 1 :]) for i in range(len(values))]
     np.testing.assert_allclose(whole, alone, atol=1e-8)
     assert not scales.whiten(xp, torch.full((2, 3), constant, dtype=torch.double), torch.ones(2, 3).bool()).any()
+
+
+def test_equal_rewards_beside_one_that_is_unknown_have_exactly_their_mean_and_no_spread() -> None:
+    for constant in CONSTANTS:
+        given = torch.tensor([constant] * 7 + [math.nan], dtype=torch.double)
+        mean, std = group_statistics(Tensors(given), given, torch.zeros(8, dtype=torch.long), 1)
+        assert (float(mean[0]), float(std[0])) == (constant, 0.0)
+
+
+def test_what_has_no_weight_does_not_matter() -> None:
+    values, weights = (torch.tensor(x, dtype=torch.double) for x in ([1.0, math.nan, 4.0], [1.0, 0.0, 2.0]))
+    assert weighted_mean(Tensors(values), values, weights, torch.zeros(3, dtype=torch.long), 1).tolist() == [3.0]
 
 
 def test_sums_that_are_equal_on_paper_are_equal() -> None:

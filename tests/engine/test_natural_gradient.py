@@ -50,7 +50,8 @@ def test_conjugate_gradient_stops_at_its_iterations_and_at_once_where_there_is_n
     gradient = torch.randn(SIZE, dtype=torch.double)
     assert len(list(conjugate_gradient(lambda v: root @ root.T @ v, gradient, 3, 0.0))) == 3
     assert list(conjugate_gradient(lambda v: v, gradient * 0, 3, 0.0)) == []
-    assert list(conjugate_gradient(lambda v: v * float("nan"), gradient, 3, 0.0)) == []
+    for bend in (0.0, -1.0, float("nan")):  # no step along a direction that does not bend has a best length
+        assert list(conjugate_gradient(lambda v, bend=bend: bend * v, gradient, 3, 0.0)) == []
     assert length_to(0.1, 0.0) == 0.0
 
 
@@ -77,6 +78,17 @@ def test_in_float32_the_residual_is_that_of_a_search_in_float64() -> None:
         assert same.residual == pytest.approx(wanted, rel=1e-9)
         assert mine.residual == pytest.approx(wanted, rel=2e-5)
         assert mine.curvature == pytest.approx(float(x @ fisher(x)), rel=2e-5)
+
+
+def test_the_curvature_in_float32_is_exact_even_where_rounding_has_bent_the_directions() -> None:
+    """The residual is orthogonal to x on paper; after 20 iterations on a badly conditioned F it is so no more."""
+    size, generator = 50, torch.Generator().manual_seed(0)
+    turned, _ = torch.linalg.qr(torch.randn(size, size, generator=generator, dtype=torch.double))
+    fisher = (turned * torch.logspace(0, -3, size, dtype=torch.double)) @ turned.T
+    gradient = torch.randn(size, generator=generator)
+    for found in conjugate_gradient(lambda v: fisher.float() @ v, gradient, 50, 1e-6):
+        x = found.x.double()
+        assert found.curvature == pytest.approx(float(x @ fisher @ x), rel=1e-5)
 
 
 MEASURES = st.floats(allow_nan=True, allow_infinity=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rlplay.algorithms import pair_losses
 from rlplay.algorithms.apply import resolve
-from rlplay.engine.pair_loss import kto_baseline, pair_loss
+from rlplay.engine.pair_loss import kto_baseline, pair_loss, with_reference
 from rlplay.engine.tensors import Tensors
 from tests.engine import pair_reference as reference
 from tests.engine.conftest import FROM_ANSWERS
@@ -66,6 +66,27 @@ def test_a_loss_and_its_derivative_equal_the_reference(
         name = "sigmoid" if settings.loss_type == "ipo" else settings.loss_type  # TRL logs IPO's as sums
         expected = [settings.beta * reference.score(name, o, r) for o, r in rows]
         np.testing.assert_allclose(compared.rewards.detach().numpy(), expected, atol=10 * tolerance)
+    wanted = {"kto/kl": z} if settings.loss_type != "sft" else {}
+    if settings.loss_type in ("orpo", "cpo", "simpo") and settings.cpo_alpha + (settings.loss_type == "orpo") > 0:
+        wanted["nll_loss"] = reference.whole("sft", rows[:PAIRS], rows[PAIRS:], s)[0]
+    if settings.loss_type == "orpo":
+        p = np.exp([reference.score("orpo", *row) for row in rows])
+        odds_ratios = (p / (1 - p))[:PAIRS] / (p / (1 - p))[PAIRS:]
+        wanted["log_odds_chosen"] = np.log(odds_ratios).mean()
+        wanted["log_odds_ratio"] = np.log(odds_ratios / (1 + odds_ratios)).mean()
+    assert compared.metrics == pytest.approx(wanted, abs=tolerance, rel=tolerance)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_reference_is_read_where_the_loss_depends_on_it(algorithm: str) -> None:
+    settings = resolve({"algorithm": algorithm})
+    s = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    own, ref, lengths = _batch(4)
+    losses = []
+    for policy in (ref, ref / 2):
+        rows = [(own[i, :n], policy[i, :n]) for i, n in enumerate(lengths)]
+        losses.append(reference.whole(settings.loss_type, rows[:PAIRS], rows[PAIRS:], s)[0])
+    assert with_reference(settings.loss_type) == (losses[0] != losses[1])
 
 
 @given(st.floats(-3, 3), st.floats(-3, 3), st.floats(0, 2), st.floats(0, 1))
