@@ -118,7 +118,7 @@ def _remedies(found: Needs, weights: Weights, settings: Settings) -> Iterator[st
 
 
 def _gib(size: int) -> str:
-    return f"{size / 2**30:.2g} GiB" if size < 100 * 2**30 else f"{size / 2**30:.0f} GiB"
+    return f"{size / 2**30:.2g} GiB" if size < 10 * 2**30 else f"{size / 2**30:.0f} GiB"
 
 
 def warns(
