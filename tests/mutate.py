@@ -11,8 +11,10 @@ import ast
 import gc
 import importlib
 import os
+import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
@@ -113,6 +115,7 @@ class Bench:
 
     def __init__(self, path: Path, count: int) -> None:
         self.path, self.count = path, count
+        self.seconds = 0  # that a mutant may take, or 0; without a limit those of a loop's end would never be done
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
@@ -127,7 +130,9 @@ class Bench:
         """Print the mutants that survive, and how many met which fate."""
         gc.unfreeze()
         whole, fates = ast.parse(self.path.read_text()), Counter[str]()
+        begun = time.monotonic()
         assert self.fate(whole, session.items) == "survives", "the tests fail without a mutant"
+        self.seconds = 30 + 3 * int(time.monotonic() - begun)
         every = list(mutants(whole))
         for n in range(count := min(self.count, len(every))):
             change, mutant = every[n * len(every) // count]
@@ -144,6 +149,8 @@ class Bench:
             return FATES[status] if 0 <= status < len(FATES) else "killed"  # by a signal
         status = 1
         try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(self.seconds)
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             pairs = zip(items, [*items[1:], None], strict=True)
