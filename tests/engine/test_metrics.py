@@ -14,7 +14,7 @@ from rlplay.engine import rollouts
 from rlplay.engine.optimize import minibatches
 from rlplay.trace.answers import repeated
 from rlplay.trace.metrics import describe
-from rlplay.trace.records import Credited, Finished, Sampled, Stepped, spans
+from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, spans
 from rlplay.trace.update import Update
 from tests.engine.conftest import FROM_ANSWERS
 from tests.engine.test_more_axes import records_of, updates
@@ -55,6 +55,83 @@ def test_what_is_outside_the_band_is_outside_the_one_that_the_surrogate_has(
         assert step.metrics["ratio_outside"] >= step.metrics["clip_ratio/region_mean"] - 1e-6
         seen.append(outside.mean())
     assert max(seen) > 0.05
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"algorithm": "ppo", "epsilon": 0.02, "epsilon_high": 0.05, "delta": 1.06},
+        {"algorithm": "grpo", "epsilon": 0.05, "beta": 0.1, "mask_truncated_completions": True, "num_minibatches": 2},
+        {"algorithm": "cispo", "epsilon_high": 1.01, "beta": 0.1},
+        {"algorithm": "gspo", "epsilon": 2e-3, "epsilon_high": 4e-3, "beta": 0.1, "kl_placement": "loss"},
+        {"algorithm": "ppo-penalty"},
+    ],
+    ids=lambda given: given["algorithm"],
+)
+def test_the_numbers_of_a_step_are_counted_in_its_tokens(start: Start, given: dict[str, Any]) -> None:
+    driver, records = updates(start, **MOVING | given)
+    driver.close()
+    (sampled,), (credited,) = records_of(Sampled, records), records_of(Credited, records)
+    clipped = set()
+    for step in records_of(Stepped, records):
+        tokens, lengths = spans(sampled.offsets, step.rows), np.diff(sampled.offsets)[step.rows]
+        ended = np.repeat(sampled.truncated[step.rows] == 0, lengths)
+        inside = ended if given.get("mask_truncated_completions") else np.ones(len(tokens), dtype=bool)
+        counted, first = inside.copy(), np.cumsum(lengths) - lengths
+        if given["algorithm"] == "gspo":  # one ratio per answer
+            counted[np.setdiff1d(np.arange(len(tokens)), first)] = False
+        state, ratio = step.clip_state[counted], step.importance_ratio[counted]
+        wanted = {
+            "clip_ratio/low_mean": (state == -1).mean(),
+            "clip_ratio/high_mean": (state == 1).mean(),
+            "clip_ratio/region_mean": (np.abs(state) == 1).mean(),
+            "ratio_max": ratio.max(),
+        }
+        if given["algorithm"] == "ppo":
+            wanted["clip_ratio/delta_mean"] = (state == 2).mean()
+        if given["algorithm"] == "cispo":
+            wanted["cispo_clip_ratio"] = ((ratio > 1.01) & (credited.advantages[tokens][counted] > 0)).mean()
+        if step.kl is not None:
+            wanted["kl_penalty" if given["algorithm"] == "ppo-penalty" else "kl"] = step.kl[inside].mean()
+        assert {name: step.metrics[name] for name in wanted} == pytest.approx(wanted, abs=1e-6)
+        clipped |= {name for name, share in wanted.items() if share}
+    assert len(clipped) == len(wanted) - (3 if given["algorithm"] in ("ppo-penalty", "cispo") else 0), clipped
+
+
+@pytest.mark.usefixtures("opinionated")
+@pytest.mark.parametrize("given", [{"beta": 0.1}, {"beta": 0.1, "kl_placement": "reward", "num_minibatches": 3}])
+def test_the_numbers_of_an_update_are_counted_in_its_records(start: Start, given: dict[str, Any]) -> None:
+    reward, groups = "choosy+seldom+some_groups", {"num_prompts": 4, "num_generations": 3}
+    driver, records = updates(start, 2, algorithm="grpo", reward=reward, **MOVING | groups | given)
+    driver.close()
+    kinds = (Sampled, Scored, Credited, Finished)
+    for sampled, scored, credited, finished in zip(*(records_of(kind, records) for kind in kinds), strict=True):
+        steps = [step for step in records_of(Stepped, records) if step.update == finished.update]
+        lengths, rewards = np.diff(sampled.offsets), scored.rewards
+        gap = credited.ref_logprobs.astype(np.float64) - sampled.old_logprobs
+        moved = finished.logprobs.astype(np.float64) - sampled.old_logprobs
+        answers = [tuple(ids) for ids in np.split(sampled.token_ids, sampled.offsets[1:-1])]
+        flat = [np.ptp(rewards[sampled.group == g][~np.isnan(rewards[sampled.group == g])]) == 0 for g in range(4)]
+        wanted = {
+            "reward": np.nanmean(rewards), "reward_std": np.nanstd(rewards, ddof=1),
+            "frac_reward_zero_std": np.mean(flat),
+            "gold/correct/mean": np.mean(scored.gold["correct"]),
+            "completions/mean_length": lengths.mean(), "completions/min_length": lengths.min(),
+            "completions/max_length": lengths.max(), "completions/clipped_ratio": sampled.truncated.mean(),
+            "completions/distinct": len(set(zip(sampled.group, answers, strict=True))) / 4,
+            "entropy": sampled.entropy.mean(), "kl_old": (np.exp(moved) - moved - 1).mean(),
+            "ratio_max": max(step.importance_ratio.max() for step in steps),
+            "learning_rate": steps[-1].metrics["learning_rate"],
+            "grad_norm": np.mean([step.metrics["grad_norm"] for step in steps]),
+            "loss": np.mean([step.metrics["loss"] for step in steps]),
+        }  # fmt: skip
+        wanted["kl"] = (
+            (np.exp(gap) - gap - 1).mean() if "kl_placement" in given else np.mean([step.kl.mean() for step in steps])
+        )
+        for name, part in scored.parts.items():
+            wanted |= {f"rewards/{name}/mean": np.nanmean(part), f"rewards/{name}/std": np.nanstd(part, ddof=1)}
+        found = {name: value for name, value in finished.metrics.items() if name in wanted}
+        assert found == pytest.approx(wanted, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("algorithm", ["cispo", "sapo", "vespo", "reinforce", "ppo-penalty", "trpo", "rloo"])

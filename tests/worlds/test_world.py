@@ -130,15 +130,17 @@ def test_a_bandit_ends_after_one_choice() -> None:
         ({**GRID, "slip": "often"}, "slip"),
         ({**GRID, "hidden": ["e9"]}, "e9"),
         ({**GRID, "steps": 0}, "steps"),
-        ({**GRID, "steps": 10_001}, "steps"),
+        ({**GRID, "steps": 1001}, "steps"),
         ({**GRID, "goal": float("nan")}, "goal"),
+        ({**GRID, "hole": -1_000_001}, "hole"),
         ({**GRID, "step": float("inf")}, "step"),
         ({"arms": {"a": 1}}, "two arms"),
         ({"arms": {"ab": 1, "c": 0}}, "'ab'"),
         ({"arms": {"s": 1, "c": 0}}, "'s'"),
         ({"arms": {"a": float("nan"), "c": 0}}, "arm a"),
+        ({"arms": {"a": 1_000_001, "c": 0}}, "arm a"),
         ({"arms": {"a": 1, "c": 0}, "contexts": 0}, "contexts"),
-        ({"arms": {"a": 1, "c": 0}, "contexts": 10_000}, "contexts"),
+        ({"arms": {"a": 1, "c": 0}, "contexts": 257}, "contexts"),
     ],
 )
 def test_a_world_that_makes_no_sense_is_refused_in_one_line(content: Any, named: str) -> None:
@@ -146,3 +148,18 @@ def test_a_world_that_makes_no_sense_is_refused_in_one_line(content: Any, named:
         read_world(content)
     assert named in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"map": ["S"], "steps": 1, "slip": 0, "goal": 1e6, "hole": -1e6},
+        {"map": ["S........", *["........."] * 7, "#O123456G"], "steps": 1000, "slip": 0.99},
+        {"arms": {"a": 1e6, "c": -1e6}, "contexts": 1},
+        {"arms": {"a": 0, "c": 1}, "contexts": 256},
+    ],
+)
+def test_the_limits_themselves_are_allowed(content: dict[str, Any]) -> None:
+    world = read_world(content)
+    squares = "".join(world.map).replace("#", "")
+    assert len(world.states) == (len(squares) or world.contexts)
