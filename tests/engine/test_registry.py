@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlplay.trace.metrics import METRICS, describe
+from rlplay.trace.metrics import METRICS, describe, means_the_same
 from rlplay.trace.records import Evaluated, Finished, Stepped
 
 
@@ -48,3 +48,8 @@ def test_rows_say_what_they_are() -> None:
     for row in METRICS.values():
         assert row.title
         assert row.formula
+
+
+def test_a_curve_runs_on_into_the_next_stage_where_its_number_means_the_same() -> None:
+    names = ("num_tokens", "eval_gold/correct/mean", "eval_reward", "reward", "loss", "completions/mean_length")
+    assert [means_the_same(name) for name in names] == [True, True, False, False, False, False]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
 
 from rlplay.trace.beliefs import CANDIDATES, MOST, Beliefs, Place
-from rlplay.trace.records import Sampled
+from rlplay.trace.learning import Evaluations
+from rlplay.trace.records import Evaluated, Sampled, Survey
 from rlplay.trace.update import Update
 from tests.recorded import synthetic_sampling, synthetic_update
 
@@ -89,7 +92,12 @@ def test_a_prompt_that_few_updates_ask_stands_for_all_prompts() -> None:
 
 def test_no_place_without_a_sampled_token() -> None:
     record = sampled(1)
-    written = msgspec.structs.replace(record, mask=np.zeros_like(record.mask))
+    written, empty = msgspec.structs.replace(record, mask=np.zeros_like(record.mask)), record.offsets.copy()
+    empty[1:6] = empty[6]  # the first answer has the tokens of six, the next five have none
+    one = record.mask.copy()
+    one[record.offsets[5] + 1] = 0
+    assert Beliefs().place(update_of(msgspec.structs.replace(record, offsets=empty)), (5, 0)) is None
+    assert Beliefs().place(update_of(msgspec.structs.replace(record, mask=one)), (5, 1)) is None
     assert Beliefs().place(None, (0, 0)) is None
     assert Beliefs().place(Update(1), (0, 0)) is None
     assert Beliefs().place(update_of(written), (0, 0)) is None
@@ -107,9 +115,20 @@ def test_only_finished_sampling_counts_and_going_back_forgets() -> None:
     assert set(beliefs.at(Place())) == {1}
 
 
+def test_what_was_seen_live_is_not_read_again() -> None:
+    beliefs = Beliefs()
+    beliefs.add(sampled(1))
+    beliefs.expect([1, 2])
+    assert beliefs.missing == [2]
+    beliefs.expect([])
+    assert (beliefs.missing, beliefs.known) == ([], 0)
+
+
 def test_recorded_updates_are_read_again_after_a_rewind() -> None:
     beliefs = Beliefs()
+    beliefs.stale = True
     beliefs.expect([1, 2], 0)
+    assert not beliefs.stale
     beliefs.take(1, update_of(sampled(1)))
     beliefs.take(2, None)  # its tokens were not kept
     assert beliefs.missing == []
@@ -118,6 +137,78 @@ def test_recorded_updates_are_read_again_after_a_rewind() -> None:
     assert beliefs.missing == [2, 3]
     beliefs.expect([1, 2, 3], 1)
     assert beliefs.missing == [1, 2, 3]
+
+
+def test_an_update_that_is_sampled_again_takes_the_place_of_the_first() -> None:
+    beliefs, record = Beliefs(), sampled(1)
+    beliefs.add(record)
+    first = beliefs.at(Place())[1].shares
+    beliefs.add(msgspec.structs.replace(record, top_logprobs=record.top_logprobs - np.float32(np.log(2))))
+    assert beliefs.at(Place())[1].shares == pytest.approx({token: share / 2 for token, share in first.items()})
+
+
+def test_a_cursor_behind_the_last_token_is_on_it() -> None:
+    record = sampled(1)
+    start, end = record.offsets[5:7].tolist()
+    before = tuple(record.token_ids[start : end - 1].tolist())
+    assert Beliefs().place(update_of(record), (5, 99)) == Place(before)
+
+
+def test_the_prompt_is_kept_if_half_of_the_updates_asked_it() -> None:
+    beliefs, cursor = Beliefs(), (5, 0)
+    for number, asked in enumerate((same_prompt, same_prompt, sampled, sampled, sampled), start=1):
+        beliefs.add(asked(number))
+        place = beliefs.place(update_of(sampled(1)), cursor)
+        assert place is not None
+        assert (place.prompt is None) == (number == 5)
+
+
+@pytest.mark.parametrize("kept", [Beliefs(), Evaluations()])
+def test_whatever_changes_what_is_known_is_a_new_version(kept: Beliefs | Evaluations) -> None:
+    update, evaluated = update_of(sampled(2)), Evaluated(
+        update=2, metrics={}, prompts=["a"], completions=["b"], rewards=np.ones(1), seconds=0.0
+    )
+    take: Any = kept.take
+    add: Any = kept.add
+    one = update if isinstance(kept, Beliefs) else evaluated
+    versions = [kept.version]
+    for change in (
+        lambda: kept.expect([1, 2]),
+        lambda: take(1, None),
+        lambda: take(2, one),
+        lambda: add(sampled(3) if isinstance(kept, Beliefs) else msgspec.structs.replace(evaluated, update=3)),
+        lambda: kept.go_back(2),
+    ):
+        change()
+        versions.append(kept.version)
+    assert len(set(versions)) == len(versions)
+
+
+def test_a_long_run_keeps_some_updates_its_first_and_its_last() -> None:
+    beliefs, record = Beliefs(), sampled(1)
+    for number in range(1, 3 * MOST):
+        beliefs.add(msgspec.structs.replace(record, update=number))
+        assert beliefs.known <= 2 * MOST
+    found = list(beliefs.at(Place()))
+    assert (found[0], found[-1]) == (1, 3 * MOST - 1)
+    assert max(np.diff(found)) <= 2
+
+
+def test_in_a_world_a_place_is_a_square_and_its_shares_those_of_the_moves() -> None:
+    logprobs = np.log(np.array([[0.5, 0.5], [0.9, 0.1]], dtype=np.float32))
+    survey = Survey(states=["a1", "b1"], actions=["←", "→"], logprobs=logprobs, values=None)
+    record = msgspec.structs.replace(sampled(1), survey=survey, columns=[{"start": "b1"}] * 4)
+    beliefs = Beliefs()
+    beliefs.add(record)
+    beliefs.add(sampled(2))
+    place = beliefs.place(update_of(record), (0, 0))
+    assert place == Place(state="b1")
+    found = beliefs.at(place)
+    assert set(found) == {1}
+    assert found[1].prompts == 1
+    assert found[1].shares == pytest.approx({0: 0.9, 1: 0.1})
+    assert [beliefs.name(place, move) for move in (0, 1)] == ["←", "→"]
+    assert beliefs.at(Place(state="c1")) == {}
 
 
 def test_a_long_run_is_read_in_strides_and_ends_with_its_newest_update() -> None:

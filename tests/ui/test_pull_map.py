@@ -31,8 +31,9 @@ def drawn(update: Update | None, size: Size = SIZE, **settings: object) -> Pictu
     return PullMap().draw(Source(History(), update, settings), size, False)
 
 
-def test_the_points_are_the_sampled_tokens_of_the_last_step() -> None:
-    update = recorded()
+@pytest.mark.parametrize("steps", [2, 4])
+def test_the_points_are_the_sampled_tokens_of_the_last_step(steps: int) -> None:
+    update = recorded(steps)
     found = pulls(update)
     assert found is not None
     assert update.sampled is not None
@@ -48,7 +49,7 @@ def test_the_points_are_the_sampled_tokens_of_the_last_step() -> None:
                 expected.append((last.importance_ratio[place], update.credited.advantages[token], state != 0))
             place += 1
     assert list(zip(found.ratio, found.advantage, found.silent, strict=True)) == expected
-    assert (found.step, found.steps) == (4, 4)
+    assert (found.step, found.steps) == (steps, steps)
 
 
 def test_after_one_step_the_ratios_are_those_after_the_update() -> None:
