@@ -38,6 +38,48 @@ def test_only_a_cut_answer_has_a_limit_and_a_place():
     assert cut.places["cut"] == Place(1, 2, lengths[2] - 1)
 
 
+def test_a_cut_answer_of_one_token_has_a_place_too():
+    assert digested(length=1, cut=(3,)).places["cut"] == Place(1, 3, 0)
+
+
+def test_tokens_are_on_record_unless_one_has_no_number():
+    assert digested(token_ids=lambda sampled: np.zeros_like(sampled.token_ids)).tokens
+    assert not digested(token_ids=lambda sampled: np.full_like(sampled.token_ids, -1)).tokens
+
+
+def of_answers(answers, rewards, columns):
+    """The digest of answers of one token each, two to a prompt."""
+    sampled, scored, *_ = synthetic_update(1, prompts=2, generations=2, length=1)
+    update = Update(1)
+    update.add(msgspec.structs.replace(sampled, texts=list(answers), columns=columns))
+    update.add(msgspec.structs.replace(scored, rewards=np.array(rewards)))
+    found = digest(update)
+    assert found is not None
+    return found
+
+
+def test_the_best_reward_and_the_only_one():
+    columns = [{"answer": "1"}, {"answer": "2"}]
+    unequal = of_answers("abcd", [0.5, -1.0, np.nan, 2.0], columns)
+    assert (unequal.best, unequal.reward, unequal.scored) == (2.0, None, True)
+    equal = of_answers("abcd", [0.5, np.nan, 0.5, 0.5], columns)
+    assert (equal.best, equal.reward) == (0.5, 0.5)
+    unknown = of_answers("abcd", [np.nan] * 4, columns)
+    assert (unknown.best, unknown.reward, unknown.scored) == (None, None, False)
+
+
+def test_an_example_is_an_answer_that_contains_what_its_prompt_asks_for():
+    found = of_answers(["no", "it is 7", "8", "9"], [0.0, 1.0, 2.0, 3.0],
+                       [{"answer": "7", "size": "no"}, {"answer": "10", "size": "9"}])  # fmt: skip
+    assert [(each.place, each.answer, each.reward) for each in found.examples] == [
+        (Place(1, 1), "it is 7", 1.0), (Place(1, 2), "8", 2.0),
+    ]  # fmt: skip
+    assert found.examples[0].columns == {"answer": "7", "size": "no"}
+    assert found.contained == {"answer": 1, "size": 2}
+    other = of_answers(["no", "it is 7", "8", "9"], [0.0, 1.0, 2.0, 3.0], [{"size": "no"}, {"size": "9"}])
+    assert [each.answer for each in other.examples] == ["no", "9"]
+
+
 def test_an_answer_is_empty_if_it_ended_at_once():
     assert digested(length=1, cut=(3,)).empty == 3
     assert digested().empty == 0

@@ -165,8 +165,9 @@ def test_the_prompt_is_kept_if_half_of_the_updates_asked_it() -> None:
 
 @pytest.mark.parametrize("kept", [Beliefs(), Evaluations()])
 def test_whatever_changes_what_is_known_is_a_new_version(kept: Beliefs | Evaluations) -> None:
-    update, evaluated = update_of(sampled(2)), Evaluated(
-        update=2, metrics={}, prompts=["a"], completions=["b"], rewards=np.ones(1), seconds=0.0
+    update, evaluated = (
+        update_of(sampled(2)),
+        Evaluated(update=2, metrics={}, prompts=["a"], completions=["b"], rewards=np.ones(1), seconds=0.0),
     )
     take: Any = kept.take
     add: Any = kept.add

@@ -119,6 +119,7 @@ def test_a_bandit_ends_after_one_choice() -> None:
         ({"map": []}, "map or arms"),
         ({"map": ["S.", "."]}, "row 2"),
         ({"map": ["S", "x"]}, "'x'"),
+        ({"map": [""]}, "1 to 9"),
         ({"map": ["..G"]}, "start"),
         ({"map": ["S" * 10]}, "1 to 9"),
         ({"map": ["S"] * 10}, "1 to 9"),
@@ -163,3 +164,14 @@ def test_the_limits_themselves_are_allowed(content: dict[str, Any]) -> None:
     world = read_world(content)
     squares = "".join(world.map).replace("#", "")
     assert len(world.states) == (len(squares) or world.contexts)
+
+
+def test_paint_changes_what_a_square_is_or_earns_and_nothing_else() -> None:
+    world = read_world({"map": ["S.2G"], "goal": 3})
+    painted = world.repainted({"c1": "G", "d1": -1e6, "b1": 0.25}).repainted({"d1": "."})
+    assert [painted.reward(square) for square in ("a1", "b1", "c1", "d1")] == [-0.01, 0.25, 3, -1e6]
+    assert [painted.ends(square) for square in ("a1", "b1", "c1", "d1")] == [False, False, True, False]
+    assert [world.reward(square) for square in ("a1", "b1", "c1", "d1")] == [-0.01, -0.01, 2, 3]
+    assert world.repainted({}) is world
+    with pytest.raises(WorldError, match="from -1e6 to 1e6"):
+        world.repainted({"b1": -1_000_001})
