@@ -47,6 +47,15 @@ def test_tokens_are_on_record_unless_one_has_no_number():
     assert not digested(token_ids=lambda sampled: np.full_like(sampled.token_ids, -1)).tokens
 
 
+def test_an_answer_without_tokens_is_no_place():
+    sampled, *_ = synthetic_update(1, prompts=2, generations=2, length=1)
+    update, offsets = Update(1), np.array([0, 0, 2, 3, 4])
+    update.add(msgspec.structs.replace(sampled, offsets=offsets, truncated=np.array([1, 1, 0, 0])))
+    found = digest(update)
+    assert found is not None
+    assert found.places["cut"] == Place(1, 1, 1)
+
+
 def of_answers(answers, rewards, columns):
     """The digest of answers of one token each, two to a prompt."""
     sampled, scored, *_ = synthetic_update(1, prompts=2, generations=2, length=1)
@@ -64,6 +73,8 @@ def test_the_best_reward_and_the_only_one():
     assert (unequal.best, unequal.reward, unequal.scored) == (2.0, None, True)
     equal = of_answers("abcd", [0.5, np.nan, 0.5, 0.5], columns)
     assert (equal.best, equal.reward) == (0.5, 0.5)
+    one = of_answers("abcd", [np.nan, np.nan, np.nan, 0.5], columns)
+    assert (one.best, one.reward, one.scored) == (0.5, 0.5, True)
     unknown = of_answers("abcd", [np.nan] * 4, columns)
     assert (unknown.best, unknown.reward, unknown.scored) == (None, None, False)
 
@@ -117,3 +128,39 @@ def test_the_token_that_moved_most_and_the_one_that_is_farthest_off_have_places(
     assert found.places["moved"] == found.places["mismatch"] == Place(1, 2, 1)
     assert found.mismatch == pytest.approx((np.exp(-0.5) - 1 + 0.5) / len(old), rel=1e-5)
     assert found.shift == pytest.approx((1 - np.exp(-0.5)) / len(old), rel=1e-5)
+
+
+def moved(mask, old, new):
+    """The digest of an update that moved log-probabilities from `old` to `new`, before its first step already."""
+    sampled, *_, stepped, finished = synthetic_update(1, prompts=2, generations=2, length=1, steps=1)
+    old, new = (np.array(each, dtype=np.float32) for each in (old, new))
+    update = Update(1)
+    update.add(msgspec.structs.replace(sampled, mask=np.array(mask, dtype=np.uint8), old_logprobs=old))
+    update.add(msgspec.structs.replace(stepped, logprobs=new[spans(sampled.offsets, stepped.rows)]))
+    update.add(msgspec.structs.replace(finished, logprobs=new))
+    found = digest(update)
+    assert found is not None
+    return found
+
+
+def test_what_the_environment_wrote_and_what_is_unknown_has_not_moved():
+    written = moved([1, 1, 1, 0], [-1, -1, -1, -9], [-1, -2, -1, -1])
+    assert written.shift == pytest.approx((1 - np.exp(-1)) / 3)
+    assert written.mismatch == pytest.approx(np.exp(-1) / 3)
+    assert written.places["moved"] == Place(1, 1)
+    unknown = moved([1, 1, 1, 1], [-1, np.nan, -1, -1], [-1, -1, -2, -1])
+    assert unknown.shift == pytest.approx((1 - np.exp(-1)) / 3)
+    assert unknown.mismatch is None
+    assert unknown.places["moved"] == Place(1, 2)
+    nothing = moved([0, 0, 0, 0], [-1] * 4, [-2] * 4)
+    assert (nothing.shift, nothing.mismatch) == (None, None)
+
+
+def test_without_its_last_record_an_update_is_as_finite_as_its_last_step():
+    sampled, *_, first, last, _ = synthetic_update(1, prompts=2, generations=2, steps=2)
+    update = Update(1)
+    for record in (sampled, msgspec.structs.replace(first, metrics={"loss": np.nan}), last):
+        update.add(record)
+    found = digest(update)
+    assert found is not None
+    assert found.broken == ()

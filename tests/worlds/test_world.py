@@ -44,6 +44,7 @@ def test_a_slip_takes_each_other_move_equally_often() -> None:
     drawn = [world.after("b2", "→", chance).state for chance in np.linspace(0, 1, 10_000, endpoint=False)]
     assert drawn.count("c2") == 7000
     assert drawn.count("b1") == drawn.count("a2") == 1000
+    assert world.after("b2", "→", np.nextafter(1, 0)).state != "c2", "0.7 + 0.1 + 0.1 + 0.1 is less than 1"
 
 
 def test_a_hidden_square_has_no_name() -> None:
@@ -175,3 +176,13 @@ def test_paint_changes_what_a_square_is_or_earns_and_nothing_else() -> None:
     assert world.repainted({}) is world
     with pytest.raises(WorldError, match="from -1e6 to 1e6"):
         world.repainted({"b1": -1_000_001})
+
+
+def test_an_episode_has_a_token_for_each_move_and_each_square_a_bandits_has_one() -> None:
+    assert read_world({**GRID, "steps": 7}).tokens == 14
+    assert read_world({"arms": {"a": 1, "b": 0}, "steps": 7}).tokens == 1
+
+
+@pytest.mark.parametrize("rows", [["S1", 23], "S1 23", ["S 1", "2 3"]])
+def test_a_map_may_be_written_with_blanks_as_text_or_with_numbers(rows: Any) -> None:
+    assert read_world({"map": rows}).map == ("S1", "23")
