@@ -149,6 +149,14 @@ def test_whitened_advantages_have_mean_zero_and_variance_one(batch: tuple[Tensor
         assert float(white.var()) == pytest.approx(1, abs=1e-5)
 
 
+def test_k1_and_k3_have_the_exact_kl_for_their_mean_and_k2_is_half_the_square() -> None:
+    own, ref = torch.tensor([[0.7, 0.2, 0.1], [0.25, 0.25, 0.5]], dtype=torch.double).log()
+    exact = float((own.exp() * (own - ref)).sum())
+    for name in ("k1", "k3"):
+        assert float((own.exp() * estimate(name, own, ref)).sum()) == pytest.approx(exact)
+    assert estimate("k2", torch.zeros(3), torch.tensor([0.0, 1.0, -2.0])).tolist() == [0.0, 0.5, 2.0]
+
+
 @given(batches())
 def test_k3_is_never_negative_and_all_estimators_are_zero_where_the_policies_agree(
     batch: tuple[Tensor, Tensor],
