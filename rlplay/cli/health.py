@@ -22,7 +22,7 @@ def health(recorded: Path, as_json: bool) -> int:
     """
     from rlplay.health.examine import passed
     from rlplay.health.report import heading, plain, written
-    from rlplay.health.run import examine_run
+    from rlplay.health.run import examine_run, undone
 
     run, found = examine_run(recorded)
     if as_json:
@@ -30,7 +30,7 @@ def health(recorded: Path, as_json: bool) -> int:
         click.echo(visible_json(json.dumps(content, ensure_ascii=False, allow_nan=False)))
         return int(bool(found))
     if run is None:
-        click.echo(f"{visible(recorded.stem)} has no finished update with its answers yet.")
+        click.echo(f"{visible(recorded.stem)} {_nothing(undone(recorded))}")
         return 0
     click.echo(f"{visible(recorded.stem)}, update {run.last}: {heading(found)}\n")
     for line in written(found):
@@ -38,3 +38,11 @@ def health(recorded: Path, as_json: bool) -> int:
     for title, numbers in passed(run, found):
         click.echo(visible_lines(f"{'✓' if numbers else '–'} {title}  {numbers or 'not enough data'}"))
     return int(bool(found))
+
+
+def _nothing(undone: int) -> str:
+    """Why a run has no update to examine, if it has `undone` that many."""
+    if not undone:
+        return "has no finished update with its answers yet."
+    which, them = ("update 1 is", "it") if undone == 1 else (f"updates 1 to {undone} are", "them")
+    return f"is back at the start: {which} undone. The file keeps {them}; rlplay replay draws {them} grey."

@@ -77,3 +77,12 @@ def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
             health.add(reader.load(number))
         run = health.evidence(last, reader.settings(last))
     return run, [] if run is None else findings(run)
+
+
+def undone(path: Path) -> int:
+    """The last update that a recorded run had finished before it went back; 0 if it never did."""
+    with RunReader(path) as reader:
+        live = {*reader.updates()}
+        return max(
+            (number for kind, number, _ in reader.events() if kind == "finished" and number not in live), default=0
+        )

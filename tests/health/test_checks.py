@@ -14,7 +14,7 @@ from rlplay.health.examine import findings, passed
 from rlplay.health.run import Health, examine_run
 from rlplay.health.setup import template
 from rlplay.trace.history import History
-from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, Survey
+from rlplay.trace.records import Credited, Finished, Rewound, Sampled, Scored, Stepped, Survey
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
 from tests.cli.command_line import called
@@ -360,3 +360,15 @@ def test_a_run_is_read_from_its_first_and_newest_updates(tmp_path):
     assert run is not None
     assert [each.update for each in run.digests] == [*range(1, 6), *range(11, 41)]
     assert isinstance(found, list)
+
+
+def test_a_rewound_run_has_updates_that_do_not_count(capsys, tmp_path):
+    path = synthetic_run(tmp_path / "back.rlplay", updates=3)
+    writer = RunWriter.reopen(path)
+    writer.append(Rewound(update=0, abandoned=3, asked=True))
+    writer.close()
+    status, out, _ = called(capsys, "health", str(path))
+    assert status == 0
+    assert out == (
+        "back is back at the start: updates 1 to 3 are undone. The file keeps them; rlplay replay draws them grey.\n"
+    )

@@ -14,6 +14,7 @@ from rlplay.trace.records import Sampled, Scored
 from rlplay.trace.runfile import RunWriter
 from rlplay.trace.update import Update
 from rlplay.ui.app import RlplayApp
+from rlplay.ui.plot.views import NO_UPDATE
 from rlplay.ui.screens import health
 from rlplay.ui.screens.health import HealthScreen
 from rlplay.ui.session import digesting, read_ahead
@@ -187,3 +188,13 @@ async def test_the_updates_that_are_still_to_be_read_are_counted(tmp_path, monke
         await settled(pilot)
         app.screen.follow()
         assert "The reward pays for longer answers" in health_text(app)
+
+
+async def test_a_recording_without_an_update_names_no_key_for_one(tmp_path):
+    RunWriter.create(tmp_path / "empty.rlplay", synthetic_started()).close()
+    app = RlplayApp(ReplaySource(tmp_path / "empty.rlplay"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: app.session.place == "end")
+        await pilot.press("h")
+        await settled(pilot)
+        assert health_text(app).strip() == NO_UPDATE

@@ -17,6 +17,7 @@ from rlplay.health.finding import Finding
 from rlplay.health.report import heading, parts
 from rlplay.trace.text import visible
 from rlplay.ui.messages import Perform, UpdatePicked
+from rlplay.ui.plot.views import NO_UPDATE
 from rlplay.ui.session.examination import examine
 from rlplay.ui.session.session import Session
 from rlplay.ui.widgets.narrator import keyed
@@ -120,7 +121,7 @@ class HealthScreen(Dialogue[None]):
 def _waiting(session: Session) -> str:
     left = 0 if session.shown is None else session.digesting.left(session.shown.number)
     if not left:
-        return "No data yet: press `u` for the first update."
+        return NO_UPDATE if session.place == "end" else "No data yet: press `u` for the first update."
     return f"Reading the run: {left} {'update is' if left == 1 else 'updates are'} left."
 
 
