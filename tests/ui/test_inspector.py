@@ -173,6 +173,7 @@ async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmle
             "topic": "[b]sums[/b]",
             "solution": "because " * 20 + "so 30",
             "level": 3,
+            "steps": ["4*6=24", "3+24=27"],
         }
         first = msgspec.structs.replace(first, columns=[row, *first.columns[1:]])
         source.records([first, *others])
@@ -182,6 +183,7 @@ async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmle
         whole = " ".join(lines.split())
         assert "answer 30␛]0;owned␇ · topic [b]sums[/b] · solution because because" in whole
         assert "\x1b" not in lines
+        assert "steps 4*6=24, 3+24=27" in whole
         assert whole.index("level 3") < whole.index("old new"), "above the candidates"
         template = "".join(first.prompt_texts[: int(first.prompt_offsets[1])])
         assert "<|user|>" in template

@@ -14,7 +14,21 @@ from rlplay.cli import main as cli
 from rlplay.engine.report import JsonLines, Lines
 from rlplay.scenario.expect import Outcome
 from rlplay.trace.text import NOTHING, visible, visible_lines
-from rlplay.ui.format.text import END, quoted, token_text, within
+from rlplay.ui.format.text import END, column_text, quoted, token_text, within
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (["4*6=24", "3+24=27"], "4*6=24, 3+24=27"),
+        ([], ""),
+        ({"input": [1, 2], "output": 3}, "input: 1, 2, output: 3"),
+        (30, "30"),
+        ("30", "30"),
+    ],
+)
+def test_a_column_is_written_in_words_and_numbers(value, shown):
+    assert column_text(value) == shown
 
 
 @pytest.mark.parametrize(

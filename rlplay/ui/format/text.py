@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from rlplay.trace.text import NOTHING, visible
 
@@ -33,6 +35,15 @@ def token_text(text: str, piece: str, spaces: bool = False) -> str:
 def quoted(piece: str) -> str:
     """A token for a table, in quotes to show its blanks."""
     return piece if is_special(piece) else f'"{visible(piece)}"'
+
+
+def column_text(value: Any) -> str:
+    """A value of a dataset's column: a list as its items, a mapping as names with values."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {column_text(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(column_text, value))
+    return str(value)
 
 
 def literal(text: str) -> str:

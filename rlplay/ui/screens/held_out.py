@@ -17,6 +17,7 @@ from rlplay.trace.runfile_format import RunFileError
 from rlplay.trace.text import visible
 from rlplay.trace.turns import marks_and_text
 from rlplay.ui.format.numbers import plain
+from rlplay.ui.format.text import column_text
 from rlplay.ui.session.session import Session
 from rlplay.ui.shortcuts import LIST_KEYS
 from rlplay.ui.widgets.narrator import keyed
@@ -96,7 +97,7 @@ class HeldOutScreen(Dialogue[None]):
         for row in order.tolist():
             columns = found.columns[row] if found.columns else {}
             if (found.prompts[row], columns) != above:
-                beside = "".join(f" · {visible(name)} {visible(str(value))}" for name, value in columns.items())
+                beside = "".join(f" · {visible(name)} {visible(column_text(value))}" for name, value in columns.items())
                 if above is not None:
                     yield Content()
                 yield Content.styled(f"{visible(found.prompts[row])}{beside}", "$text-muted")

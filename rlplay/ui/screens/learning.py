@@ -18,6 +18,7 @@ from textual.message import Message
 from rlplay.trace.learning import KINDS, Course, Learned, courses
 from rlplay.trace.text import visible
 from rlplay.ui.format.numbers import plain
+from rlplay.ui.format.text import column_text
 from rlplay.ui.plot.learning_map import SHADES, UNKNOWN, level
 from rlplay.ui.session.reading import next_evaluation
 from rlplay.ui.session.session import Session
@@ -111,7 +112,7 @@ evaluations, `space` plays them. `esc` closes.
             return
         course, here = self.courses[row - 1], row - 1 == self.cursor
         yield Segment("▸ " if here else "  ", self.palette.key)
-        beside = "".join(f" · {visible(str(value))}" for value in list(course.columns.values())[:1])
+        beside = "".join(f" · {visible(column_text(value))}" for value in list(course.columns.values())[:1])
         text = set_cell_size(visible(course.prompt), max(room - len(beside) - 1, 8))
         yield Segment(set_cell_size(text + beside, room), self.palette.strong if here else self.palette.text)
         for at in chosen:

@@ -12,6 +12,7 @@ from rich.style import Style
 from rlplay.trace.records import Sampled
 from rlplay.trace.text import visible, visible_lines
 from rlplay.trace.turns import marks_and_text
+from rlplay.ui.format.text import column_text
 from rlplay.ui.theme.colours import Palette
 
 _LONG = 40
@@ -22,7 +23,7 @@ def columns_in_short(columns: Mapping[str, Any], palette: Palette) -> list[tuple
     """The columns as parts of one paragraph: "answer 30 · topic addition"."""
     parts: list[tuple[str, Style]] = []
     for name, value in columns.items():
-        text = visible(str(value))
+        text = visible(column_text(value))
         text = text if cell_len(text) <= _LONG else f"{chop_cells(text, _LONG - 1)[0]}…"
         parts += [(f"{' · ' * bool(parts)}{visible(name)} ", palette.muted), (text, palette.text)]
     return parts
@@ -33,8 +34,9 @@ def prompt_in_full(sampled: Sampled, group: int, width: int, palette: Palette) -
     read = "".join(sampled.prompt_texts[int(sampled.prompt_offsets[group]) : int(sampled.prompt_offsets[group + 1])])
     sections = [("prompt as the model reads it", read)] if read else []
     for name, value in sampled.columns[group].items():
-        if cell_len(visible(str(value))) > _LONG:
-            sections.append((f"column {visible(name)}", str(value)))
+        text = column_text(value)
+        if cell_len(visible(text)) > _LONG:
+            sections.append((f"column {visible(name)}", text))
     lines: list[list[Segment]] = []
     for head, text in sections:
         lines += [[], [Segment(head, palette.muted)]]
