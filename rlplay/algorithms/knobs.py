@@ -240,8 +240,13 @@ KNOBS: dict[str, Knob] = {
 }  # fmt: skip
 
 
-_SYMBOLS = {"beta": ("β", "b"), "epsilon": ("ε", "e")}
-"""Further search words: the letters that papers use for a setting."""
+OTHER_NAMES = {
+    "beta": ("β", "b", "kl_coef"),
+    "epsilon": ("ε", "e", "cliprange"),
+    "learning_rate": ("lr",),
+    "num_generations": ("group_size",),
+}
+"""What papers and other programs call a setting."""
 
 
 def matching(typed: str) -> list[Knob]:
@@ -249,6 +254,6 @@ def matching(typed: str) -> list[Knob]:
     return search(
         typed,
         KNOBS.values(),
-        lambda knob: (knob.title, knob.name, *_SYMBOLS.get(knob.name, ())),
+        lambda knob: (knob.title, knob.name, *OTHER_NAMES.get(knob.name, ())),
         lambda knob: f"{knob.meaning} {knob.effect}",
     )

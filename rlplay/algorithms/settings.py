@@ -14,7 +14,7 @@ from rlplay.algorithms.aggregation import AGGREGATIONS
 from rlplay.algorithms.baselines import BASELINES
 from rlplay.algorithms.choice import Choice
 from rlplay.algorithms.divergences import ESTIMATORS
-from rlplay.algorithms.knobs import KNOBS
+from rlplay.algorithms.knobs import KNOBS, OTHER_NAMES
 from rlplay.algorithms.own import OWN, absolute_files, names_file, own_choice
 from rlplay.algorithms.pair_losses import PAIR_LOSSES
 from rlplay.algorithms.ratios import LEVELS
@@ -200,7 +200,8 @@ def check(name: str, value: Any) -> Any:
 
 def unknown(name: str) -> str:
     """The message for an unknown setting: the likely one, or where to find all."""
-    near = nearest(name, list(KNOBS))
+    called = (knob for knob, names in OTHER_NAMES.items() if name in names)
+    near = next(called, None) or nearest(name, list(KNOBS))
     return f"unknown setting {name!r}; " + (f"did you mean {near!r}?" if near else "'rlplay settings' lists all")
 
 

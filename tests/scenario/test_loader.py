@@ -142,6 +142,8 @@ def test_changes_of_the_command_line() -> None:
     [
         ({"sets": ["beta"]}, "name=value"),
         ({"sets": ["bta=1"]}, "did you mean 'beta'"),
+        ({"sets": ["lr=0.1"]}, "did you mean 'learning_rate'"),
+        ({"sets": ["cliprange=0.1"]}, "did you mean 'epsilon'"),
         ({"sets": ["temperature=nan"]}, "temperature"),
         ({"algorithm": "pop"}, "unknown algorithm 'pop'"),
         ({"seed": -1}, "seed is -1"),

@@ -175,6 +175,7 @@ def test_titles_come_before_names_and_both_before_meanings():
     assert first("u", len(KNOBS)).index("use_bias_correction_kl") > first("u", len(KNOBS)).index("undesirable_weight")
     assert first("rate", 1) == ["learning_rate"]
     assert first("lam", 1) == ["lam"]
+    assert first("lr", 1) == ["learning_rate"]
 
 
 @pytest.mark.parametrize("size", [(160, 45), (120, 35), (80, 24)])
