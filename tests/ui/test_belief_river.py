@@ -119,7 +119,7 @@ def test_names_are_in_their_bands_and_values_below() -> None:
     assert '"The"' in text
     above, below = River().titles(source, None, False)
     assert above.plain == "Belief · first token · mean of 4 prompts an update"
-    assert below.plain == '■ "3" .20→.85 · ■ "The" .70→.10 · ■ all others .10→.05'
+    assert below.plain == '■ "3" .20→.85 · ■ "The" .70→.10 · ■ others .10→.05'
     above, below = River().titles(source, 2, False)
     assert above.plain.startswith("Belief at 2")
     assert '"3" .40' in below.plain
@@ -138,6 +138,22 @@ def test_what_changed_most_is_named_first_and_the_axis_counts_updates() -> None:
     *rows, axis = drawn(source, width=11).content.plain.split("\n")
     assert axis.split() == ["1", "4"], "no room"
     assert any('"3"' in row for row in rows), "a name without room around it"
+
+
+@pytest.mark.parametrize("size", [Size(36, 9), Size(36, 5), Size(50, 14), Size(100, 30)])
+def test_every_band_is_named_in_the_plot_or_below_it(size: Size) -> None:
+    source = run()
+    record = answers(4, (0.45, 0.2, 0.12, 0.11, 0.06))
+    pieces = {0: "The", 1: "4", 2: "It", 3: "5", 4: "2"}
+    beliefs = Beliefs()
+    beliefs.add(msgspec.structs.replace(record, pieces=pieces))
+    source = replace(source, beliefs=beliefs, columns=size.width, lines=size.height)
+    plot = drawn(source, size.width, size.height).content.plain
+    below = River().titles(source, None, False)[1]
+    assert below.cell_length <= size.width - 2
+    assert all(f'"{name}"' in plot + below.plain for name in pieces.values())
+    assert "others" in plot + below.plain, "6 % in all"
+    assert below.plain.startswith('■ "The" .45') == (size.width >= 50), "then values, as they fit"
 
 
 def test_without_colours_the_legend_has_the_textures() -> None:

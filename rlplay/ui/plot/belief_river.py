@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -15,10 +15,11 @@ from rlplay.trace.records import Array
 from rlplay.trace.text import visible
 from rlplay.ui.format.text import quoted
 from rlplay.ui.plot.bars import BARS
+from rlplay.ui.plot.belief_legend import Entry, legend
 from rlplay.ui.plot.curves import Margins
 from rlplay.ui.plot.picture import AXIS, Frame, Picture, Size, painted
 from rlplay.ui.plot.probability_lines import share_text
-from rlplay.ui.plot.views import FIRST, SECOND, VALUE, Source, signs
+from rlplay.ui.plot.views import FIRST, SECOND, Source, signs
 
 NOTHING_YET = "The next token's probabilities in each update will be drawn here. Press `u` for the first."
 INKS = (FIRST, SECOND, "$run-c", "$run-d", "$run-e", "$run-f")
@@ -32,6 +33,8 @@ NO_TOKEN = "Put the cursor on a sampled token to see what the model believed the
 NO_CANDIDATES = "This run recorded no candidates at this place."
 READING = "Reading the recorded updates…"
 _SCALE = "1.0", " .5", "  0"
+_CORNERS = 2
+"""Columns of the plot that the words in the border below it cannot use."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,11 @@ class River:
         found = _found(source, beliefs, place)
         if not found:
             return READING if beliefs.missing else NO_CANDIDATES
-        frame, height = _frame(source, found, size), max(size.height - 1, 2)
         tokens = [*source.bands] or named(found)
-        filled = _eighths(_edges(found, tokens, frame, height), height)
+        frame, filled = _filled(source, found, tokens, size)
+        height = len(filled)
         characters, inks, styles = _grid(filled, source.plain)
-        for row, start, text, style in _names(filled, [quoted(beliefs.name(place, token)) for token in tokens]):
+        for _, row, start, text, style in _names(filled, [quoted(beliefs.name(place, token)) for token in tokens]):
             characters[row, start : start + len(text)] = list(text)
             inks[row, start : start + len(text)] = len(styles)
             styles.append("" if source.plain else style)
@@ -99,17 +102,9 @@ class River:
             parts.append("this prompt" if place.prompt is not None else _averaged(found, cursor))
         if beliefs.missing:
             parts.append(f"reading, {len(beliefs.missing)} to go")
-        tokens = [*source.bands] or named(found)
-        below = []
-        rest = max((1 - sum(b.shares.get(t, 0.0) for t in tokens) for b in found.values()), default=0.0)
-        for at, token in enumerate([*_by_change(tokens, found), *([None] if rest >= 0.005 else [])]):
-            band = len(tokens) if token is None else tokens.index(token)
-            name = "all others" if token is None else quoted(beliefs.name(place, token))
-            ink = OTHERS if token is None else INKS[band]
-            value = _values(found, tokens, token, cursor)
-            swatch, weight = _swatch(band, len(tokens), source.plain), VALUE if at == 0 else ""
-            below.append(Content.assemble((f"{swatch} ", ink), f"{visible(name)} ", (value, weight)))
-        return Content(" · ".join(map(visible, parts))), Content(" · ").join(below if found else [])
+        entries = list(_entries(source, beliefs, place, found, cursor)) if found else []
+        below = legend(entries, max(source.columns - _CORNERS, 0))
+        return Content(" · ".join(map(visible, parts))), below
 
 
 def named(found: dict[int, Belief]) -> list[int]:
@@ -153,6 +148,35 @@ def _frame(source: Source, found: dict[int, Belief], size: Size) -> Frame:
     first, last = min(source.span[0], *found), max(source.span[1], *found)
     width = max(size.width - sum(gutters), 2)
     return Frame(size.width, gutters[0], gutters[0] + width - 1, first, max(last, first + 1))
+
+
+def _filled(source: Source, found: dict[int, Belief], tokens: list[int], size: Size) -> tuple[Frame, Array]:
+    """The frame of a plot of this size, and how many eighths of each cell each band fills."""
+    frame, height = _frame(source, found, size), max(size.height - 1, 2)
+    return frame, _eighths(_edges(found, tokens, frame, height), height)
+
+
+def _entries(
+    source: Source, beliefs: Beliefs, place: Place, found: dict[int, Belief], cursor: int | None
+) -> Iterator[Entry]:
+    """The bands for the legend, the most changed first."""
+    tokens = [*source.bands] or named(found)
+    names = [*(quoted(beliefs.name(place, token)) for token in tokens), "others"]
+    filled = _filled(source, found, tokens, Size(source.columns, source.lines))[1] if source.columns else None
+    written = set() if filled is None else {band for band, *_ in _names(filled, names[:-1])}
+    inks = [*INKS[: len(tokens)], OTHERS]
+    for token in (*_by_change(tokens, found), None):
+        band = len(tokens) if token is None else tokens.index(token)
+        shares = (belief.shares for belief in found.values())
+        peak = max(_rest(each, tokens) if token is None else each.get(token, 0.0) for each in shares)
+        if token is not None or peak >= 0.005:
+            swatch, value = _swatch(band, len(tokens), source.plain), _values(found, tokens, token, cursor)
+            yield Entry(swatch, inks[band], names[band], value, peak >= NAMED and band not in written)
+
+
+def _rest(shares: Mapping[int, float], tokens: list[int]) -> float:
+    """The probability of all other tokens."""
+    return max(1 - sum(shares.get(each, 0.0) for each in tokens), 0.0)
 
 
 def _edges(found: dict[int, Belief], tokens: list[int], frame: Frame, height: int) -> Array:
@@ -199,15 +223,15 @@ def _grid(filled: Array, plain: bool) -> tuple[Array, Array, list[str]]:
     return np.array(list(BARS))[heights], low * (bands + 2) + behind, styles
 
 
-def _names(filled: Array, names: list[str]) -> Iterator[tuple[int, int, str, str]]:
-    """Each band's name where the band fills the longest stretch of one line: line, first cell, text and style."""
+def _names(filled: Array, names: list[str]) -> Iterator[tuple[int, int, int, str, str]]:
+    """Each band's name where the band fills the longest stretch of one line: band, line, first cell, text and style."""
     whole = filled == 8
     run = best = np.zeros(whole.shape[::2], dtype=int)  # [height, bands + 1]
     end = np.zeros_like(best)
     for column in range(whole.shape[1]):
         run = (run + 1) * whole[:, column]
         end, best = np.where(run > best, column + 1, end), np.maximum(run, best)
-    for band, name in enumerate([*names, "all others"]):
+    for band, name in enumerate([*names, "others"]):
         row = int(best[:, band].argmax())
         length = int(best[row, band])
         text = next((text for text in (f" {name} ", name) if cell_len(text) <= length), "")
@@ -215,7 +239,7 @@ def _names(filled: Array, names: list[str]) -> Iterator[tuple[int, int, str, str
             continue  # the line below the plot has it
         ink = OTHERS if band == len(names) else INKS[band]
         start = int(end[row, band]) - length + (length - len(text)) // 2
-        yield row, start, text, f"$foreground on {ink}" if band == len(names) else f"bold $background on {ink}"
+        yield band, row, start, text, f"$foreground on {ink}" if band == len(names) else f"bold $background on {ink}"
 
 
 def _swatch(band: int, bands: int, plain: bool) -> str:
@@ -263,8 +287,7 @@ def _averaged(found: dict[int, Belief], cursor: int | None) -> str:
 def _values(found: dict[int, Belief], tokens: list[int], token: int | None, cursor: int | None) -> str:
     def share(update: int) -> str:
         shares = found[update].shares
-        rest = 1 - sum(shares.get(each, 0.0) for each in tokens)
-        return share_text(max(rest, 0.0) if token is None else shares.get(token, 0.0)).strip()
+        return share_text(_rest(shares, tokens) if token is None else shares.get(token, 0.0)).strip()
 
     if not found:
         return ""

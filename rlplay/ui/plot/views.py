@@ -61,6 +61,7 @@ class Source:
     world: World | None = None
     cursor: tuple[int, int] = (0, 0)  # completion and token
     lines: int = 0  # of the panel
+    columns: int = 0  # of the panel; 0: any number
     beliefs: Beliefs | None = None  # the candidates of every update
     evaluations: Evaluations | None = None  # the held-out answers
     box: Box | None = None  # of the pull map, which filters the tokens

@@ -88,12 +88,12 @@ the way to the KL limit, each with its exact KL, the gain of the surrogate, and 
 
 **Belief** (`B`) stacks the probabilities of the next token, one column for each update. The place is the token under
 the cursor, at first the first token of the first answer. Each band is one token: its height is the probability under
-the policy that sampled that update, at the sampling temperature. “All others” is the rest of 1. If most updates ask the
+the policy that sampled that update, at the sampling temperature. “Others” is the rest of 1. If most updates ask the
 same prompt, the river is of that prompt. Otherwise it is the mean over all prompts of an update whose answers began
 with the same tokens, and the title gives their number; other prompts then move the bands, too. A token that is not
 among the recorded candidates of a prompt counts as 0 there. An update in which no answer came by this place leaves a
 gap. In a world, the place is the square. The line below gives each token's probability in the first and in
-the last update, the most changed first.
+the last update, the most changed first; in little room, it names the bands without a name in the picture.
 
 **Answer tree** (`T`) shows the answers to one prompt of the update on the screen, merged token by token as far as they
 agree. A bar is as long as the share of answers that begin this way. Beside it are their number and their mean reward,
@@ -370,7 +370,8 @@ first and at the last evaluation. `enter`, or a second click, opens the answers 
     def _label(self) -> None:
         if self.source is not None:
             at = self.marked_update if self.cursor is None else self.cursor
-            source = replace(self.source, lines=self.content_size.height, plain=self.app.no_color)
+            columns, lines = self.content_size
+            source = replace(self.source, room=self.room, columns=columns, lines=lines, plain=self.app.no_color)
             above, below = self.view.titles(source, at, self.log_scale, self.smoothing)
             room = self.outer_size.width - CORNERS
             self.border_title, self.border_subtitle = _fitting(above, room), _fitting(below, room)
