@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from tests.ui.stage import playground, settled, text_of
+from tests.recorded import synthetic_update
+from tests.ui.stage import playground, settled, shown, text_of
 
 
 def seen(app):
@@ -32,6 +33,20 @@ async def test_what_is_in_sight(size, panels):
             assert len(str(bar.render())) <= size[0]
         assert "paused" in str(app.header.render())
         assert "? help" in str(app.keys.render())
+
+
+@pytest.mark.parametrize("size", [(40, 12), (60, 20), (80, 14)])
+async def test_a_long_text_of_a_lesson_leaves_room_for_the_tokens_and_the_footer(size):
+    app, source = playground()
+    async with app.run_test(size=size) as pilot:
+        source.records(synthetic_update(1)[:1])
+        await settled(pilot)
+        app.narrator.say("The paler a token, the less likely it was. " * 8)
+        await settled(pilot)
+        assert app.tokens.size.height >= 3
+        assert "next" in shown(app.narrator), "the rest of the text by `t`"
+        assert app.keys.region.bottom == size[1]
+        assert app.keys.region.height == 1
 
 
 async def test_the_panel_key_reaches_everything_on_a_small_screen():
