@@ -332,7 +332,7 @@ def test_settings_and_parts_of_words_keep_the_word() -> None:
     assert worded("One dot for each token: its ratio.", "move") == "One dot for each move: its ratio."
     assert worded("Shows special tokens and tokens.", "move") == "Shows special tokens and moves."
     head = title(LENSES["token_rewards"], False, None, 60, True, "move")
-    assert head.plain == "Moves · colour: move reward: same for every move"
+    assert head.plain == "Moves · colour: move reward: one shade"
 
 
 def test_the_map_is_drawn_again_once_sampling_has_ended(source: Source) -> None:

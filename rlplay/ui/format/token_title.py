@@ -14,10 +14,10 @@ from rlplay.ui.words.step_word import worded
 def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool, word: str) -> Content:
     """The panel's title: the lens and, if there is room, its optimizer steps and how it was chosen.
 
-    If all tokens are `alike`, none has a colour; the title then says so. `word` names what the policy samples.
+    If all tokens are `alike`, so near each other that they share a shade, it says so. `word` is what the policy samples.
     """
     head, name = worded("Tokens", word), worded(within(lens.title), word)
-    same = worded(": same for every token" * alike, word)
+    same = ": one shade" * alike
     colour = f" · colour: {name}{_steps(lens, update)}{same}"
     lines = (colour + " (auto)" * automatic, colour, f" · colour: {name}{same}", f" · {name}{same}", f" · {name}")
     words = next((line for line in lines if cell_len(f"{head}{line}") <= room), lines[-1])
