@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rlplay.algorithms.choice import Choice, Chosen
+from rlplay.trace.numbers import compact
 
 _SMALLEST, _LARGEST = -18.420680743952367, 20.0
 """log 1e-8 and 20, the bounds of log W in VESPO, as in TRL."""
@@ -78,9 +79,9 @@ def _ppo_bound(s: Chosen, state: int) -> tuple[str, str, str]:
     """For a clipped token: its sign and condition, whether it is more or less likely than the bound, and the bound."""
     low, high = s.clip_range
     return {
-        1: (f"▲ clipped: A > 0 and w > {1 + high:g}", "more", f"{1 + high:g}"),
-        -1: (f"▼ clipped: A < 0 and w < {1 - low:g}", "less", f"{1 - low:g}"),
-        2: (f"▲ clipped: A < 0 and w > δ = {s.delta or 0:g}", "more", f"{s.delta or 0:g}"),
+        1: (f"▲ clipped: A > 0 and w > {compact(1 + high)}", "more", compact(1 + high)),
+        -1: (f"▼ clipped: A < 0 and w < {compact(1 - low)}", "less", compact(1 - low)),
+        2: (f"▲ clipped: A < 0 and w > δ = {compact(s.delta or 0)}", "more", compact(s.delta or 0)),
     }[state]
 
 
@@ -98,12 +99,13 @@ def _ppo_unclipped(s: Chosen, advantage: float, w: float) -> list[str]:
     if not 1 - low <= w <= 1 + high:
         return ["outside the band, on the side that is not clipped: it still pulls"] if advantage else []
     always = "; with one optimizer step per batch w is always 1" if s.num_iterations * s.num_minibatches == 1 else ""
-    return [f"not clipped: w is inside {1 - low:g} … {1 + high:g}{always}"]
+    return [f"not clipped: w is inside {compact(1 - low)} … {compact(1 + high)}{always}"]
 
 
 def _cispo_unclipped(s: Chosen, advantage: float, w: float) -> list[str]:
     cap = s.clip_range[1]
-    return [f"w is above the cap: it pulls with the weight {cap:g}, not {w:.2f}"] if advantage and w > cap else []
+    capped = advantage and w > cap
+    return [f"w is above the cap: it pulls with the weight {compact(cap)}, not {w:.2f}"] if capped else []
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from rlplay.algorithms.arrays import NumpyArrays
+from rlplay.trace.numbers import compact, real_minus
 
 _QUOTIENT = re.compile(r"log\((\w+)/(\w+)\)")
 _POWERS: dict[float, str] = {2: "²", 3: "³"}
@@ -58,7 +59,7 @@ class Term:
         return _made("/", lambda x, y: x / y, other, self)
 
     def __pow__(self, power: float) -> Term:
-        return _made("^", lambda x: x**power, self, text=_POWERS.get(power, f"^{power:g}".replace("-", "−")))
+        return _made("^", lambda x: x**power, self, text=_POWERS.get(power, f"^{real_minus(compact(power))}"))
 
     def __neg__(self) -> Term:
         return _product(-1.0, self)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array
 from rlplay.worlds.world import World
 
@@ -62,7 +63,7 @@ def evaluate(world: World, policy: Mapping[str, Mapping[str, float]], gamma: flo
                 if not over:
                     system[i, at[there]] -= gamma * share * probability
     if not np.linalg.cond(system) < _ENDLESS:  # rounding hides an exact singularity
-        raise ValueError(f"with gamma={gamma:g} this policy's values are not finite: it need never end")
+        raise ValueError(f"with gamma={compact(gamma)} this policy's values are not finite: it need never end")
     return dict(zip(states, map(float, np.linalg.solve(system, rewards)), strict=True))
 
 
@@ -104,7 +105,7 @@ def _settled(world: World, gamma: float) -> Values:
             moved = max(moved, abs(values[state] - old))
         if moved <= _TOLERANCE:
             return values
-    raise ValueError(f"the values of this world do not settle with gamma={gamma:g}: choose a smaller gamma")
+    raise ValueError(f"the values of this world do not settle with gamma={compact(gamma)}: choose a smaller gamma")
 
 
 def _options(world: World, state: str, values: Values, gamma: float) -> Values:

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rlplay.spelling import did_you_mean
+from rlplay.trace.numbers import compact
 
 DIRECTIONS = {"↑": (-1, 0), "→": (0, 1), "↓": (1, 0), "←": (0, -1)}
 """Row and column that a move adds."""
@@ -226,7 +227,7 @@ def _problems(world: World) -> Iterator[str]:
         if not abs(getattr(world, name)) <= LARGEST_REWARD:
             yield f"{name} of world is {getattr(world, name)!r}; it takes a number from -1e6 to 1e6"
     if not 0.0 <= world.slip < 1.0:
-        yield f"slip of world is {world.slip:g}; it takes a share from 0 to below 1"
+        yield f"slip of world is {compact(world.slip)}; it takes a share from 0 to below 1"
     if not 1 <= world.steps <= 1000:
         yield f"steps of world is {world.steps}; it takes a whole number from 1 to 1000"
 

@@ -13,6 +13,7 @@ from rlplay.export.trl.fields import Field, absolute_entry, config_lines, litera
 from rlplay.export.trl.policy import policy_fields
 from rlplay.export.trl.stages import PlayedStage
 from rlplay.scenario.schema import Scenario
+from rlplay.trace.numbers import compact
 
 
 @dataclass
@@ -80,7 +81,7 @@ def _tools(settings: Settings, scenario: Scenario) -> Iterator[str]:
         return
     weight = settings.reward_weights.get(factory.rpartition(":")[2], 1.0 if not settings.reward_weights else 0.0)
     if weight != 1:
-        said = note(f"the environment's own reward has weight {weight:g} in the run, and 1 in TRL")
+        said = note(f"the environment's own reward has weight {compact(weight)} in the run, and 1 in TRL")
         yield f"    {said}"
     yield f"    environment_factory=load_function({literal(absolute_entry(factory))}),"
 

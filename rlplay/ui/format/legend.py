@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.style import Style as ContentStyle
 
 from rlplay.trace.lenses import Lens
+from rlplay.trace.numbers import compact, real_minus
 from rlplay.trace.update import PHASES, Phase
 from rlplay.ui.plot.bars import heights
 from rlplay.ui.theme.colours import STEPS, Palette
@@ -72,9 +73,7 @@ def _states(palette: Palette) -> Content:
 
 
 def _end(lens: Lens, value: float) -> str:
-    if lens.low < 0:
-        return f"{value:+g}".replace("-", "−")
-    return f"{value:g}"
+    return f"{'+' * (lens.low < 0 < value)}{real_minus(compact(value))}"
 
 
 def _swatch(style: Style, letter: str) -> tuple[str, ContentStyle]:

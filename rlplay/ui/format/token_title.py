@@ -14,7 +14,8 @@ from rlplay.ui.words.step_word import worded
 def title(lens: Lens, automatic: bool, update: Update | None, room: int, alike: bool, word: str) -> Content:
     """The panel's title: the lens and, if there is room, its optimizer steps and how it was chosen.
 
-    If all tokens are `alike`, so near each other that they share a shade, it says so. `word` is what the policy samples.
+    If all tokens are `alike`, so near each other that they share a shade, it says so. `word` names what the policy
+    samples.
     """
     head, name = worded("Tokens", word), worded(within(lens.title), word)
     same = ": one shade" * alike

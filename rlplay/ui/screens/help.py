@@ -15,6 +15,7 @@ from textual.widgets import Static
 from rlplay.trace.kinds import REWARDED, kind_of
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.metrics import describe
+from rlplay.trace.numbers import compact, real_minus
 from rlplay.ui.format.markdown import markdown
 from rlplay.ui.messages import Perform
 from rlplay.ui.shortcuts import LIST_KEYS, written
@@ -102,7 +103,7 @@ def _statistics(panel: Widget | None, settings: Mapping[str, Any], word: str) ->
     """One block for each statistic the panel shows, from the registries; `word` names what the policy samples."""
     if isinstance(panel, Tokens | Inspector):
         for lens in (lens.of(settings) for lens in LENSES.values()):
-            scale = f"{lens.low:g} … {lens.high:g} {lens.unit}".replace("-", "−").strip()
+            scale = f"{real_minus(compact(lens.low))} … {real_minus(compact(lens.high))} {lens.unit}".strip()
             reading = worded(f"{lens.reading} Scale: {scale}.", word)
             yield _block(worded(lens.title, word), lens.symbol, worded(lens.formula, word), reading)
     rewarded = isinstance(panel, Rollouts) and kind_of(settings) in REWARDED

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rlplay.algorithms.settings import Settings, row, settled
+from rlplay.trace.numbers import compact
 from rlplay.trace.records import Array
 from rlplay.trace.update import Update
 from rlplay.ui.format.numbers import plain
@@ -96,7 +97,7 @@ def _why_unclipped(ratio: Array, s: Settings) -> str:
         return "no token's log-ratio has passed the bound on the side that its advantage pushes it to"
     low, high, places = 1 - s.clip_range[0], 1 + s.clip_range[1], digits(s)
     outside = int(((ratio < low) | (ratio > high)).sum())
-    band = f"the band {low:g} … {high:g}"
+    band = f"the band {compact(low)} … {compact(high)}"
     if outside:
         return f"{outside} outside {band}, none on the side that its advantage pushes it to"
     return f"the ratios, {plain(ratio.min(), places)} … {plain(ratio.max(), places)}, are all inside {band}"
