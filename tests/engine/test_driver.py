@@ -252,6 +252,20 @@ def test_an_evaluation_belongs_to_its_update_also_when_it_is_repeated(
     assert _numbers(records, 3) == third
 
 
+def test_a_run_that_went_back_is_evaluated_at_its_new_temperature_once_it_goes_on(start: Start) -> None:
+    driver, records = start(eval_every=2)
+    driver.advance("update", 1, never)
+    driver.rewind(0)
+    driver.set({"temperature": 0.05})
+    before = [record for record in records if isinstance(record, Evaluated)]
+    assert len(before) == 1, "until then the held-out answers are those of the old temperature"
+    driver.advance("phase", 1, never)
+    after = [record for record in records if isinstance(record, Evaluated)]
+    assert [record.update for record in after] == [0, 0]
+    assert after[1].completions != before[0].completions
+    driver.close()
+
+
 def test_a_resumed_run_forgets_the_changes_that_were_made_after_its_snapshot(start: Start) -> None:
     driver, _ = start()
     driver.advance("update", 1, never)
