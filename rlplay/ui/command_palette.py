@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from textual.app import SystemCommand
-from textual.command import CommandPalette, Hit, Hits
+from textual.app import ComposeResult, SystemCommand
+from textual.command import Command, CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, SearchIcon
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.style import Style
 from textual.system_commands import SystemCommandsProvider
+from textual.widgets import LoadingIndicator
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.glossary import TERMS
@@ -31,7 +35,33 @@ class Commands(OverAnother, CommandPalette):
     """Textual's palette over the playground."""
 
     def __init__(self) -> None:
-        super().__init__(id="--command-palette")
+        super().__init__(id="--command-palette", classes="-ready")
+
+    def compose(self) -> ComposeResult:
+        """Textual's parts, as they are once commands are listed: classes that come later style all of them again."""
+        with Vertical(id="--container"):
+            with Horizontal(id="--input", classes="--list-visible"):
+                yield SearchIcon()
+                yield CommandInput(placeholder=self._placeholder, select_on_focus=False)
+            with Vertical(id="--results"):
+                yield CommandList(classes="--visible")
+                yield LoadingIndicator()
+
+    def _gather_commands(self, search_value: str) -> Any:
+        """List what `search_value` finds; without one, all commands at once, so that the first frame has them."""
+        if search_value:
+            return super()._gather_commands(search_value)
+        listed = sorted(
+            (each for each in self.app.get_system_commands(self.app.screen_stack[-2]) if each.discover),
+            key=lambda each: each.title,
+        )
+        quiet = Style.from_styles(self.get_component_styles("command-palette--help-text"))
+        options = [
+            Command(Content.assemble(title, "\n", (help, quiet)), DiscoveryHit(title, callback, help=help))
+            for title, help, callback, _ in listed
+        ]
+        self._refresh_command_list(self.query_one(CommandList), options, clear_current=True)
+        return None
 
 
 def commands(app: Playground) -> Iterator[SystemCommand]:

@@ -30,7 +30,8 @@ class Leisure:
         """`at_home` says whether no dialogue is open."""
         self._at_home, self._clock = at_home, clock
         self._pressed = self._collected = clock()
-        self._screens = sorted(file.stem for file in (Path(__file__).parent / "screens").glob("[a-z]*.py"))
+        screens = sorted(file.stem for file in (Path(__file__).parent / "screens").glob("[a-z]*.py"))
+        self._modules = ["command_palette", *(f"screens.{name}" for name in screens)]
         self._settled = False
 
     def begin(self) -> None:
@@ -50,8 +51,8 @@ class Leisure:
                 self._collected = now
                 gc.collect()
             return
-        if self._screens:
-            import_module(f"rlplay.ui.screens.{self._screens.pop(0)}")
+        if self._modules:
+            import_module(f"rlplay.ui.{self._modules.pop(0)}")
         elif self._pressed > self._collected or now - self._collected > EVERY or self._settles():
             self._collected = now
             gc.collect()

@@ -368,3 +368,21 @@ async def test_a_curve_is_put_up_where_it_can_be_seen():
         panel = next(panel for panel in app.curves.panels if panel.view == single("grad_norm"))
         assert panel.has_focus
         assert panel.region.area
+
+
+async def test_the_palette_lists_its_commands_as_it_opens() -> None:
+    app, source = playground()
+    async with app.run_test(size=(120, 35)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("ctrl+p")
+        await settled(pilot)
+        listed = app.screen.query_one(OptionList)
+        assert listed.display
+        assert listed.highlighted == 0
+        names = [str(option.prompt).split("\n")[0] for option in listed.options]
+        assert names == sorted(names)
+        assert "Before and after" in names
+        assert not any(name.startswith("Glossary: ") for name in names), "these come after typing"
+        workers = [worker for worker in app.workers if worker.node is app.screen]
+        assert not workers, "no search is under way that would draw the screen again"
