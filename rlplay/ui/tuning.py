@@ -10,16 +10,27 @@ from rlplay.scenario.reproduction import scenario_of
 from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
 from rlplay.ui.playground import Playground
 from rlplay.ui.refresh import Refresher
+from rlplay.ui.widgets.curve_panel import CurvePanel
 from rlplay.ui.widgets.splits import Splits
+
+BY_CURVE = {
+    "kl": "beta", "entropy": "entropy_coef", "completions/mean_length": "max_completion_length",
+    "clip_ratio/region_mean": "epsilon", "grad_norm": "max_grad_norm", "learning_rate": "learning_rate",
+}  # fmt: skip
+"""The setting that a curve is about, by the curve's first metric that is here."""
 
 
 class Tuning(Playground):
     """The part of the app that opens the knobs and previews their changes."""
 
     refresher: Refresher
+    _last: str | None = None  # the setting under the cursor when the knobs were closed
 
     def open_knobs(self, at: str | None = None) -> None:
-        """Open all settings to view and change, with the cursor on the one named `at`."""
+        """Open all settings to view and change.
+
+        The cursor is on the one named `at`, else on the one that the focused curve is about, else where it was last.
+        """
         started = self.session.started
         if started is None:
             self.notify("The engine is still starting; its settings are not yet known.")
@@ -30,7 +41,7 @@ class Tuning(Playground):
             self.session.settings,
             scenario_of(started),
             self.session.source.live,
-            at,
+            at or self._at_hand(),
             self.session.abilities,
             bool(started.source),
         )
@@ -39,6 +50,11 @@ class Tuning(Playground):
         self.main.add_class("-knobs")
         self.push_screen(self.knobs, self._knobs_closed)
         self.call_after_refresh(self.show_preview)
+
+    def _at_hand(self) -> str | None:
+        focused = self.main.focused
+        curves = focused.view.metrics if isinstance(focused, CurvePanel) else ()
+        return next((BY_CURVE[name] for name in curves if name in BY_CURVE), self._last)
 
     @on(Drafted)
     async def _drafted(self, event: Drafted) -> None:
@@ -66,6 +82,7 @@ class Tuning(Playground):
             self.knobs.tell(self.preview.words, self.preview.result is not None)
 
     async def _knobs_closed(self, changes: dict[str, Any] | None) -> None:
+        self._last = None if self.knobs is None else self.knobs.name_under_cursor
         self.knobs = None
         self.main.remove_class("-knobs")
         self.preview.clear()

@@ -14,6 +14,7 @@ from rlplay.algorithms.knobs import KNOBS, matching
 from rlplay.algorithms.settings import choices
 from rlplay.scenario.loader import load
 from rlplay.scenario.share import shared_in
+from rlplay.ui.messages import Drafted
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.widgets.knobs import KnobList, KnobSearch
 from tests.ui.stage import PATIENCE, playground, settled, until
@@ -26,12 +27,16 @@ class Host(App):
         super().__init__()
         self.live = live
         self.outcome = "open"
+        self.drafts = []
 
     def on_mount(self) -> None:
         self.push_screen(KnobsScreen(CHOSEN, load("learn-to-think"), self.live), self.done)
 
     def done(self, changes) -> None:
         self.outcome = changes
+
+    def on_drafted(self, event: Drafted) -> None:
+        self.drafts.append(event.changes)
 
 
 def go_to(screen: KnobsScreen, name: str) -> None:
@@ -85,7 +90,7 @@ async def test_typing_a_value_and_a_wrong_one():
         await pilot.press(*["backspace"] * 4, *"1e-3", "enter")
         assert not screen.query_one("#value", Input).has_class("-typing")
         assert "a apply" in frame(screen)[0]
-        assert "← → change" in frame(screen)[1]
+        assert "← → 0-9 change" in frame(screen)[1]
         await pilot.press("a")
         assert app.outcome == {"learning_rate": 1e-3}
 
@@ -375,3 +380,67 @@ async def test_the_list_has_the_focus_at_once(monkeypatch):
     async with app.run_test(size=(80, 24)):
         assert isinstance(app.screen.focused, KnobList)
         assert styled.count(KnobSearch) == 1
+
+
+async def test_a_digit_types_a_number_and_is_previewed_before_it_is_accepted():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = app.screen
+        go_to(screen, "beta")
+        await pilot.press(".", "3")
+        await pilot.pause()
+        assert screen.draft.differing() == {"beta": 0.3}
+        assert app.drafts[-1] == {"beta": 0.3}
+        await pilot.press("escape")
+        assert not screen.draft.differing()
+        assert app.drafts[-1] == {}
+        await pilot.press(".", "3", "enter", "a")
+        assert app.outcome == {"beta": 0.3}
+
+
+async def test_a_search_that_goes_on_with_a_number_types_it():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = app.screen
+        for typed in ("b.3", "beta .3"):
+            await pilot.press(*typed)
+            await pilot.pause()
+            assert screen.draft.differing() == {"beta": 0.3}
+            await pilot.press("escape", "escape")
+            assert not screen.draft.differing()
+        await pilot.press("k", "3")
+        assert screen.sought == "k3", "what an estimator is called"
+        await pilot.press("escape")
+
+
+async def test_a_digit_changes_no_choice():
+    app = Host()
+    async with app.run_test(size=(120, 35)) as pilot:
+        screen = app.screen
+        go_to(screen, "algorithm")
+        await pilot.press("3")
+        assert not screen.query_one("#value", Input).has_class("-typing")
+        go_to(screen, "num_generations")
+        await pilot.press("enter", *"ab", "escape")
+        assert not screen.draft.differing()
+
+
+async def test_the_knobs_open_on_what_the_focused_curve_is_about_or_where_they_were_left():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.update(1)
+        await settled(pilot)
+        await pilot.press("k")
+        await settled(pilot)
+        assert app.screen.name_under_cursor == "algorithm"
+        await pilot.press("down", "escape")
+        await settled(pilot)
+        await app.perform("curve", "kl")
+        await pilot.press("k")
+        await settled(pilot)
+        assert app.screen.name_under_cursor == "beta"
+        await pilot.press("escape")
+        app.tokens.focus()
+        await pilot.press("k")
+        await settled(pilot)
+        assert app.screen.name_under_cursor == "beta"

@@ -10,8 +10,9 @@ from rlplay.algorithms.catalogue import PRESETS
 from rlplay.algorithms.knobs import Knob
 from rlplay.algorithms.named import preset, title
 from rlplay.algorithms.own import OWN, SUFFIXES, is_own
-from rlplay.algorithms.settings import choices, shown
+from rlplay.algorithms.settings import Settings, choices, shown
 from rlplay.algorithms.settings import row as chosen_row
+from rlplay.scenario.reproduction import Reproduction
 from rlplay.trace.numbers import number
 from rlplay.trace.text import visible
 from rlplay.ui.session.draft import Draft
@@ -73,6 +74,15 @@ def described(draft: Draft, knob: Knob, listed: Content, step_word: str) -> list
     if idle := draft.idle(knob.name):
         lines.append(Content.styled(f"No effect now: {idle}.", "$text-muted"))
     return lines
+
+
+def reproduced(reproduction: Reproduction, settings: Settings) -> list[Content]:
+    """The command with these settings, and their share code."""
+    code, remark = reproduction.code(settings)
+    return [
+        Content.assemble(("$ ", "$text-muted"), (visible(reproduction.command(settings)), "$accent")),
+        Content.assemble((f"{code} " if code else "", "$accent"), (remark, "$text-muted")).rstrip(),
+    ]
 
 
 _COUNT_SQUARES = ("max_completion_length", "overlong_buffer")

@@ -14,25 +14,24 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rlplay.algorithms.knobs import KNOBS, Knob, matching
-from rlplay.algorithms.settings import shown
 from rlplay.link.messages import Abilities
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.schema import Scenario
 from rlplay.trace.text import visible
-from rlplay.ui.format.setting import WIDEST, described, row
+from rlplay.ui.format.setting import WIDEST, described, reproduced, row
 from rlplay.ui.formula.difference import differing
 from rlplay.ui.formula.parts import Kind
 from rlplay.ui.messages import CursorStepped, Drafted, PreviewToggled
 from rlplay.ui.session.draft import Draft
-from rlplay.ui.widgets.entry import Entry
-from rlplay.ui.widgets.knobs import KnobList, KnobSearch
+from rlplay.ui.widgets.knobs import KnobList, KnobSearch, ValueEntry, name_and_number
 from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.words.step_word import step_word_of
 
-FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
+FINDING = "`↑ ↓` setting · `← →` `0-9` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
 
+DIGITS = ".0123456789"
 Changes = dict[str, Any]
 
 _INK: dict[Kind, str] = {"old": "$error", "new": "$success"}
@@ -117,7 +116,7 @@ class KnobsScreen(Dialogue[Changes | None]):
             panel.border_title, panel.border_subtitle = keyed(self.title_line), keyed(self.key_line)
             yield KnobSearch(id="search", placeholder="find: beta, clip, length …", select_on_focus=False)
             yield KnobList(*self._options(self.at))
-            yield Entry(id="value", select_on_focus=True)
+            yield ValueEntry(id="value")
             with VerticalScroll(can_focus=False):
                 yield Static()
 
@@ -155,7 +154,7 @@ class KnobsScreen(Dialogue[Changes | None]):
     def key_line(self) -> str:
         """The lower line of the frame: the keys that work now."""
         changed = f"`z` undo{' · `b` compare' * self.comparable}" if self.draft.differing() else "`/` find"
-        return f"`← →` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
+        return f"`← →` `0-9` change · `enter` type · {changed}{'' if self._foreign else ' · `y` `Y` copy'}"
 
     def check_action(
         self,
@@ -168,11 +167,16 @@ class KnobsScreen(Dialogue[Changes | None]):
         return action not in self.VERBS_ON_CHANGES or bool(self.draft.differing())
 
     def on_key(self, event: events.Key) -> None:
-        """A letter without an action starts a search."""
+        """A letter without an action starts a search, a digit or a point the value of a number."""
         letter = event.character or ""
-        if letter.isalpha() and self.query_one(KnobList).has_focus and event.key not in self.active_bindings:
+        if not self.query_one(KnobList).has_focus or event.key in self.active_bindings:
+            return
+        if letter.isalpha():
             event.stop()
             self.action_find(letter)
+        elif letter and letter in DIGITS:
+            event.stop()
+            self._entry.begin(self.draft, self.name_under_cursor, letter)
 
     def action_find(self, begun: str = "") -> None:
         """Search for a part of a setting's name or meaning."""
@@ -189,7 +193,12 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     @on(Input.Changed, "#search")
     def _narrow(self, event: Input.Changed) -> None:
-        if event.value and not self._found(event.value):
+        found = not event.value or self._found(event.value)
+        name, number = name_and_number(event.value)
+        if number and name == self.sought.strip() and not (found and number[0] != "."):
+            self._entry.begin(self.draft, self.name_under_cursor, number)
+            return
+        if not found:
             hidden = "it is hidden: esc, then * shows all" if matching(event.value) else "try fewer letters"
             self.refused = f"no setting matches “{visible(event.value)}”; {hidden}"
             self._describe()
@@ -207,8 +216,8 @@ class KnobsScreen(Dialogue[Changes | None]):
         return self.query_one(KnobSearch)
 
     @property
-    def _entry(self) -> Input:
-        return self.query_one("#value", Input)
+    def _entry(self) -> ValueEntry:
+        return self.query_one(ValueEntry)
 
     def action_show_all(self) -> None:
         """Show all settings, or again only those that the scenario names."""
@@ -235,7 +244,9 @@ class KnobsScreen(Dialogue[Changes | None]):
     def action_cancel(self) -> None:
         """Stop typing, show all settings, or close without changes."""
         if self._entry.has_class("-typing"):
+            self._entry.give_up()
             self._stop_typing()
+            self._refresh()
         elif self._search.has_class("-typing"):
             self._search.value = ""
             self._search.remove_class("-typing")
@@ -245,7 +256,7 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     def action_copy(self) -> None:
         """Copy the command line."""
-        self._copy(self._command(), "Copied: paste it into a shell.")
+        self._copy(self.reproduction.command(self.draft.settings), "Copied: paste it into a shell.")
 
     def action_copy_code(self) -> None:
         """Copy the share code."""
@@ -276,10 +287,12 @@ class KnobsScreen(Dialogue[Changes | None]):
 
     @on(OptionList.OptionSelected)
     def _type(self) -> None:
-        entry = self._entry
-        entry.value = shown(self.draft.value(self.name_under_cursor))
-        entry.add_class("-typing")
-        entry.focus()
+        self._entry.begin(self.draft, self.name_under_cursor)
+
+    @on(ValueEntry.Tried)
+    def _tried(self) -> None:
+        self.refused = self.done = ""
+        self._refresh()
 
     @on(Input.Submitted, "#value")
     def _typed(self, event: Input.Submitted) -> None:
@@ -376,17 +389,10 @@ class KnobsScreen(Dialogue[Changes | None]):
         return Content("\n").join([*lines, *self._again()])
 
     def _again(self) -> list[Content]:
-        """What was done, else the command with these settings and the share code; none of another program's run."""
+        """What was done, else how to repeat these settings; none of another program's run."""
         if self.done or self._foreign:
             return [Content.styled(self.done, "$success")] if self.done else []
-        code, remark = self.reproduction.code(self.draft.settings)
-        return [
-            Content.assemble(("$ ", "$text-muted"), (visible(self._command()), "$accent")),
-            Content.assemble((f"{code} " if code else "", "$accent"), (remark, "$text-muted")).rstrip(),
-        ]
-
-    def _command(self) -> str:
-        return self.reproduction.command(self.draft.settings)
+        return reproduced(self.reproduction, self.draft.settings)
 
 
 def _refuse() -> None:

@@ -89,6 +89,14 @@ class Draft:
         held = {each: self.original(each) for each in names}
         self._settings = msgspec.structs.replace(self._settings, **held)
 
+    def take_back(self, settings: Settings) -> None:
+        """Be again as `settings` were drafted before."""
+        self._settings = settings
+
+    def counts(self, name: str) -> bool:
+        """Whether the setting is a number, or none."""
+        return not choices(name) and not isinstance(self.value(name), bool | dict | str)
+
     def nudge(self, name: str, direction: int) -> None:
         """One step up or down: the next choice, a step of a number, or a factor for a logarithmic one."""
         words = tuple(PRESETS) if name == "algorithm" else choices(name)
