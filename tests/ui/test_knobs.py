@@ -406,6 +406,7 @@ async def test_a_search_that_goes_on_with_a_number_types_it():
             await pilot.press(*typed)
             await pilot.pause()
             assert screen.draft.differing() == {"beta": 0.3}
+            assert screen.query_one(KnobSearch).value == typed[: typed.index(".")].strip()
             await pilot.press("escape", "escape")
             assert not screen.draft.differing()
         await pilot.press("k", "3")

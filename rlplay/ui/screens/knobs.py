@@ -196,6 +196,7 @@ class KnobsScreen(Dialogue[Changes | None]):
         found = not event.value or self._found(event.value)
         name, number = name_and_number(event.value)
         if number and name == self.sought.strip() and not (found and number[0] != "."):
+            self._search.value = name
             self._entry.begin(self.draft, self.name_under_cursor, number)
             return
         if not found:
