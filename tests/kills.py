@@ -62,7 +62,8 @@ def loading(bench: Bench, dice: random.Random) -> None:
         drained(terminal, lambda: engine_of(terminal))
         engine = engine_of(terminal)
         assert engine is not None, terminal.text()
-        worked(terminal, engine, dice.uniform(0, 6))
+        target = used(engine) + dice.uniform(0, 6)
+        drained(terminal, lambda: used(engine) >= target or "paused" in terminal.text())  # then it rests
         if who == "both":
             terminal.kill()
             killed(engine)
