@@ -1,7 +1,7 @@
 """Drives the training loop: how far to go, what to record, how to go back.
 
 Stepping, running, pausing, rewinding and headless runs are all this one object. It commits every record to the run
-file before anybody is told of it, and takes a snapshot after every update.
+file before anybody is told of it, and the end of an update after its snapshot.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ class Driver:
             # What a branch begins with is not its own to do again: without its snapshot, that is repeated silently.
             self._go_to(max(self._store.nearest(reached), min(branched, reached)))
             self._timeline.go_back(self._state.update)
+            self._store.forget_after(self._state.update)
             self._emit(Rewound(update=self._state.update, abandoned=reached))
         self._remark()
         self._cross()
@@ -130,7 +131,8 @@ class Driver:
         with self._clock:
             while count > 0:
                 try:
-                    moment = self._next()
+                    with spent_on(self._point[1] if self._point[1] in PARTS else OTHER):
+                        moment = next(self._moments)
                 except ranks.LostProcess:
                     raise
                 except BaseException as error:
@@ -280,10 +282,6 @@ class Driver:
         """Updates finished, their evaluation included."""
         return self._point[0] - 1
 
-    def _next(self) -> Moment:
-        with spent_on(self._point[1] if self._point[1] in PARTS else OTHER):
-            return next(self._moments)
-
     def _tries_smaller_parts(self, error: BaseException) -> bool:
         """If memory was short, begin the update again with half of `per_device_train_batch_size`; False if it was not,
         or if that cannot help."""
@@ -324,10 +322,11 @@ class Driver:
             self._pairs = np.flatnonzero(~identical_answers(moment)).tolist() if compared else []
         if ends_phase(moment):
             self._enter(beyond(self._point, moment))
+        if isinstance(moment, Finished) and stage_at(self._plan.stages, self._done) == self._state.stage:
+            self._keep()  # first: who is killed in between has not seen the update end
         self._emit(moment)
         if isinstance(moment, Finished):
             self._cross()
-            self._keep()
 
     def _remark(self) -> None:
         """Tell what came up about the model itself."""

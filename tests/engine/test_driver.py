@@ -288,6 +288,45 @@ def test_closing_between_optimizer_steps_keeps_no_half_changed_weights(
     assert resumed.status().update < 2
 
 
+def test_an_update_that_has_ended_can_be_resumed_from_its_end(start: Start) -> None:
+    """Whenever the process is killed: no finished update has to be done again."""
+    driver, _ = start()
+    kept: list[tuple[int, list[int]]] = []
+
+    def sink(record: AnyRecord) -> None:
+        if isinstance(record, Finished):
+            kept.append((record.update, driver._store.kept()))
+
+    driver._sink = sink
+    driver.advance("update", 3, never)
+    assert [snapshots[-1] for _, snapshots in kept] == [update for update, _ in kept] == [1, 2, 3]
+
+
+def test_a_snapshot_of_an_update_whose_end_is_not_on_record_is_forgotten(start: Start) -> None:
+    whole, expected = start(run="whole.rlplay")
+    whole.advance("update", 3, never)
+    driver, _ = start()
+    driver.advance("update", 1, never)
+    append = driver._writer.append
+
+    def killed(record: AnyRecord) -> None:
+        if isinstance(record, Finished):
+            raise KeyboardInterrupt
+        append(record)
+
+    driver._writer.append = killed  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        driver.advance("update", 1, never)
+    assert driver._store.kept() == [1, 2]
+    driver._writer.close()
+    resumed, records = start(resume=True)
+    assert (resumed.status().update, resumed._store.kept()) == (1, [1])
+    resumed.advance("update", 2, never)
+    done = [r for r in records if isinstance(r, Finished)]
+    for one, other in zip(done, [r for r in expected if isinstance(r, Finished)][1:], strict=True):
+        np.testing.assert_array_equal(one.logprobs, other.logprobs)
+
+
 def test_a_snapshot_that_cannot_be_written_is_reported_and_the_run_goes_on(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
