@@ -63,6 +63,16 @@ class Commands(OverAnother, CommandPalette):
         self._refresh_command_list(self.query_one(CommandList), options, clear_current=True)
         return None
 
+    def _watch__list_visible(self) -> None:
+        """As Textual does, unless the palette has been closed: a search that ends then finds its list gone."""
+        if self.query(LoadingIndicator):
+            super()._watch__list_visible()
+
+    async def _watch__show_busy(self) -> None:
+        """The same of the sign that it is busy."""
+        if self.query(LoadingIndicator):
+            await super()._watch__show_busy()
+
 
 def commands(app: Playground) -> Iterator[SystemCommand]:
     """The commands available now. The many (curves, settings, terms, themes) are listed only after typing."""

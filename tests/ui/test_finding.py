@@ -227,6 +227,20 @@ async def found(pilot, typed: str) -> list[str]:
     return [str(listed.get_option_at_index(place).prompt).split("\n")[0] for place in range(listed.option_count)]
 
 
+async def test_a_search_that_ends_once_the_palette_closes_finds_its_list_gone():
+    app, _ = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        await found(pilot, "kl")
+        palette = app.screen
+        listed = palette.query_one(OptionList)
+        await palette.query_one("#--container").remove()  # as happens when it closes
+        palette._show_busy = True
+        palette._refresh_command_list(listed, [], clear_current=True)
+        await settled(pilot)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is not palette)
+
+
 async def test_the_palette_finds_knobs_curves_and_statistics_by_name():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:
