@@ -93,6 +93,18 @@ def test_an_entropy_bonus_raises_the_entropy(start: Start) -> None:
     assert entropies[0.5] > entropies[-0.5] + 0.05
 
 
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_the_entropy_bonus_is_the_mean_entropy_of_the_tokens_that_count(start: Start, share: float) -> None:
+    given = {"entropy_coef": 0.3, "top_entropy_quantile": share, "temperature": 0.7}
+    driver, records = updates(start, **given)
+    driver.close()
+    (sampled,), (step,) = records_of(Sampled, records), records_of(Stepped, records)
+    counted = sampled.entropy >= np.quantile(sampled.entropy, 1 - share) - 1e-7
+    assert counted.mean() == pytest.approx(share, abs=0.05)
+    bonus = 0.3 * sampled.entropy[counted].astype(np.float64).mean()
+    assert step.metrics["loss"] == pytest.approx(step.metrics["policy_loss"] - bonus, rel=1e-5)
+
+
 def test_ziegler_and_ppo_move_beta_towards_the_target() -> None:
     assert divergences.ziegler(0.1, 0.2, 0.1, 64, 10000) == pytest.approx(0.1 * (1 + 0.2 * 0.0064))
     assert divergences.ziegler(0.1, 0.09, 0.1, 64, 10000) == pytest.approx(0.1 * (1 - 0.1 * 0.0064))

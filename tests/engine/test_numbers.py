@@ -148,9 +148,12 @@ def test_every_number_of_an_update_equals_the_reference(start: Callable[..., Any
             policy = step.metrics["loss"] - settings["vf_coef"] * step.metrics.get("value_loss", 0.0)
             of_kl = beta * (step.weights * step.kl).sum()
             np.testing.assert_allclose(step.metrics["policy_loss"] + of_kl, policy, atol=TOLERANCE)
-        counts = np.concatenate(keep) * inside
-        assert not counts[np.isin(step.left_out, (1, 2))].any()
-        assert counts[np.isin(step.left_out, (0, 3))].all()
+        off_policy = np.concatenate([
+            (a < 0) & ((o - p).mean() > (settings["off_policy_mask_threshold"] or np.inf))
+            for p, o, a in zip(own, *([rows[i] for i in step.rows] for rows in (old, advantages)), strict=True)
+        ])  # fmt: skip
+        reasons = np.select([~inside, np.concatenate(keep) == 0, off_policy], [1, 2, 3])
+        np.testing.assert_array_equal(step.left_out, reasons)
         if step.values is not None and values is not None:
             now = reference.split(step.values, np.concatenate([[0], np.cumsum(lengths)]))
             error = reference.value_loss(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
+from rlplay.engine import passes
 from rlplay.engine.agreement import settle
 from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.model import Kind, LanguageModel
@@ -93,6 +94,17 @@ def test_a_batched_pass_gives_each_sequence_its_own_numbers(lm: LanguageModel, k
     torch.testing.assert_close((logprobs * inside).double(), expected, atol=1e-5, rtol=1e-5)
     (wanted,) = torch.autograd.grad(torch.cat(alone).sum(), next(p for p in exact.parameters() if p.dim() == 2))
     torch.testing.assert_close(gradient.double(), wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_no_chunk_has_more_logits_than_fit(lm: LanguageModel, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    lm.passes, tokens, most = kind, _tokens(), 4 * 6 * VOCABULARY
+    monkeypatch.setattr(passes, "LOGITS_AT_ONCE", most)
+    chunks = list(forward(lm, lm.policy, tokens))
+    assert max(chunk.logits.numel() for chunk in chunks) == most
+    assert sorted(torch.cat([chunk.rows for chunk in chunks]).tolist()) == list(range(18))
+    prompts = [set(tokens.prompts.mask.sum(-1)[tokens.group[chunk.rows]].tolist()) for chunk in chunks]
+    assert (max(map(len, prompts)) == 1) == (kind == "by_length")
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))

@@ -143,7 +143,7 @@ def _of(kind: type, records: list[AnyRecord]) -> list[Any]:
     return [record for record in records if isinstance(record, kind)]
 
 
-@pytest.mark.parametrize("given", [{"max_kl": 0.01}, {"max_kl": 0.5, "cg_damping": 0.0, "cg_iterations": 3}])
+@pytest.mark.parametrize("given", [{"max_kl": 0.01}, {"max_kl": 0.5, "cg_damping": 0.0, "cg_iterations": 3, "temperature": 0.6}])
 def test_every_accepted_step_keeps_the_limit_and_gains(start: Start, given: dict[str, Any]) -> None:
     driver, records = start(algorithm="trpo", **given)
     lm, accepted = driver._state.lm, 0
@@ -214,6 +214,7 @@ def test_the_search_is_stepped_through_recorded_and_found_again(start: Start, tm
     searched = _of(Searched, records)
     assert [r.kind for r in searched[:4]] == ["cg"] * 4
     assert searched[4].kind == "line"
+    assert not any(r.accepted for r in searched[:-1])
     assert set(_of(Finished, records)[0].metrics) >= {"kl_old_exact", "step_fraction", "cg_residual", "surrogate_gain"}
     driver.close()
     with RunReader(tmp_path / "run.rlplay") as reader:
