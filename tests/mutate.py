@@ -98,9 +98,13 @@ def install(mutant: ast.Module, path: Path) -> bool:
     """Give the functions of a file, wherever they are known, the mutant's code; False if it does not fit them."""
     trees = ast.parse(path.read_text()), mutant
     old, new = (list(within(compile(tree, str(path), "exec"))) for tree in trees)
-    if [code.co_qualname for code in old] != [code.co_qualname for code in new]:
-        return False
-    instead = dict(zip(old, new, strict=True))
+    if [code.co_qualname for code in old] == [code.co_qualname for code in new]:
+        instead = dict(zip(old, new, strict=True))
+    else:  # a comprehension, a function of its own, is gone: the functions around it are told by their names
+        known, found = ({code.co_qualname: code for code in each} for each in (old, new))
+        instead = {known[name]: found[name] for name in known.keys() & found.keys() if not name.endswith(">")}
+        if all(code == other for code, other in instead.items()):
+            return False
     for function in gc.get_objects():
         if isinstance(function, FunctionType) and function.__code__ in instead:
             try:

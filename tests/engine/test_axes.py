@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from torch import Tensor
 from rlplay.algorithms import baselines, masks, returns, scales, surrogates
 from rlplay.algorithms.aggregation import token_weights
 from rlplay.algorithms.apply import resolve
+from rlplay.algorithms.arrays import NumpyArrays
 from rlplay.algorithms.credit import advantages
 from rlplay.algorithms.divergences import ESTIMATORS
 from rlplay.algorithms.ratios import geometric
@@ -74,6 +76,12 @@ def test_the_advantages_of_reasoning_steps_add_up_to_the_outcome_less_the_first_
     torch.testing.assert_close((vine * begins).sum(-1), (rewards * mask).sum(-1) - values[:, 0])
     inside = mask & ~begins
     torch.testing.assert_close(vine[inside], vine.roll(1, 1)[inside])
+
+
+def test_without_a_sampled_token_a_mean_is_0() -> None:
+    none = torch.zeros(2, 3, dtype=torch.bool)
+    assert T.mean_over(torch.ones(2, 3), none).tolist() == [[0.0], [0.0]]
+    assert NumpyArrays.mean_over(np.ones((2, 3)), none.numpy()).tolist() == [[0.0], [0.0]]
 
 
 def test_the_return_of_an_answer_of_one_token_is_its_reward() -> None:

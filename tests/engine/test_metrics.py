@@ -12,12 +12,14 @@ import torch
 from rlplay.algorithms.apply import resolve
 from rlplay.engine import rollouts
 from rlplay.engine.optimize import minibatches
+from rlplay.engine.update_summary import reward_metrics
 from rlplay.trace.answers import repeated
 from rlplay.trace.metrics import describe
 from rlplay.trace.records import Credited, Finished, Sampled, Scored, Stepped, spans
 from rlplay.trace.update import Update
 from tests.engine.conftest import FROM_ANSWERS
 from tests.engine.test_more_axes import records_of, updates
+from tests.engine.test_process import batch_of
 
 Start = Callable[..., Any]
 MOVING = {"num_iterations": 3, "learning_rate": 1e-2}
@@ -101,8 +103,8 @@ def test_the_numbers_of_a_step_are_counted_in_its_tokens(start: Start, given: di
 @pytest.mark.usefixtures("opinionated")
 @pytest.mark.parametrize("given", [{"beta": 0.1}, {"beta": 0.1, "kl_placement": "reward", "num_minibatches": 3}])
 def test_the_numbers_of_an_update_are_counted_in_its_records(start: Start, given: dict[str, Any]) -> None:
-    reward, groups = "choosy+seldom+some_groups", {"num_prompts": 4, "num_generations": 3}
-    driver, records = updates(start, 2, algorithm="grpo", reward=reward, **MOVING | groups | given)
+    given |= {"num_prompts": 4, "num_generations": 3, "lr_scheduler_type": "linear"}
+    driver, records = updates(start, 2, algorithm="grpo", reward="choosy+seldom+some_groups", **MOVING | given)
     driver.close()
     kinds = (Sampled, Scored, Credited, Finished)
     for sampled, scored, credited, finished in zip(*(records_of(kind, records) for kind in kinds), strict=True):
@@ -132,6 +134,16 @@ def test_the_numbers_of_an_update_are_counted_in_its_records(start: Start, given
             wanted |= {f"rewards/{name}/mean": np.nanmean(part), f"rewards/{name}/std": np.nanstd(part, ddof=1)}
         found = {name: value for name, value in finished.metrics.items() if name in wanted}
         assert found == pytest.approx(wanted, rel=1e-4, abs=1e-6)
+
+
+def test_a_group_is_without_signal_if_its_known_rewards_are_equal() -> None:
+    unknown = np.nan
+    rewards = np.array([0.4, unknown, 0.4, 0.4, 0.0, unknown, 1.0, 1.0, 0.4, unknown, unknown, unknown, *[unknown] * 4])
+    batch = batch_of([(1, {}, reward) for reward in rewards])
+    scored = Scored(update=1, rewards=rewards, parts={}, weights={}, gold={})
+    found = reward_metrics(scored, batch, "")
+    wanted = {"reward": 3.6 / 7, "reward_std": np.nanstd(rewards, ddof=1), "frac_reward_zero_std": 3 / 4}
+    assert found == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("algorithm", ["cispo", "sapo", "vespo", "reinforce", "ppo-penalty", "trpo", "rloo"])

@@ -26,7 +26,8 @@ from rlplay.scenario.changes import with_changes
 from rlplay.scenario.loader import load
 from rlplay.scenario.reproduction import Reproduction
 from rlplay.scenario.share import shared_in
-from rlplay.trace.records import AnyRecord
+from rlplay.trace.numbers import compact
+from rlplay.trace.records import AnyRecord, Scored
 from rlplay.trace.runfile import RunWriter
 from rlplay.ui.app import RlplayApp
 from rlplay.ui.formula import surrogate
@@ -95,9 +96,13 @@ def test_an_advantage_that_is_not_finite_names_the_function(start: Start, file: 
         def f(xp, returns, baseline):
             return (returns - baseline) / (returns - returns)
     """)
-    said = halted(start, scale_rewards=name)
-    assert "my.py:2-3: f gives " in said
-    assert "returns " in said
+    driver, records = start(scale_rewards=name)
+    with pytest.raises(Halt, match=r"my\.py:2-3: f gives ") as stopped:
+        driver.advance("update", 1, lambda: False)
+    driver.close()
+    (scored,) = (r for r in records if isinstance(r, Scored))
+    baseline = compact(float(scored.rewards[:4].mean()), 3)
+    assert f"for one with returns {compact(float(scored.rewards[0]), 3)}, baseline {baseline}" in str(stopped.value)
 
 
 def test_numbers_that_were_not_finite_before_it_are_not_the_functions_fault(start: Start, file: Write) -> None:

@@ -97,6 +97,19 @@ def test_a_batched_pass_gives_each_sequence_its_own_numbers(lm: LanguageModel, k
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
+def test_the_value_head_reads_the_last_hidden_state_before_each_token(lm: LanguageModel, kind: Kind) -> None:
+    lm.passes, tokens = kind, _tokens()
+    with torch.no_grad():
+        for chunk in forward(lm, lm.policy, tokens, hidden=True):
+            assert chunk.hidden is not None
+            for row, hidden in zip(chunk.rows.tolist(), chunk.hidden, strict=True):
+                prompt = tokens.prompts.ids[tokens.group[row]][tokens.prompts.mask[tokens.group[row]].bool()]
+                ids = torch.cat([prompt, tokens.ids[row, : tokens.lengths[row]]])[None]
+                alone = lm.policy(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, len(prompt) - 1 : -1]
+                torch.testing.assert_close(hidden[: len(alone)], alone, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_no_chunk_has_more_logits_than_fit(lm: LanguageModel, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     lm.passes, tokens, most = kind, _tokens(), 4 * 6 * VOCABULARY
     monkeypatch.setattr(passes, "LOGITS_AT_ONCE", most)

@@ -143,7 +143,9 @@ def _of(kind: type, records: list[AnyRecord]) -> list[Any]:
     return [record for record in records if isinstance(record, kind)]
 
 
-@pytest.mark.parametrize("given", [{"max_kl": 0.01}, {"max_kl": 0.5, "cg_damping": 0.0, "cg_iterations": 3, "temperature": 0.6}])
+@pytest.mark.parametrize(
+    "given", [{"max_kl": 0.01}, {"max_kl": 0.5, "cg_damping": 0.0, "cg_iterations": 3, "temperature": 0.6}]
+)
 def test_every_accepted_step_keeps_the_limit_and_gains(start: Start, given: dict[str, Any]) -> None:
     driver, records = start(algorithm="trpo", **given)
     lm, accepted = driver._state.lm, 0
@@ -196,6 +198,19 @@ def test_a_short_step_does_what_the_search_expects_of_it(start: Start) -> None:
     assert trial.gain == pytest.approx(found.gain * trial.step, rel=0.1)
     gains = [r.gain for r in _of(Searched, records) if r.kind == "cg"]
     assert gains[-1] > 1.2 * gains[0]  # the first is the plain gradient's
+
+
+def test_what_a_step_is_expected_to_gain_grows_with_the_rewards_however_large_they_are(start: Start) -> None:
+    gains, settings = [], {"algorithm": "trpo", "cg_iterations": 1, "cg_damping": 0.0, "scale_rewards": "none"}
+    for scale in (1.0, 1000.0):
+        driver, records = start(f"{scale}.rlplay", **settings)
+        plain = driver._state.task.rewards["uneven"]
+        driver._state.task.rewards["uneven"] = lambda s=scale, f=plain, **columns: [s * each for each in f(**columns)]
+        driver.advance("update", 1, never)
+        driver.close()
+        gains.append(next(r.gain for r in _of(Searched, records)))
+    assert _of(Stepped, records)[0].metrics["grad_norm"] > 10
+    assert gains[1] == pytest.approx(1000 * gains[0], rel=1e-4)
 
 
 def test_the_search_is_stepped_through_recorded_and_found_again(start: Start, tmp_path: Path) -> None:

@@ -80,6 +80,33 @@ def test_every_step_is_the_books_bit_for_bit(tmp_path: Path, algorithm: str, sli
     assert any(table.values())
 
 
+def test_the_numbers_of_an_update_are_counted_in_its_records(tmp_path: Path) -> None:
+    run = Run(tmp_path, MAZE, settings={"num_generations": 5}).go(3)
+    for update in run.updates.values():
+        sampled, scored, credited, (step,), finished = (
+            update.sampled, update.scored, update.credited, update.steps, update.finished,
+        )  # fmt: skip
+        assert sampled is not None
+        assert scored is not None
+        assert credited is not None
+        assert finished is not None
+        lengths = np.add.reduceat(sampled.mask, sampled.offsets[:-1], dtype=np.int64)
+        assert (sampled.done, sampled.position) == (True, np.diff(sampled.offsets).max())
+        own = sampled.mask == 1
+        errors = credited.advantages[own].astype(np.float64)
+        np.testing.assert_allclose(step.dloss_dlogp[own], -errors / own.sum(), rtol=1e-6)
+        assert not step.dloss_dlogp[~own].any()
+        wanted = {
+            "loss": (errors**2).mean() / 2, "td_error": np.abs(errors).mean(), "learning_rate": 0.25,
+            "reward": scored.rewards.mean(), "reward_std": scored.rewards.std(ddof=1),
+            "completions/mean_length": lengths.mean(), "completions/max_length": lengths.max(),
+            "entropy": sampled.entropy[own].mean(),
+        }  # fmt: skip
+        assert {name: finished.metrics[name] for name in wanted} == pytest.approx(wanted, rel=1e-5)
+        assert credited.group_mean.tolist() == [pytest.approx(scored.rewards.mean())]
+        assert credited.group_std.tolist() == [pytest.approx(scored.rewards.std(ddof=1))]
+
+
 def test_the_moves_are_epsilon_greedy_and_the_records_say_how_likely_they_were(tmp_path: Path) -> None:
     run = Run(tmp_path, MAZE).go(8)
     last = run.updates[8].sampled
