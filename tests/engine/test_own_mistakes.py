@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from rlplay.algorithms.own import allow_all
 from rlplay.algorithms.settings import Settings, check
 from rlplay.cli import main as cli
 from rlplay.engine.driver import Driver
+from rlplay.engine.optimize import Seen, own_at_fault
 from rlplay.engine.own_functions import allow_functions, check_finite
 from rlplay.engine.state import Halt
 from rlplay.scenario.changes import with_changes
@@ -115,6 +117,16 @@ def test_numbers_that_were_not_finite_before_it_are_not_the_functions_fault(star
     found = torch.tensor([[-torch.inf, -torch.nan], [1.0, 1.0]])
     with pytest.raises(OwnError, match=r"f gives -inf for 1 of 4 tokens, first for one with ratio 1$"):
         check_finite("surrogate", settings, found, torch.ones_like(mask), {"ratio": ratio})
+
+
+def test_a_gradient_is_the_functions_fault_only_if_all_else_is_finite(file: Write) -> None:
+    own_one, fine = Settings(surrogate=file(FINE)), torch.zeros(1, 2)
+    broken, whole = torch.tensor([[0.0, torch.nan]]), Seen(torch.arange(1), fine, fine + 1, fine, {"loss": 0.5})
+    assert own_at_fault(whole, own_one)
+    assert not own_at_fault(whole, Settings())
+    assert not own_at_fault(whole, msgspec.structs.replace(own_one, loss_type="sigmoid"))
+    for part in ({"logprobs": broken}, {"ratio": broken}, {"kl": broken}, {"metrics": {"loss": float("inf")}}):
+        assert not own_at_fault(dataclasses.replace(whole, **part), own_one)
 
 
 @pytest.mark.parametrize("argument", ["ratio", "mask"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
@@ -15,9 +16,10 @@ from transformers.generation.logits_process import TopKLogitsWarper, TopPLogitsW
 from rlplay.algorithms.schedules import Schedule, share
 from rlplay.algorithms.settings import Settings
 from rlplay.engine.driver import Driver
+from rlplay.engine.optimize import ratio_guard
 from rlplay.engine.sample import cut
 from rlplay.engine.state import new_optimizer
-from rlplay.trace.records import AnyRecord, Finished, Sampled, Stepped
+from rlplay.trace.records import AnyRecord, Finished, Notice, Sampled, Stepped
 from tests.engine.conftest import ARCHITECTURES
 from tests.engine.test_more_axes import records_of
 
@@ -91,9 +93,27 @@ def test_decay_takes_its_share_of_the_matrices_beside_adams_step(start: Start) -
         driver.close()
     for name, first in begun.items():
         wanted = weights[0][name].double()
+        # Adam's first step goes by the learning rate at most, whatever the gradient: no decay is in it.
+        assert float((wanted - first.double()).abs().max()) < 1.001e-3
         if first.ndim > 1 and name.startswith("policy."):
             wanted = wanted - 1e-3 * 0.5 * first.double()
         torch.testing.assert_close(weights[1][name].double(), wanted, rtol=0, atol=1e-7)
+
+
+def test_sampling_and_training_are_compared_before_the_first_step_alone(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tolerance, notices in ((1e-3, 0), (-1.0, 2)):  # no two probabilities are as near as that
+        known = SimpleNamespace(ratio=tolerance)
+        monkeypatch.setattr("rlplay.engine.optimize.precision", lambda lm, known=known: known)
+        driver, records = start(run=f"{notices}.rlplay", num_iterations=2, num_minibatches=2, learning_rate=1e-2)
+        driver.advance("update", 2, lambda: False)
+        driver.close()
+        found = [r.text for r in records if isinstance(r, Notice) and "sampling and training disagree" in r.text]
+        assert len(found) == notices
+    (said,) = ratio_guard(3, torch.tensor([[1.0, 0.75], [1.125, 1.0]]), 0.2)
+    assert said.text.startswith("ratio is off by 0.25 before the first optimizer step of update 3")
+    assert not list(ratio_guard(3, torch.tensor([[0.75, 1.0]]), 0.25))
 
 
 @pytest.mark.parametrize(("top_p", "top_k"), [(1.0, 0), (0.9, 0), (0.3, 0), (1.0, 3), (0.7, 5), (0.01, 0), (1.0, 500)])

@@ -76,6 +76,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"algorithm": "trpo", "kl_anchor": "ref"}, "kl_anchor=old"),
     ({"algorithm": "trpo", "num_iterations": 2}, "one step on the whole batch"),
     ({"algorithm": "trpo", "num_minibatches": 2}, "one step on the whole batch"),
+    ({"algorithm": "trpo", "num_iterations": 2, "num_minibatches": 2}, "one step on the whole batch"),
+    ({"algorithm": "kto", "num_prompts": 3, "num_minibatches": 2}, "2 prompts or more in a minibatch"),
+    ({"algorithm": "q-learning", "reward_stream": "process_normalized"}, "rewards as they are"),
+    ({"algorithm": "q-learning", "multi_objective_aggregation": "normalize_then_sum"}, "rewards as they are"),
     ({"algorithm": "trpo", "importance_sampling_level": "sequence"}, "line search"),
     ({"algorithm": "trpo", "entropy_coef": 0.01}, "line search"),
     ({"algorithm": "trpo", "beta": 0.1, "kl_ctrl": "ppo"}, "loss or reward"),
@@ -90,6 +94,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_does_not_fit_is_refused_with_the_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         resolve(changes)
+
+
+def test_limits_themselves_are_allowed() -> None:
+    assert resolve({"algorithm": "cispo", "epsilon_high": 1.0}).epsilon_high == 1
+    assert resolve({"algorithm": "kto", "num_prompts": 4, "num_minibatches": 2}).num_minibatches == 2
 
 
 @pytest.mark.parametrize("name", ["sft", "reward-model", "cpo", "orpo"])

@@ -16,6 +16,7 @@ from rlplay.engine.world_policy import epsilon_greedy
 from rlplay.trace.questions import Peek, Peeked, Prefix
 from rlplay.trace.update import Update
 from rlplay.worlds.chart import chart
+from rlplay.worlds.figures import figures
 from rlplay.worlds.planning import plan
 from rlplay.worlds.world import read_world
 from tests.worlds.value_run import MAZE, SMALL, Run
@@ -102,6 +103,8 @@ def test_the_numbers_of_an_update_are_counted_in_its_records(tmp_path: Path) -> 
             "completions/mean_length": lengths.mean(), "completions/max_length": lengths.max(),
             "entropy": sampled.entropy[own].mean(),
         }  # fmt: skip
+        assert finished.survey is not None
+        wanted |= figures(read_world(MAZE), finished.survey, "q_learning", 0.9)
         assert {name: finished.metrics[name] for name in wanted} == pytest.approx(wanted, rel=1e-5)
         assert credited.group_mean.tolist() == [pytest.approx(scored.rewards.mean())]
         assert credited.group_std.tolist() == [pytest.approx(scored.rewards.std(ddof=1))]
