@@ -74,8 +74,10 @@ def test_the_numbers_of_a_step_are_counted_in_its_tokens(start: Start, given: di
     driver, records = updates(start, **MOVING | given)
     driver.close()
     (sampled,), (credited,) = records_of(Sampled, records), records_of(Credited, records)
-    clipped = set()
-    for step in records_of(Stepped, records):
+    clipped, parts = set(), resolve(given).num_minibatches
+    for number, step in enumerate(records_of(Stepped, records)):
+        assert (step.step, step.epoch, step.minibatch) == (number, *divmod(number, parts))
+        assert (step.epochs, step.minibatches) == (3, parts)
         tokens, lengths = spans(sampled.offsets, step.rows), np.diff(sampled.offsets)[step.rows]
         ended = np.repeat(sampled.truncated[step.rows] == 0, lengths)
         inside = ended if given.get("mask_truncated_completions") else np.ones(len(tokens), dtype=bool)

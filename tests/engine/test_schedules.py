@@ -111,7 +111,7 @@ def test_sampling_and_training_are_compared_before_the_first_step_alone(
         driver.close()
         found = [r.text for r in records if isinstance(r, Notice) and "sampling and training disagree" in r.text]
         assert len(found) == notices
-    (said,) = ratio_guard(3, torch.tensor([[1.0, 0.75], [1.125, 1.0]]), 0.2)
+    (said,) = ratio_guard(3, torch.tensor([[1.0, 0.7484], [1.125, 1.0]]), 0.2)
     assert said.text.startswith("ratio is off by 0.25 before the first optimizer step of update 3")
     assert not list(ratio_guard(3, torch.tensor([[0.75, 1.0]]), 0.25))
 
