@@ -20,6 +20,7 @@ from rlplay.engine.rollouts import informative_groups
 from rlplay.engine.sample import draw_prompts
 from rlplay.engine.state import Halt
 from rlplay.engine.tensors import Tensors
+from rlplay.tasks.task import Example
 from rlplay.trace.records import AnyRecord, Credited, Finished, Sampled, Scored, Stepped
 from tests.parity.fixed import fixed
 from tests.parity.ours import as_batch
@@ -149,6 +150,15 @@ def test_an_unscored_answer_does_not_hide_its_groups_signal() -> None:
     unknown = math.nan
     batch.rewards = torch.tensor([unknown, 0, 1, 1, unknown, 2, 2, 2, unknown, unknown, unknown, unknown])
     assert informative_groups(batch).tolist() == [0]
+
+
+def test_prompts_come_again_only_when_all_have_been_drawn() -> None:
+    examples = [Example(str(number), {}) for number in range(5)]
+    drawn = draw_prompts(examples, 12, 7, 1)
+    assert sorted(example.prompt for example in drawn[:5]) == list("01234")
+    assert drawn == (drawn[:5] * 3)[:12]
+    assert draw_prompts(examples, 4, 7, 1, skip=3) == drawn[3:7]
+    assert len({str(draw_prompts(examples, 5, seed, update)) for seed in (7, 8) for update in (1, 2)}) == 4
 
 
 def test_a_greedy_baseline_is_the_reward_of_the_likeliest_answer(start: Start) -> None:

@@ -16,6 +16,7 @@ from rlplay.engine.batch import Prompts, Tokens
 from rlplay.engine.model import Kind, LanguageModel
 from rlplay.engine.passes import forward, laid_out, logprobs_of, score_tokens, score_with_favourites
 from rlplay.engine.sample import sample
+from rlplay.engine.teacher_forcing import observed
 
 VOCABULARY, TEMPERATURE = 61, 0.8
 
@@ -59,13 +60,13 @@ def _alone(model: Any, tokens: Tokens) -> list[Tensor]:
     return [logprobs.gather(-1, ids[: len(logprobs), None])[:, 0] for logprobs, ids in every]
 
 
-def _distributions(model: Any, tokens: Tokens) -> list[Tensor]:
+def _distributions(model: Any, tokens: Tokens, temperature: float = TEMPERATURE) -> list[Tensor]:
     """As `_alone`, of every token of the vocabulary [l, V]."""
     result = []
     for g, ids, n in zip(tokens.group.tolist(), tokens.ids, tokens.lengths.tolist(), strict=True):
         prompt = tokens.prompts.ids[g][tokens.prompts.mask[g].bool()]
         logits = model(input_ids=torch.cat([prompt, ids[:n]])[None]).logits[0, len(prompt) - 1 : -1]
-        result.append((logits / TEMPERATURE).log_softmax(-1))
+        result.append((logits / temperature).log_softmax(-1))
     return result
 
 
@@ -192,6 +193,20 @@ def test_sampled_logprobs_are_those_of_the_full_pass_and_sampling_repeats_itself
     torch.testing.assert_close(batch.old_logprobs[batch.mask], full[batch.mask], atol=1e-5, rtol=1e-5)
     top = batch.top_logprobs[batch.mask]
     assert bool((top[:, :-1] >= top[:, 1:]).all())
+
+
+def test_answers_whoever_wrote_them_are_read_at_temperature_1(lm: LanguageModel) -> None:
+    batch = observed(lm, _sampled(lm), 3)
+    with torch.no_grad():
+        every = _distributions(copy.deepcopy(lm.policy).double(), batch.tokens(), 1.0)
+    assert batch.temperature == 1
+    for row, logprobs in enumerate(every):
+        n, best = len(logprobs), logprobs.topk(3, dim=-1)
+        own = logprobs.gather(-1, batch.ids[row, :n, None])[:, 0]
+        entropy = -(logprobs.exp() * logprobs).sum(-1)
+        for found, wanted in ((batch.old_logprobs, own), (batch.entropy, entropy), (batch.top_logprobs, best.values)):
+            torch.testing.assert_close(found[row, :n].double(), wanted, atol=1e-5, rtol=1e-5)
+        assert torch.equal(batch.top_ids[row, :n], best.indices)
 
 
 def test_finished_completions_end_with_the_end_token_and_only_unfinished_ones_are_truncated(lm: LanguageModel) -> None:
