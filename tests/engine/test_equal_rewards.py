@@ -107,6 +107,12 @@ def test_sums_that_are_equal_on_paper_are_equal() -> None:
     assert weighted(parts, {"a": 1.0, "b": 1.0}).tolist() == [0.3] * 4
     thirds = {"a": np.array([1 / 3, 1.0, 0.0]), "b": np.array([1.0, 0.0, 1.0]), "c": np.array([-1.0, 0.0, 0.0])}
     assert len(set(weighted(thirds, {"a": 3.0, "b": 0.7, "c": 0.7}).tolist()[:1])) == 1
+    large = {"a": np.array([1000000.1, 1000000.3]), "b": np.array([0.2, 0.0])}
+    assert weighted(large, {"a": 1.0, "b": 1.0}).tolist() == [1000000.3] * 2
+    small = {"a": np.array([3e-7, 1e-7]), "b": np.array([0.0, 2e-7])}
+    assert weighted(small, {"a": 1.0, "b": 1.0}).tolist() == [3e-7] * 2
+    fine = {"a": np.ones(2), "b": np.array([1e-12, 1e-11])}
+    assert weighted(fine, {"a": 1.0, "b": 1.0}).tolist() == [1.0, 1.00000000001]
     cancelled = {"a": np.array([1.0]), "b": np.array([-0.9]), "c": np.array([-0.1])}
     assert weighted(cancelled, {"a": 1.0, "b": 1.0, "c": 1.0}).tolist() == [0.0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from rlplay.algorithms.apply import resolve
 from rlplay.engine.batch import Batch, Prompts
 from rlplay.engine.credit import assigned
-from rlplay.engine.score import score
+from rlplay.engine.score import place_steps, score
 from rlplay.engine.teacher_forcing import written
 from rlplay.tasks import load_task
 from rlplay.trace.records import Credited, Finished, Scored
@@ -48,6 +49,19 @@ def batch_of(completions: list[Judged], generations: int = GENERATIONS) -> Batch
         top_ids=candidates.long(), top_logprobs=candidates, truncated=lengths > 0, environment=zeros.bool(),
         temperature=1.0, rewards=rewards, outcomes=outcomes, step_scores=steps, step_ends=ends, ref_logprobs=zeros,
     )  # fmt: skip
+
+
+def test_a_step_ends_on_the_token_that_completes_its_last_own_character() -> None:
+    """Characters of an environment and of special tokens do not count; what ends later ends on the last token."""
+    batch = batch_of([(5, {}, 0.0)])
+    batch.ids[0], batch.environment[0, 1] = torch.arange(5), True
+    pieces = ["ab", "cd", "ef", "<|mark|>", "gh"]
+    tokenizer = SimpleNamespace(all_special_ids=[3])
+    lm: Any = SimpleNamespace(tokenizer=tokenizer, texts=lambda ids: [pieces[i] for i in ids])
+    answers: Any = {"f": [[(2, 1.0), (3, 2.0), (4, 4.0), (6, 8.0), (99, 16.0)]], "whole": [3.0]}
+    scores, ends = place_steps(batch, lm, answers, {"f": 0.5, "whole": 1.0})
+    assert scores.tolist() == [[0.5, 0.0, 3.0, 0.0, 12.0]]
+    assert ends.tolist() == [[True, False, True, False, True]]
 
 
 def advantages_of(completions: list[Judged]) -> list[list[float]]:

@@ -144,7 +144,11 @@ def _of(kind: type, records: list[AnyRecord]) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "given", [{"max_kl": 0.01}, {"max_kl": 0.5, "cg_damping": 0.0, "cg_iterations": 3, "temperature": 0.6}]
+    "given",
+    [
+        {"max_kl": 0.01, "top_entropy_quantile": 0.5},
+        {"max_kl": 0.5, "cg_damping": 0.0, "cg_iterations": 3, "temperature": 0.6},
+    ],
 )
 def test_every_accepted_step_keeps_the_limit_and_gains(start: Start, given: dict[str, Any]) -> None:
     driver, records = start(algorithm="trpo", **given)
@@ -166,7 +170,10 @@ def test_every_accepted_step_keeps_the_limit_and_gains(start: Start, given: dict
         gained = torch.stack(
             [q[i].exp() / p[i].exp() - 1 for (p, i), (q, _) in zip(before, after, strict=True)]
         ) * advantages  # fmt: skip
-        assert step.metrics["surrogate_gain"] == pytest.approx(float(gained.mean()), rel=1e-2, abs=1e-6)
+        entropy = batch.entropy[batch.mask]
+        counted = entropy >= entropy.quantile(1 - given.get("top_entropy_quantile", 1.0))
+        gain = float((gained * counted).mean())
+        assert step.metrics["surrogate_gain"] == pytest.approx(gain, rel=1e-2, abs=1e-6)
         moved = any(not torch.equal(a, b) for a, b in zip(weights, lm.policy.parameters(), strict=True))
         assert moved == trials[-1].accepted
         accepted += trials[-1].accepted
