@@ -47,6 +47,7 @@ class GlossaryScreen(Dialogue[tuple[str, str] | None]):
         border-subtitle-color: $text-muted;
     }
     GlossaryScreen.-narrow > Vertical { height: 100%; }
+    GlossaryScreen.-tall > Vertical { max-height: 60; }
     GlossaryScreen Input {
         &, &:focus { height: 1; border: none; padding: 0 1; margin: 0 0 1 0; background: $surface; }
     }

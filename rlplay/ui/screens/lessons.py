@@ -35,7 +35,7 @@ class LessonsScreen(Dialogue[str | None]):
     DEFAULT_CSS = """
     LessonsScreen { align: center middle; background: $background 70%; }
     LessonsScreen > Vertical {
-        width: 108; max-width: 100%; height: 26; max-height: 100%; padding: 1 1 0 1;
+        width: 108; max-width: 100%; height: 90%; padding: 1 1 0 1;
         background: $background; border: round $accent; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $text-muted;
     }
@@ -48,6 +48,7 @@ class LessonsScreen(Dialogue[str | None]):
         &:ansi > .option-list--option-highlighted { background: ansi_bright_black; color: ansi_white; }
     }
     LessonsScreen.-narrow OptionList { width: 28; }
+    LessonsScreen.-narrow > Vertical { height: 100%; max-height: 26; }
     LessonsScreen VerticalScroll { width: 1fr; height: 1fr; padding: 0 1 0 2; scrollbar-size-vertical: 1; }
     LessonsScreen Static { height: auto; }
     """

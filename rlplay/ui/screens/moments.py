@@ -55,6 +55,7 @@ update: `3` compares update 3, `0` the start.
     MomentsScreen SteadyStatic { height: auto; max-height: 3; color: $text-muted; }
     MomentsScreen AskedList { height: auto; max-height: 60%; }
     MomentsScreen BothAnswers { height: 1fr; }
+    MomentsScreen.-tall AskedList { max-height: 75%; }
     MomentsScreen.-reading AskedList { height: 4; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -16,7 +16,7 @@ SCORES = {"reward": "reward", "rewards/accuracies": "accuracy", "mean_token_accu
 """Metrics for the score of an update, with short headings: the first that the run records is used."""
 USUAL: tuple[tuple[str, ...], ...] = (("kl", "kl_old"),)
 """What the further columns show unless the curves begin with other metrics."""
-_LAST = ("completions/distinct", "grad_norm", "loss", "num_tokens")
+_LAST = ("completions/distinct", "grad_norm", "loss")
 """What the columns show where the curves' metrics leave room."""
 _SHORT = {"kl": "KL to ref", "kl_old": "KL to old", "reward_std": "reward std", "kl_old_exact": "KL of step"}
 
