@@ -125,6 +125,22 @@ def test_where_an_own_surrogate_is_flat_the_token_counts_as_clipped(start: Start
     assert told[0].startswith("▲ clipped")
 
 
+def test_a_flat_token_is_above_or_below_the_range(start: Start, file: Callable[[str], str]) -> None:
+    name = file("""
+        def band(xp, ratio, advantages):
+            return -xp.clip(ratio, low=0.99, high=1.01) * advantages
+    """)
+    update, _ = trained(start, surrogate=name + "band")
+    seen: set[int] = set()
+    for step in update.steps:
+        assert step.clip_state is not None
+        side = np.select([step.importance_ratio > 1.01, step.importance_ratio < 0.99], [1, -1])
+        pulled = update.credited.advantages[spans(update.sampled.offsets, step.rows)] != 0
+        np.testing.assert_array_equal(step.clip_state, side * pulled)
+        seen |= set(step.clip_state.tolist())
+    assert seen == {-1, 0, 1}
+
+
 def test_an_own_advantage_is_what_every_token_gets(start: Start, file: Callable[[str], str]) -> None:
     update, s = trained(start, scale_rewards=file(SOFT) + "doubled")
     rewards, group = update.scored.rewards, update.sampled.group
