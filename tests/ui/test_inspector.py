@@ -164,6 +164,23 @@ async def test_a_token_that_only_the_update_made_likely_is_listed_with_what_is_k
         assert "old or new" in all_text(app.inspector)
 
 
+async def test_a_newcomer_may_have_been_likelier_than_the_token_that_was_sampled():
+    app, source = playground()
+    async with app.run_test(size=WIDE) as pilot:
+        *before, finished = synthetic_update(1)
+        sampled = before[0]
+        ids, rare, top = sampled.token_ids.copy(), sampled.old_logprobs.copy(), sampled.top_logprobs.copy()
+        place = int(sampled.offsets[0]) + 1
+        ids[place], rare[place], top[place] = 99_998, np.log(1e-4), np.log(np.linspace(0.14, 0.045, top.shape[1]))
+        new = {"favourite_ids": np.full_like(finished.favourite_ids, 99_999), "pieces": {99_999: "new"}}
+        new["favourite_logprobs"] = np.full(len(ids), np.log(0.9), dtype=np.float32)
+        before[0] = msgspec.structs.replace(sampled, token_ids=ids, old_logprobs=rare, top_logprobs=top)
+        source.records([*before, msgspec.structs.replace(finished, **new)])
+        await settled(pilot)
+        app.point(0, 1)
+        assert candidates(app)['"new"'][1] == "≤.05"
+
+
 async def test_the_columns_and_the_prompt_as_the_model_reads_it_are_shown_harmlessly():
     app, source = playground()
     async with app.run_test(size=WIDE) as pilot:

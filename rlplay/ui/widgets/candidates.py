@@ -54,7 +54,7 @@ def candidates(facts: AnswerFacts, token: int, size: Size, palette: Palette) -> 
         style = palette.strong if i == chosen else palette.text
         text = pieces.get(i, "")
         first = _worth(q.get(text)) if q else _probability(ref.get(i))
-        before = _probability(old[i]) if i in old else _at_most(min(old.values()))
+        before = _probability(old[i]) if i in old else _at_most(min(old[each] for each in ids))
         lines.append(table.row(quoted(text), first, before, (old.get(i), new.get(i)), style, i == chosen))
     others = [_rest(column, listed) for column in (ref, old, new)]
     if any(share is not None and share >= SLIGHT for share in others):
