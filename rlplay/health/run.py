@@ -80,9 +80,8 @@ def examine_run(path: Path) -> tuple[Evidence | None, list[Finding]]:
 
 
 def undone(path: Path) -> int:
-    """The last update that a recorded run had finished before it went back; 0 if it never did."""
+    """The last update that a recorded run had finished before it went back to its start; 0 if it is not there."""
     with RunReader(path) as reader:
-        live = {*reader.updates()}
-        return max(
-            (number for kind, number, _ in reader.events() if kind == "finished" and number not in live), default=0
-        )
+        if reader.updates():
+            return 0
+        return max((number for kind, number, _ in reader.events() if kind == "finished"), default=0)

@@ -372,3 +372,13 @@ def test_a_rewound_run_has_updates_that_do_not_count(capsys, tmp_path):
     assert out == (
         "back is back at the start: updates 1 to 3 are undone. The file keeps them; rlplay replay draws them grey.\n"
     )
+
+
+def test_a_run_without_answers_is_not_back_at_its_start(capsys, tmp_path):
+    path = tmp_path / "part.rlplay"
+    writer = RunWriter.create(path, synthetic_started())
+    for number in (1, 2, 3):
+        writer.append(synthetic_update(number)[-1])
+    writer.append(Rewound(update=1, abandoned=3, asked=True))
+    writer.close()
+    assert called(capsys, "health", str(path))[:2] == (0, "part has no finished update with its answers yet.\n")
