@@ -122,8 +122,12 @@ def agree(lm: LanguageModel, batch: Batch) -> bool:
     if _apart(scored(lm.passes), sampled) <= mistake:
         return True
     exact = scored("by_length")
+    if not exact.isfinite().all():  # no way gives these weights a probability; the loss will stop the run
+        lm.agreed = 0
+        return True
     if lm.fixed and _apart(sampled, exact) > mistake:
-        lm.fixed, lm.agreed = False, 0
+        lm.save_memory()
+        lm.agreed = 0
         return False
     kinds = get_args(Kind)[get_args(Kind).index(lm.passes) :]
     lm.passes = next(kind for kind in kinds if _apart(scored(kind), exact) <= mistake)

@@ -8,6 +8,7 @@ A CPU gains nothing by it; there the tests run the same step without a graph. It
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -82,9 +83,8 @@ class _Step:
         """Take over the prompts' cache, each prompt for the rows that answer it; `mask` [G, P] is of the prompts."""
         if self._cache is None:
             self._cache = _empty_cache(prompt, group, self._places)
-            self._fill(prompt, mask, group)
             if _captures(self._device):
-                self._capture()
+                self._capture(lambda: self._fill(prompt, mask, group))
         self._fill(prompt, mask, group)
 
     def after(self, rows: Tensor, tokens: Tensor) -> Tensor:
@@ -100,8 +100,9 @@ class _Step:
     def _fill(self, prompt: Any, mask: Tensor, group: Tensor) -> None:
         length = mask.shape[1]
         for layer, given in zip(self._cache.layers, prompt.layers, strict=True):
-            layer.keys[:, :, :length] = given.keys[group]
-            layer.values[:, :, :length] = given.values[group]
+            for kept, new in ((layer.keys, given.keys), (layer.values, given.values)):
+                kept[:, :, :length] = new[group]
+                kept[:, :, length:] = 0  # the mask does not hide a NaN: 0 times NaN is NaN
             layer.cumulative_length.fill_(length)
         self._mask.fill_(torch.finfo(self._mask.dtype).min)
         self._mask[:, 0, 0, :length].masked_fill_(mask[group].bool(), 0.0)
@@ -123,12 +124,16 @@ class _Step:
             self._logits = torch.empty_like(out.logits[:, -1])
         self._logits.copy_(out.logits[:, -1])
 
-    def _capture(self) -> None:
-        """Record a step as a graph; steps on a stream of their own come first, as PyTorch asks for."""
+    def _capture(self, begin: Callable[[], None]) -> None:
+        """Record a step as a graph; steps on a stream of their own come first, as PyTorch asks for.
+
+        Each follows a new `begin`: there may be places for one token only.
+        """
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):
             for _ in range(_WARM_UP):
+                begin()
                 self._compute()
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()

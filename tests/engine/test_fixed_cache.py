@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -78,14 +79,21 @@ def test_finished_rows_may_be_counted_now_and_then(lm: LanguageModel, monkeypatc
     torch.testing.assert_close(wanted.old_logprobs, found.old_logprobs, atol=2e-6, rtol=1e-5)
 
 
-def test_capturing_a_graph_leaves_nothing_behind(lm: LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for CUDA, whose graph computes the step as it is replayed; nothing here has run on a GPU."""
-    grows, fixed = kinds(lm)
-    wanted, computed, steps = _sampled(grows), _Step._compute, list[_Step]()
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> list[_Step]:
+    """A stand-in for CUDA, whose graph computes the step as it is replayed; the list gets each step. No GPU is used."""
+    computed, steps, capturing = _Step._compute, list[_Step](), list[bool]()
 
     def compute(step: _Step) -> None:
         steps.append(step)
-        computed(step)
+        if not capturing:
+            computed(step)
+
+    @contextmanager
+    def capture(_graph: object) -> Iterator[None]:
+        capturing.append(True)
+        yield
+        capturing.clear()
 
     graph = SimpleNamespace(replay=lambda: computed(steps[-1]))
     stream = SimpleNamespace(wait_stream=lambda _other: None)
@@ -93,13 +101,44 @@ def test_capturing_a_graph_leaves_nothing_behind(lm: LanguageModel, monkeypatch:
     monkeypatch.setattr(_Step, "_compute", compute)
     for name, stand_in in {"CUDAGraph": graph, "Stream": stream, "current_stream": stream}.items():
         monkeypatch.setattr(torch.cuda, name, lambda stand_in=stand_in: stand_in)
-    for name in ("stream", "graph"):
-        monkeypatch.setattr(torch.cuda, name, nullcontext)
+    monkeypatch.setattr(torch.cuda, "stream", nullcontext)
+    monkeypatch.setattr(torch.cuda, "graph", capture)
+    return steps
+
+
+def test_capturing_a_graph_leaves_nothing_behind(lm: LanguageModel, cuda: list[_Step]) -> None:
+    grows, fixed = kinds(lm)
+    wanted = _sampled(grows)
     for _ in range(2):
         found = _sampled(fixed)
         assert torch.equal(wanted.ids, found.ids)
         torch.testing.assert_close(wanted.old_logprobs, found.old_logprobs, atol=2e-6, rtol=1e-5)
-    assert len(steps) == 4, "three to warm up and one that is captured, once"
+    assert len(cuda) == 4, "three to warm up and one that is captured, once"
+
+
+@pytest.mark.usefixtures("cuda")
+def test_warming_up_needs_no_place_that_sampling_does_not_need(
+    lm: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU does not survive an index behind the last place."""
+    grows, fixed = kinds(lm)
+    monkeypatch.setattr(fixed_cache, "BUCKET", 1)
+    assert torch.equal(_sampled(grows, length=1).ids, _sampled(fixed, length=1).ids)
+
+
+def test_what_broken_weights_left_in_the_cache_is_not_read_after_an_undo(lm: LanguageModel) -> None:
+    grows, fixed = kinds(lm)
+    fixed.agreed = 10_000
+    grows.end_ids = fixed.end_ids = frozenset({2})
+    wanted, good = _sampled(grows, length=9), copy.deepcopy(fixed.policy.state_dict())
+    with torch.no_grad():
+        for parameter in fixed.policy.parameters():
+            parameter.fill_(torch.nan)
+    assert _sampled(fixed, length=9).old_logprobs.isnan().all()
+    fixed.policy.load_state_dict(good)
+    found = _sampled(fixed, length=9)
+    assert len(fixed.fixed_steps) == 1
+    assert torch.equal(wanted.ids, found.ids)
 
 
 def test_a_step_that_is_wrong_is_left_for_the_cache_that_grows(
@@ -113,6 +152,7 @@ def test_a_step_that_is_wrong_is_left_for_the_cache_that_grows(
     monkeypatch.setattr(_Step, "after", lambda *given: right(*given) + torch.arange(VOCABULARY))
     batch = _sampled(lm)
     assert (lm.fixed, lm.cached) == (False, True)
+    assert not lm.fixed_steps, "its memory is free"
     full = _together(lm, batch.tokens())
     torch.testing.assert_close(batch.old_logprobs[batch.mask], full[batch.mask], atol=1e-5, rtol=1e-5)
 
@@ -127,3 +167,16 @@ def test_other_caches_are_not_taken_for_it(name: str) -> None:
     tokens, whole = _small_batch(model), name in WHOLE
     model.passes = "by_length"
     assert _caches(model, tokens, _with_gradient(model, tokens)[0], 1e-4, Fixed) == whole
+
+
+def test_weights_without_probabilities_say_nothing_about_the_ways_to_sample(lm: LanguageModel) -> None:
+    settle(lm)
+    good = copy.deepcopy(lm.policy.state_dict())
+    with torch.no_grad():
+        for parameter in lm.policy.parameters():
+            parameter.fill_(torch.nan)
+    assert _sampled(lm, length=9).old_logprobs.isnan().any()
+    assert (lm.passes, lm.cached, lm.remarks) == ("shared", True, [])
+    lm.policy.load_state_dict(good)
+    _sampled(lm, length=9)
+    assert lm.agreed > 9, "they are compared once there are some"
