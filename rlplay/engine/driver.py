@@ -27,7 +27,7 @@ from rlplay.engine.evaluate import Evaluating
 from rlplay.engine.fit import check_settings
 from rlplay.engine.judge import judge
 from rlplay.engine.loop import Moment, train
-from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, smaller_parts
+from rlplay.engine.out_of_memory import begins_again, is_out_of_memory, release, remedy
 from rlplay.engine.own_functions import allow_functions
 from rlplay.engine.own_metrics import measured
 from rlplay.engine.pairs import Unlabelled
@@ -126,7 +126,7 @@ class Driver:
 
         `interrupted` is asked at every moment of the loop. If the loop raises (a Halt, a reward function's error), the
         state goes back to the end of the last update and the exception goes on to the caller. Where memory is short and
-        smaller parts may fit, the update begins again with those.
+        less of it may do, the update begins again.
         """
         with self._clock:
             while count > 0:
@@ -136,7 +136,7 @@ class Driver:
                 except ranks.LostProcess:
                     raise
                 except BaseException as error:
-                    if self._tries_smaller_parts(error):
+                    if self._tries_with_less(error):
                         continue
                     self._go_to(self._done)
                     if isinstance(error, OwnError):
@@ -282,18 +282,18 @@ class Driver:
         """Updates finished, their evaluation included."""
         return self._point[0] - 1
 
-    def _tries_smaller_parts(self, error: BaseException) -> bool:
-        """If memory was short, begin the update again with half of `per_device_train_batch_size`; False if it was not,
-        or if that cannot help."""
-        update, phase = self._point
-        parts = smaller_parts(self._latest, phase) if is_out_of_memory(error) else None
-        if parts is None:
+    def _tries_with_less(self, error: BaseException) -> bool:
+        """If memory was short, begin the update again without caches for sampling, or if there are none with half of
+        `per_device_train_batch_size`; False if memory was not short, or if that cannot help."""
+        (update, phase), lm = self._point, self._state.lm
+        changed = remedy(self._latest, phase, lm.fixed) if is_out_of_memory(error) else None
+        if changed is None:
             return False
-        self._state.lm.save_memory()
+        lm.save_memory()
         release(error)
         self._go_to(self._done)
-        self.set({"per_device_train_batch_size": parts})
-        self.note("warning", begins_again(update, phase, parts), "".join(traceback.format_exception_only(error)))
+        self.set(changed)
+        self.note("warning", begins_again(update, phase, changed), "".join(traceback.format_exception_only(error)))
         return True
 
     def _tell(self, moment: Moment, closely: bool) -> None:

@@ -21,6 +21,15 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or "out of memory" in said or "can't allocate" in said
 
 
+def remedy(settings: Settings, phase: str, caches: bool) -> dict[str, int] | None:
+    """The settings with which a phase may fit when it begins again; None if none would help.
+
+    They stay as they are where sampling keeps `caches` between batches, which can go first.
+    """
+    parts = smaller_parts(settings, phase)
+    return {} if caches else None if parts is None else {"per_device_train_batch_size": parts}
+
+
 def smaller_parts(settings: Settings, phase: str) -> int | None:
     """Half of the completions that a pass takes now; None where parts are as small as they get or would not help."""
     answers = settings.num_prompts * (settings.num_generations if settings.rewarded else 2)
@@ -37,9 +46,10 @@ def release(error: BaseException) -> None:
         torch.cuda.empty_cache()
 
 
-def begins_again(update: int, phase: str, parts: int) -> str:
-    """What to tell the user about an update that is tried again in smaller `parts`."""
+def begins_again(update: int, phase: str, changed: dict[str, int]) -> str:
+    """What to tell the user about an update that is tried again with `changed` settings, or without caches."""
+    how = ", ".join(f"with {name}={value}" for name, value in changed.items())
     return (
-        f"out of memory in update {update} ({phase}): it begins again from the end of update {update - 1}, with "
-        f"per_device_train_batch_size={parts}"
+        f"out of memory in update {update} ({phase}): it begins again from the end of update {update - 1}, "
+        f"{how or 'and sampling keeps no cache between batches'}"
     )

@@ -42,15 +42,11 @@ def test_the_update_begins_again_in_smaller_parts(
     plain.advance("update", 2, lambda: False)
     plain.close()
     driver, records = start(num_minibatches=1)
-    lm = driver._state.lm
-    lm.fixed = True  # as on a GPU
     driver.advance("update", 1, lambda: False)
     tried = short_of_memory(driver, 3, error, monkeypatch)
     driver.advance("update", 1, lambda: False)
     driver.close()
     assert max(tried[2:]) == 3
-    assert not lm.fixed
-    assert not lm.fixed_steps
     changes = [(r.name, r.value, r.update, r.phase) for r in only(Changed, records)]
     assert changes == [("per_device_train_batch_size", size, 2, "sample") for size in (6, 3)]
     said = [r.text for r in only(Notice, records) if r.level == "warning"]
@@ -59,6 +55,35 @@ def test_the_update_begins_again_in_smaller_parts(
                               "per_device_train_batch_size=3")  # fmt: skip
     for one, other in zip(only(Stepped, expected), only(Stepped, records), strict=True):
         np.testing.assert_allclose(one.dloss_dlogp, other.dloss_dlogp, atol=1e-6)
+    assert [r.update for r in only(Finished, records)] == [1, 2]
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_the_caches_of_sampling_go_first(start: Start, monkeypatch: pytest.MonkeyPatch, cached: bool) -> None:
+    """Also where memory runs out while answers are sampled, which smaller parts do not help."""
+    driver, records = start()
+    lm = driver._state.lm
+    lm.fixed = cached  # as on a GPU
+    driver.advance("update", 1, lambda: False)
+    assert bool(lm.fixed_steps) == cached
+    steps = iter([ERRORS[0]])
+
+    def fail(_model: Any, _given: Any, named: dict[str, Any]) -> None:
+        if named.get("past_key_values") is not None:
+            for error in steps:
+                raise error
+
+    lm.policy.register_forward_pre_hook(fail, with_kwargs=True)
+    if not cached:
+        with pytest.raises(torch.OutOfMemoryError):
+            driver.advance("update", 1, lambda: False)
+        return
+    driver.advance("update", 1, lambda: False)
+    driver.close()
+    assert (lm.fixed, lm.fixed_steps) == (False, {})
+    (said,) = [r.text for r in only(Notice, records) if r.level == "warning"]
+    assert said.startswith("out of memory in update 2 (sample): it begins again from the end of update 1, and sampling")
+    assert not only(Changed, records)
     assert [r.update for r in only(Finished, records)] == [1, 2]
 
 
