@@ -1,4 +1,4 @@
-"""Draws every screen and dialogue, at three sizes, dark, light and without colour: `python -m screenshots.gallery OUT`.
+"""Draws every screen and dialogue, at four sizes, dark, light and without colour: `python -m screenshots.gallery OUT`.
 
 The runs are made up, so no engine starts; OUT gets a PNG for each picture and README.md, which shows them all. Whoever
 changes the screen looks at it. A screen that a verb opens is found by performing the verb; `OCCASIONS` has the others,
@@ -36,7 +36,7 @@ from screenshots.stand_in import LESSON, LOG, UPDATES, StandIn
 from tests.recorded import synthetic_evaluated, synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.stage import CHOSEN, no_idle_time, painted_late, settled, until
 
-SIZES = (80, 24), (120, 35), (160, 45)
+SIZES = (80, 24), (120, 35), (160, 45), (240, 67)
 LOOKS = {"dark": "rlplay-dark", "light": "rlplay-light", "no colour": ""}
 """The theme of each look; empty for NO_COLOR."""
 

@@ -14,8 +14,9 @@ from rlplay.ui.plot.picture import Picture, Size
 from rlplay.ui.plot.ratios import NO_STEP, ONE_STEP, ONE_STEP_HERE, ONE_STEP_THEN, Ratios
 from rlplay.ui.plot.views import GHOST, LIGHT, NO_UPDATE, NOT_RECORDED, Source, first_update, single
 from rlplay.ui.widgets.curves import CurvePanels
-from tests.recorded import synthetic_update
+from tests.recorded import synthetic_sampling, synthetic_started, synthetic_update
 from tests.ui.curve_panels import CHOSEN, Host, recorded, subtitle, title
+from tests.ui.stage import playground, settled
 
 
 async def test_before_the_first_update_every_panel_says_what_will_be_there():
@@ -294,3 +295,12 @@ def test_a_curve_that_observe_light_leaves_out_says_so():
     assert "observe=light" in LIGHT
     assert source.missing("Loss", ("loss",)) != LIGHT
     assert Source(history, live, {"observe": "full"}).missing("KL", ("kl", "kl_old")) != LIGHT
+
+
+async def test_a_curve_without_points_has_no_gap_in_its_title():
+    app, source = playground()
+    async with app.run_test(size=(160, 45)) as pilot:
+        source.records([synthetic_started(), *synthetic_sampling(1)])
+        await settled(pilot)
+        titles = [str(panel.border_title) for panel in app.curves.seen]
+        assert any(title.startswith("Length · ") for title in titles), "the lengths of the first batch"

@@ -240,8 +240,8 @@ class Lines:
         elsewhere = cursor is not None and (source.shown is None or source.shown.number != cursor)
         spread = "" if elsewhere else self._spread(source.shown)
         shade = SHADE if any(source.history.series(trace.band)[0] for trace in self.traces if trace.band) else ""
-        above = Content.assemble(f"{self.title} ", head, when, manner(log, smoothing), shade, spread)
-        return above.rstrip(), Content("").join(others)
+        above = Content.assemble(self.title, " " * bool(head), head, when, manner(log, smoothing), shade, spread)
+        return above, Content("").join(others)
 
     def _spread(self, update: Update | None) -> str:
         values = measures(update).get(self.spread) if self.spread else None

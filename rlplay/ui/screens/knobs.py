@@ -28,7 +28,7 @@ from rlplay.ui.widgets.narrator import keyed
 from rlplay.ui.widgets.over_another import Dialogue
 from rlplay.ui.words.step_word import step_word_of
 
-FINDING = "`↑ ↓` setting · `← →` `0-9` change · `enter` type · `esc` all settings"
+FINDING = "`↑ ↓` setting · `← →` change · `enter` type · `esc` all settings"
 TYPING = "`enter` accept · `esc` cancel"
 
 DIGITS = ".0123456789"
