@@ -83,7 +83,8 @@ LEARNING = (
          aliases=("optimizer step", "gradient step"), see=("knobs", "num_minibatches")),
     Term("Learning rate",
          "How far an optimizer step goes. Too high, and the policy breaks; too low, and it learns nothing in the time "
-         "there is.",
+         "there is. Adam, the usual optimizer here, also follows earlier gradients (momentum) and divides by their "
+         "size: rewards twice as large do not make steps twice as long.",
          aliases=("step size", "lr", "Adam"), see=("knobs", "learning_rate")),
     Term("Loss",
          "What the optimizer lowers. In most of machine learning a falling loss means progress. Here that holds for "
