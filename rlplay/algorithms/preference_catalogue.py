@@ -44,7 +44,7 @@ PREFERENCE_ALGORITHMS: tuple[Row, ...] = (
     (
         "ipo", "IPO", "Azar et al. 2023, arXiv:2310.12036", "dpo",
         "Aims at a finite gap: 1/(2β) in mean log-ratio per token, so pairs whose label is certain are not pushed "
-        "apart for ever.",
+        "apart forever.",
         {"loss_type": "ipo", "beta": 0.1},
         "Log-ratios are averaged over tokens, as in TRL; the paper sums them over the answer.",
     ),
