@@ -38,10 +38,10 @@ class TimelineScreen(Dialogue[None]):
     HELP = f"""\
 # Timeline
 
-Every update of the run, newest last: the score of its answers, the score on held-out prompts, and the numbers that the
-curves begin with, as many as fit; a scenario chooses them with `panels`. The last line is the live run. `↑` `↓` `home`
-`end`, an update's number or a click move the cursor; `enter` or a second click looks at that update. Training is not
-interrupted.
+Every update of the run, newest last: the score of its answers, the score on held-out prompts, the numbers of the curves
+and then a few others, as many as fit; a scenario chooses the curves with `panels`. Numbers that were always 0 come
+last. The last line is the live run. `↑` `↓` `home` `end`, an update's number or a click move the cursor; `enter` or a
+second click looks at that update. Training is not interrupted.
 
 ● the state after this update is on disk, so going back to it is quick; · its answers were kept and can be viewed;
 {LOOKED_AT} the main screen shows it. {EVENT_MARKS["changed"]} a changed setting took effect here, {EVENT_MARKS["back"]}
