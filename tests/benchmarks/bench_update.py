@@ -164,10 +164,10 @@ def without_recording(sample: Any) -> None:
     """The same training with nothing kept to look at: no candidates, no entropy, no records, no run file."""
     from rlplay.trace.runfile import RunWriter
 
-    def write(batch: Any, position: int, rows: Any, logprobs: Any, tokens: Any, keep: int) -> None:
-        batch.ids[rows, position] = tokens
-        batch.old_logprobs[rows, position] = logprobs.gather(-1, tokens[:, None]).squeeze(-1)
-        batch.lengths[rows] = position + 1
+    def write(batch: Any, position: int, rows: Any, going: Any, logprobs: Any, tokens: Any, keep: int) -> None:
+        batch.ids[rows, position] = tokens * going
+        batch.old_logprobs[rows, position] = logprobs.gather(-1, tokens[:, None]).squeeze(-1) * going
+        batch.lengths[rows] += going
 
     sample._write = write
     RunWriter.append = lambda self, record: None  # type: ignore[method-assign]
