@@ -1,20 +1,18 @@
-"""Finding things: the largest value, the palette, and taking what is found elsewhere."""
+"""Finding things: the largest value, what is found put up, and taking it elsewhere."""
 
 import numpy as np
 import pytest
-from textual.command import CommandPalette
-from textual.widgets import Input, OptionList
+from textual.widgets import OptionList
 
 from rlplay.algorithms.knobs import KNOBS
 from rlplay.trace.lenses import LENSES
 from rlplay.trace.records import Scored, Stepped
-from rlplay.ui.command_palette import closeness
 from rlplay.ui.format.numbers import signed
 from rlplay.ui.plot.views import single
 from rlplay.ui.screens.knobs import KnobsScreen
 from rlplay.ui.words.largest import describe_largest
 from tests.recorded import END, synthetic_update
-from tests.ui.stage import playground, settled, text_of, until
+from tests.ui.stage import playground, settled, text_of
 
 WIDE = (160, 45)
 
@@ -215,109 +213,6 @@ async def test_nothing_that_a_terminal_obeys_is_copied():
         assert "\x1b" not in app.clipboard
 
 
-async def found(pilot, typed: str) -> list[str]:
-    """What the palette offers for what is typed."""
-    await pilot.press("ctrl+p")
-    palette = pilot.app.screen
-    listed = palette.query_one(OptionList)
-    await until(pilot, lambda: palette.has_class("-ready"))
-    palette.query_one(Input).value = typed  # at once, so that the palette searches once
-    await pilot.pause()
-    await until(pilot, lambda: all(worker.is_finished for worker in pilot.app.workers if worker.node is palette))
-    return [str(listed.get_option_at_index(place).prompt).split("\n")[0] for place in range(listed.option_count)]
-
-
-async def test_a_search_that_ends_once_the_palette_closes_finds_its_list_gone():
-    app, _ = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        await found(pilot, "kl")
-        palette = app.screen
-        listed = palette.query_one(OptionList)
-        await palette.query_one("#--container").remove()  # as happens when it closes
-        palette._show_busy = True
-        palette._refresh_command_list(listed, [], clear_current=True)
-        await settled(pilot)
-        await pilot.press("escape")
-        await until(pilot, lambda: app.screen is not palette)
-
-
-async def test_the_palette_finds_knobs_curves_and_statistics_by_name():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
-        offered = await found(pilot, "kl")
-        for words in (
-            "Colour: KL to reference (ref_kl)",
-            "Curve: KL old to new (kl_old)",
-            "Setting: KL weight β (beta)",
-        ):
-            assert words in offered
-        assert "Glossary: KL divergence" in offered
-        await pilot.press("escape")
-        assert [words for words in await found(pilot, "learning_rate") if words.startswith("Setting: Learning rate")]
-        await pilot.press("escape")
-        assert not isinstance(app.screen, CommandPalette)
-
-
-async def best(pilot, typed: str) -> list[str]:
-    offered = await found(pilot, typed)
-    await pilot.press("escape")
-    return offered[:6]
-
-
-async def test_the_palette_finds_what_a_newcomer_calls_it():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
-        for typed in ("ask", "question", "prompt", "why"):
-            assert "Probe" in await best(pilot, typed), typed
-        for typed in ("picture", "screenshot"):
-            assert (await best(pilot, typed))[0] == "Save the view", typed
-        assert {"Probe", "Branch", "Compare"} <= set(await best(pilot, "what if"))
-        for typed in ("diagnosis", "problem"):
-            assert (await best(pilot, typed))[0] == "Health", typed
-        assert (await best(pilot, "resume"))[0] == "Resume"
-
-
-async def test_the_palette_finds_a_theme_by_its_name_or_as_light_or_dark():
-    app, _ = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        await settled(pilot)
-        for typed in ("light", "dark", "paper"):
-            assert (await best(pilot, typed))[0] == f"Theme: rlplay-{typed}"
-        assert "Theme: rlplay-paper" in await best(pilot, "light theme"), "not by its name alone"
-        await found(pilot, "paper")
-        await pilot.press("enter")
-        await until(pilot, lambda: app.theme == "rlplay-paper")
-
-
-async def test_words_come_before_letters_in_the_palette():
-    app, source = playground()
-    async with app.run_test(size=WIDE) as pilot:
-        source.update(1)
-        await settled(pilot)
-        assert (await best(pilot, "diag"))[0] == "Health", "not Dynamic sampling"
-        screens = [words for words in await best(pilot, "screen") if not words.startswith("Glossary")]
-        assert "Save the view" in screens
-        assert (await best(pilot, "screen"))[0] == screens[0], "what can be done, before what speaks of it"
-        assert await best(pilot, "lrngrt"), "letters find too, where no word does"
-
-
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        (("Ask the model", ""), ("Asking price", "")),
-        (("Asking price", ""), ("Price", "what you ask for it")),
-        (("Price", "what you ask for it"), ("Price", "for asking")),
-        (("Price", "for asking"), ("Dark", "")),
-    ],
-)
-def test_a_whole_word_of_a_name_fits_best(better, worse):
-    assert closeness(["ask"], *better) > closeness(["ask"], *worse)
-
-
 async def chosen(pilot, verb, argument=None):
     await pilot.app.perform(verb, argument)
     await settled(pilot)
@@ -382,21 +277,3 @@ async def test_a_curve_is_put_up_where_it_can_be_seen():
         panel = next(panel for panel in app.curves.panels if panel.view == single("grad_norm"))
         assert panel.has_focus
         assert panel.region.area
-
-
-async def test_the_palette_lists_its_commands_as_it_opens() -> None:
-    app, source = playground()
-    async with app.run_test(size=(120, 35)) as pilot:
-        source.update(1)
-        await settled(pilot)
-        await pilot.press("ctrl+p")
-        await settled(pilot)
-        listed = app.screen.query_one(OptionList)
-        assert listed.display
-        assert listed.highlighted == 0
-        names = [str(option.prompt).split("\n")[0] for option in listed.options]
-        assert names == sorted(names)
-        assert "Before and after" in names
-        assert not any(name.startswith("Glossary: ") for name in names), "these come after typing"
-        workers = [worker for worker in app.workers if worker.node is app.screen]
-        assert not workers, "no search is under way that would draw the screen again"
