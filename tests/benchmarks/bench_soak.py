@@ -118,9 +118,8 @@ def soaked(kind: str, minutes: int) -> None:
                     break
     tenth = max(1, len(seen) // 10)
     for name in processes:
-        first, last = (
-            statistics.median(now[name].megabytes for now in part) for part in (seen[tenth : 2 * tenth] or seen, seen[-tenth:])
-        )
+        held = [now[name].megabytes for now in seen]
+        first, last = statistics.median(held[tenth : 2 * tenth] or held), statistics.median(held[-tenth:])
         growth = last / first - 1
         print(f"{name:8} {first:.0f} → {last:.0f} MB: {growth:+.1%}, {growth / GROWTH:.2f} of the limit")
 
