@@ -1,4 +1,4 @@
-"""How quickly the program answers: help, first frame, first rollouts, and keys while the engine runs flat out.
+"""How quickly the program answers: help, first frame, first answers, and keys while the engine runs flat out.
 
     python -m tests.benchmarks.bench_screen [--keys 500]
 
@@ -54,7 +54,7 @@ def least_seconds(env: dict[str, str]) -> float:
 
 
 def start_seconds(env: dict[str, str]) -> tuple[float, float, float, float]:
-    """From the command to the title, the panels and the first rollouts (space pressed at once), medians of five.
+    """From the command to the title, the panels and the first answers (space pressed at once), medians of five.
 
     Also the processor time until the panels, over that of the imports that no such screen can do without.
     """
@@ -65,7 +65,7 @@ def start_seconds(env: dict[str, str]) -> tuple[float, float, float, float]:
         try:
             terminal.wait_for("rlplay")
             titles.append(time.monotonic() - terminal.started)
-            terminal.wait_for("Rollouts")
+            terminal.wait_for("Answers")
             frames.append(time.monotonic() - terminal.started)
             ratios.append(cpu_seconds(terminal) / least)
             terminal.press("space")
@@ -134,7 +134,7 @@ def main() -> None:
         print(
             f"panels on the screen: {ratio:.2f} times the processor time of `import textual.app, numpy`; limit {RATIO}"
         )
-        report("first rollouts on the screen", rollouts, ROLLOUTS)
+        report("first answers on the screen", rollouts, ROLLOUTS)
         times = key_seconds(env, given.keys)
     report(f"key to paint, engine running, median of {len(times)}", statistics.median(times), KEY)
     report("key to paint, engine running, 95th percentile", times[int(len(times) * 0.95)], KEY)
