@@ -15,6 +15,8 @@ from rlplay.trace.update import Update
 
 FIRST, LAST = 5, 30
 """Updates whose answers are looked at in a recorded run: how it began, and what it does now."""
+MOST = 400
+"""Digests kept of a run that grows; each takes some kilobytes."""
 
 
 class Health:
@@ -31,6 +33,8 @@ class Health:
         state = _state(update)
         if self._states.get(update.number) != state and (found := digest(update)) is not None:
             self._digests[update.number], self._states[update.number] = found, state
+            if len(self._digests) > MOST:
+                self._thin()
 
     def holds(self, update: Update) -> bool:
         """Whether an update has been taken in its present state."""
@@ -48,8 +52,16 @@ class Health:
     def evidence(self, last: int, settings: Mapping[str, Any]) -> Evidence | None:
         """What is known up to update `last`, since its stage began; None before any answer is."""
         first = max((border for border in self.history.stage_borders if border <= last), default=0)
-        known = [self._digests[n] for n in sorted(self._digests) if first <= n <= last]
+        among = (self._digests.get(n) for n in sorted(self._digests) if first <= n <= last)
+        known = [each for each in among if each is not None]  # a thread may thin them out meanwhile
         return Evidence(last, first, known, self.history, settings, self.ends) if known else None
+
+    def _thin(self) -> None:
+        """Forget every second update but the newest ones and the first ones of each stage."""
+        numbers, borders = sorted(self._digests), [0, *self.history.stage_borders]
+        begun = {n for border in borders for n in [each for each in numbers if each >= border][:FIRST]}
+        for number in [n for n in numbers[:-LAST] if n not in begun][::2]:
+            del self._digests[number], self._states[number]
 
     def findings(self, last: int, settings: Mapping[str, Any]) -> list[Finding]:
         """The problems up to update `last`, the gravest first."""
